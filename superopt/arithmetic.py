@@ -1,0 +1,249 @@
+"""The carriers that operators are evaluated in: a prime field, small ordered integers, and 64-bit floats.
+
+Every operator has a meaning in every carrier. Where a carrier cannot express a function, it takes a *keyed hash* of the
+arguments in its place: equal arguments give equal values and nothing more is known, so two terms that agree there agree
+whatever the function is. Agreement of two different polynomials of degree d at random elements of the field has
+probability at most d/p (Schwartz 1980, Zippel 1979): evidence, never proof. A disagreement is a counterexample.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+PRIME = 2**31 - 1
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Carrier:
+    """Arithmetic over arrays. `apply` is for functions of one value, `largest` and `softmax` reduce an axis."""
+
+    name: str
+    dtype: type[np.generic]
+
+    def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
+        """A random array of the carrier."""
+        raise NotImplementedError
+
+    def constant(self, value: float) -> Array:
+        """A number as a rank-0 array."""
+        raise NotImplementedError
+
+    def add(self, x: Array, y: Array) -> Array:
+        """Element-wise sum."""
+        raise NotImplementedError
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """Element-wise product."""
+        raise NotImplementedError
+
+    def div(self, x: Array, y: Array) -> Array:
+        """Element-wise quotient."""
+        raise NotImplementedError
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product over the last two axes; the others broadcast."""
+        raise NotImplementedError
+
+    def total(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Sum over axes."""
+        raise NotImplementedError
+
+    def apply(self, function: str, x: Array) -> Array:
+        """A function of one real value, by name: `sqrt`, `relu`, `exp`."""
+        raise NotImplementedError
+
+    def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
+        """The maximum over axes of the elements that are `present` (a mask that broadcasts)."""
+        raise NotImplementedError
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        """exp(x) over its sum along an axis."""
+        raise NotImplementedError
+
+
+def keyed_hash(key: str, *arrays: Array) -> Array:
+    """63-bit hashes of the elements of arrays that broadcast, different for each key and each argument position."""
+    state = np.asarray(np.uint64(zlib.crc32(key.encode())))
+    for array in arrays:
+        state = (state ^ array.astype(np.int64).view(np.uint64)) * _MIX + np.uint64(1)
+        state ^= state >> np.uint64(29)
+        state *= np.uint64(0xBF58476D1CE4E5B9)
+        state ^= state >> np.uint64(32)
+    return (state >> np.uint64(1)).astype(np.int64)
+
+
+class Field(Carrier):
+    """Integers modulo the prime 2³¹ − 1, for all that is made of sums, products and quotients."""
+
+    name = "field"
+    dtype = np.int64
+
+    def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
+        """Uniform over the non-zero elements."""
+        return rng.integers(1, PRIME, size=tuple(shape), dtype=np.int64)
+
+    def constant(self, value: float) -> Array:
+        """A float is a dyadic rational, so it has an exact image: numerator over denominator."""
+        top, bottom = float(value).as_integer_ratio()
+        return np.asarray(top * pow(bottom, -1, PRIME) % PRIME, dtype=np.int64)
+
+    def add(self, x: Array, y: Array) -> Array:
+        """Sum modulo p."""
+        return (x + y) % PRIME
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """Product modulo p; 62 bits at most before reduction."""
+        return x * y % PRIME
+
+    def div(self, x: Array, y: Array) -> Array:
+        """Product with the inverse, y^(p−2)."""
+        inverse, power, exponent = np.ones_like(y), y, PRIME - 2
+        while exponent:
+            if exponent & 1:
+                inverse = inverse * power % PRIME
+            power = power * power % PRIME
+            exponent >>= 1
+        return x * inverse % PRIME
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Four float products of 16-bit halves: exact while the contracted axis is shorter than 2²¹, at BLAS speed."""
+        assert x.shape[-1] < 2**21, "sums of 32-bit products would pass 2^53"
+        low, high = (x & 0xFFFF).astype(np.float64), (x >> 16).astype(np.float64)
+        low2, high2 = (y & 0xFFFF).astype(np.float64), (y >> 16).astype(np.float64)
+        parts = [np.matmul(a, b).astype(np.int64) % PRIME for a in (high, low) for b in (high2, low2)]
+        middle = (parts[1] + parts[2]) % PRIME
+        return ((parts[0] * 2**16 + middle) % PRIME * 2**16 + parts[3]) % PRIME
+
+    def total(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Sum modulo p."""
+        return np.asarray(x.sum(axis=axes) % PRIME)
+
+    def apply(self, function: str, x: Array) -> Array:
+        """A keyed hash."""
+        return keyed_hash(function, x) % PRIME
+
+    def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
+        """A keyed hash of the multiset of elements: order along the axes does not matter."""
+        hashes = np.where(present, keyed_hash("largest", x) % PRIME, 0)
+        return keyed_hash("of largest", hashes.sum(axis=axes)) % PRIME
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        """With a keyed hash for exp, and the true sum and quotient."""
+        powers = self.apply("exp", x)
+        return self.div(powers, np.broadcast_to(powers.sum(axis=axis, keepdims=True) % PRIME, powers.shape))
+
+
+class Order(Carrier):
+    """Small integers, exact in 64 bits, for what depends on order; quotients and roots are keyed hashes."""
+
+    name = "order"
+    dtype = np.int64
+
+    def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
+        """Uniform over −9 … 9."""
+        return rng.integers(-9, 10, size=tuple(shape), dtype=np.int64)
+
+    def constant(self, value: float) -> Array:
+        """Integers are themselves, other numbers a keyed hash."""
+        whole = float(value).is_integer() and abs(value) < 2**31
+        return np.asarray(int(value) if whole else self._hash(repr(float(value)), np.zeros((), np.int64)), dtype=np.int64)
+
+    def _hash(self, key: str, *arrays: Array) -> Array:
+        return keyed_hash(key, *arrays) % 1021 - 510
+
+    def add(self, x: Array, y: Array) -> Array:
+        """Sum."""
+        return x + y
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """Product."""
+        return x * y
+
+    def div(self, x: Array, y: Array) -> Array:
+        """A keyed hash of both."""
+        return self._hash("div", x, y)
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product in 64-bit integers."""
+        return np.matmul(x, y)
+
+    def total(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Sum."""
+        return np.asarray(x.sum(axis=axes))
+
+    def apply(self, function: str, x: Array) -> Array:
+        """Exact for relu, a keyed hash for the rest."""
+        return np.maximum(x, 0) if function == "relu" else self._hash(function, x)
+
+    def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
+        """The maximum of the elements that are present."""
+        return np.asarray(np.where(present, x, -(2**40)).max(axis=axes))
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        """A keyed hash of an element and of the multiset along the axis."""
+        powers = self._hash("exp", x)
+        return self._hash("softmax", x, np.broadcast_to(powers.sum(axis=axis, keepdims=True), x.shape))
+
+
+class Float(Carrier):
+    """64-bit floating point: the meaning of an operator as ONNX has it, up to rounding."""
+
+    name = "float"
+    dtype = np.float64
+    functions: dict[str, Callable[[Array], Array]] = {  # noqa: RUF012 - a constant table
+        "sqrt": np.sqrt,
+        "exp": np.exp,
+        "relu": lambda x: np.maximum(x, 0.0),
+    }
+
+    def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
+        """Standard normal."""
+        return rng.standard_normal(tuple(shape))
+
+    def constant(self, value: float) -> Array:
+        """The number itself."""
+        return np.asarray(value, dtype=np.float64)
+
+    def add(self, x: Array, y: Array) -> Array:
+        """Sum."""
+        return x + y
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """Product."""
+        return x * y
+
+    def div(self, x: Array, y: Array) -> Array:
+        """Quotient."""
+        return x / y
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """Matrix product."""
+        return np.matmul(x, y)
+
+    def total(self, x: Array, axes: tuple[int, ...]) -> Array:
+        """Sum."""
+        return np.asarray(x.sum(axis=axes))
+
+    def apply(self, function: str, x: Array) -> Array:
+        """The function itself."""
+        return self.functions[function](x)
+
+    def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
+        """The maximum of the elements that are present."""
+        return np.asarray(np.where(present, x, -np.inf).max(axis=axes))
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        """Shifted by the maximum, so that no exponential overflows."""
+        powers = np.exp(x - x.max(axis=axis, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
+
+
+FIELD, ORDER, FLOAT = Field(), Order(), Float()
+EXACT: tuple[Carrier, ...] = (FIELD, ORDER)

@@ -1,0 +1,339 @@
+"""Sizes: integers, and integer expressions over symbols that are compared only where the answer is decided.
+
+A `Dim` is an `int` or an `Expr`. An `Expr` is kept as a polynomial with integer coefficients over *atoms*: symbols and
+floor divisions that do not simplify. It is interned, so equal polynomials are one object. Comparing two dims gives a
+bool where their difference is a constant and otherwise a `Condition`, whose truth value raises `Undecided`: a shape
+rule can never branch silently on something unknown. The same conditions are what the solver is told about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from weakref import WeakValueDictionary
+
+from superopt.errors import ShapeError, Undecided
+
+Dim: TypeAlias = "int | Expr"
+Shape: TypeAlias = "tuple[Dim, ...]"
+Truth: TypeAlias = "bool | Condition"
+Relation = Literal["=", "<=", "divides", "!="]
+
+# A monomial is a sorted tuple of atoms; a polynomial maps monomials to non-zero coefficients.
+Atom: TypeAlias = "Symbol | Floor"
+Monomial: TypeAlias = "tuple[Atom, ...]"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size that is not known, by its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Floor:
+    """`⌊numerator / denominator⌋` that did not simplify."""
+
+    numerator: Dim
+    denominator: Dim
+
+    def __str__(self) -> str:
+        return f"(div {self.numerator} {self.denominator})"
+
+
+class Expr:
+    """An integer polynomial over atoms; never a constant (that is an `int`). Make one with `symbol` and arithmetic."""
+
+    __slots__ = ("__weakref__", "_hash", "terms")
+    terms: tuple[tuple[Monomial, int], ...]
+    _interned: WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr] = WeakValueDictionary()
+
+    def __new__(cls, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
+        known = cls._interned.get(terms)
+        if known is not None:
+            return known
+        self = super().__new__(cls)
+        self.terms = terms
+        self._hash = hash(terms)
+        cls._interned[terms] = self
+        return self
+
+    def __reduce__(self) -> tuple[type[Expr], tuple[tuple[tuple[Monomial, int], ...]]]:
+        return Expr, (self.terms,)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Dim) -> Dim:
+        total = dict(self.terms)
+        for monomial, coefficient in _terms(other):
+            total[monomial] = total.get(monomial, 0) + coefficient
+        return _polynomial(total)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + other * -1
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return self * -1 + other
+
+    def __mul__(self, other: Dim) -> Dim:
+        total: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in _terms(other):
+                monomial = tuple(sorted(m1 + m2, key=str))
+                total[monomial] = total.get(monomial, 0) + c1 * c2
+        return _polynomial(total)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floor_div(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floor_div(other, self)
+
+    def __eq__(self, other: object) -> Truth:  # type: ignore[override]
+        return equal(self, other) if isinstance(other, int | Expr) else NotImplemented
+
+    def __ne__(self, other: object) -> Truth:  # type: ignore[override]
+        if not isinstance(other, int | Expr):
+            return NotImplemented
+        answer = equal(self, other)
+        return (not answer) if isinstance(answer, bool) else Condition("!=", self, other)
+
+    def __le__(self, other: Dim) -> Truth:
+        return at_most(self, other)
+
+    def __ge__(self, other: Dim) -> Truth:
+        return at_most(other, self)
+
+    def __lt__(self, other: Dim) -> Truth:
+        return at_most(self + 1, other)
+
+    def __gt__(self, other: Dim) -> Truth:
+        return at_most(other + 1, self)
+
+    def __bool__(self) -> bool:
+        raise Undecided(f"the size {self} is used as a truth value; compare it instead")
+
+    def __str__(self) -> str:
+        parts = [_monomial_text(m, c) for m, c in self.terms]
+        return parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A relation between two sizes that symbols leave open: `left relation right`."""
+
+    relation: Relation
+    left: Dim
+    right: Dim
+
+    def __bool__(self) -> bool:
+        raise Undecided(f"whether {self} holds depends on the sizes; it cannot be branched on")
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What two equal conditions have in common."""
+        return self.relation, str(self.left), str(self.right)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        return f"({self.relation} {self.left} {self.right})"
+
+
+def symbol(name: str) -> Expr:
+    """The size called `name`."""
+    return Expr((((Symbol(name),), 1),))
+
+
+def equal(left: Dim, right: Dim) -> Truth:
+    """Whether two sizes are equal for all values of their symbols, or for none; else the condition that they are."""
+    if left is right:
+        return True
+    difference = left - right
+    return difference == 0 if isinstance(difference, int) else Condition("=", left, right)
+
+
+def at_most(left: Dim, right: Dim) -> Truth:
+    """Whether `left <= right`, or the condition that it is."""
+    difference = right - left
+    return difference >= 0 if isinstance(difference, int) else Condition("<=", left, right)
+
+
+def divides(divisor: Dim, dividend: Dim) -> Truth:
+    """Whether `dividend` is a multiple of `divisor`, or the condition that it is."""
+    if isinstance(divisor, int) and divisor == 1:
+        return True
+    if isinstance(divisor, int) and all(c % divisor == 0 for _, c in _terms(dividend)):
+        return True
+    if isinstance(divisor, int) and isinstance(dividend, int):
+        return False
+    if isinstance(divisor, Expr) and isinstance(_exact_quotient(dividend, divisor), int | Expr):
+        return True
+    return Condition("divides", divisor, dividend)
+
+
+def floor_div(left: Dim, right: Dim) -> Dim:
+    """`⌊left / right⌋`, simplified where the division is exact or the divisor is a number that divides a part."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left // right
+    quotient = _exact_quotient(left, right)
+    if quotient is not None:
+        return quotient
+    if isinstance(right, int):
+        whole = _polynomial({m: c // right for m, c in _terms(left) if c % right == 0})
+        rest = _polynomial({m: c for m, c in _terms(left) if c % right != 0})
+        return whole + Expr((((Floor(rest, right),), 1),)) if isinstance(rest, Expr) else whole + rest // right
+    return Expr((((Floor(left, right),), 1),))
+
+
+def product(dims: Sequence[Dim]) -> Dim:
+    """The product of sizes; 1 for none."""
+    total: Dim = 1
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+_collected: ContextVar[list[Condition] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def assuming() -> Iterator[list[Condition]]:
+    """Within this block an undecided `require` is noted in the list that is given, instead of raising."""
+    conditions: list[Condition] = []
+    token = _collected.set(conditions)
+    try:
+        yield conditions
+    finally:
+        _collected.reset(token)
+
+
+def require(truth: Truth, message: str) -> None:
+    """Demand something of sizes. Raises `ShapeError` where it is false, `Undecided` where that is not known and no
+    `assuming` block notes it."""
+    if isinstance(truth, Condition):
+        conditions = _collected.get()
+        if conditions is None:
+            raise Undecided(f"{message} (undecided: {truth})")
+        conditions.append(truth)
+    elif not truth:
+        raise ShapeError(message)
+
+
+def symbols(dim: Dim) -> frozenset[str]:
+    """The names of all symbols in a size."""
+    if isinstance(dim, int):
+        return frozenset()
+    found: set[str] = set()
+    for monomial, _ in dim.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                found.add(atom.name)
+            else:
+                found |= symbols(atom.numerator) | symbols(atom.denominator)
+    return frozenset(found)
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """Replace symbols by sizes; names without a value stay."""
+    return dim if isinstance(dim, int) else rebuild(dim, lambda name: values.get(name, symbol(name)))
+
+
+def rebuild(dim: Expr, of_symbol: Callable[[str], Dim]) -> Dim:
+    """Evaluate a size, with symbols given by a function."""
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        part: Dim = coefficient
+        for atom in monomial:
+            part = part * _atom_value(atom, of_symbol)
+        total = total + part
+    return total
+
+
+def substitute_condition(condition: Condition, values: Mapping[str, Dim]) -> Truth:
+    """A condition with symbols replaced: decided now, or still a condition."""
+    left, right = substitute(condition.left, values), substitute(condition.right, values)
+    return relate(condition.relation, left, right)
+
+
+def relate(relation: Relation, left: Dim, right: Dim) -> Truth:
+    """The relation between two sizes: decided, or as a condition."""
+    if relation == "=":
+        return equal(left, right)
+    if relation == "<=":
+        return at_most(left, right)
+    if relation == "divides":
+        return divides(left, right)
+    answer = equal(left, right)
+    return (not answer) if isinstance(answer, bool) else Condition("!=", left, right)
+
+
+def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:
+    if isinstance(atom, Symbol):
+        return of_symbol(atom.name)
+    parts = (atom.numerator, atom.denominator)
+    top, bottom = (p if isinstance(p, int) else rebuild(p, of_symbol) for p in parts)
+    return floor_div(top, bottom)
+
+
+def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(dim, Expr):
+        return dim.terms
+    return (((), int(dim)),) if dim else ()
+
+
+def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if list(kept) == [()]:
+        return kept[()]
+    # By degree, then by name, so that one polynomial has one order.
+    return Expr(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), tuple(map(str, item[0]))))))
+
+
+def _exact_quotient(left: Dim, right: Dim) -> Dim | None:
+    """`left / right` where it is exact term by term and `right` is one monomial, else None."""
+    divisor = _terms(right)
+    if len(divisor) != 1:
+        return None
+    ((monomial, coefficient),) = divisor
+    quotient: dict[Monomial, int] = {}
+    for m, c in _terms(left):
+        rest = list(m)
+        for atom in monomial:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coefficient:
+            return None
+        quotient[tuple(rest)] = c // coefficient
+    return _polynomial(quotient)
+
+
+def _monomial_text(monomial: Monomial, coefficient: int) -> str:
+    factors = [str(atom) for atom in monomial]
+    if coefficient != 1 or not factors:
+        factors.insert(0, str(coefficient))
+    return factors[0] if len(factors) == 1 else f"(* {' '.join(factors)})"

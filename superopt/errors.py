@@ -1,0 +1,49 @@
+"""Every error that a user can cause, with the exit code that the command gives for it."""
+
+
+class SuperoptError(Exception):
+    """Base of all errors of this project: one line that names the culprit and what to do."""
+
+    exit_code = 1
+
+
+class UsageError(SuperoptError):
+    """An argument that cannot be used: a file that exists already, a value outside its domain."""
+
+    exit_code = 2
+
+
+class ParseError(UsageError):
+    """Text that is not an S-expression, term, law or rule; names file, line and column."""
+
+
+class RuleError(UsageError):
+    """A rule that is malformed, refuted, or no longer proves."""
+
+
+class InvalidModel(SuperoptError):
+    """Not an ONNX model, or one that breaks ONNX's own rules."""
+
+    exit_code = 3
+
+
+class ShapeError(SuperoptError):
+    """An operator applied to shapes or types that it does not accept; quotes them."""
+
+    exit_code = 3
+
+
+class Undecided(SuperoptError):
+    """A comparison of sizes whose answer depends on symbols, used as if it were known."""
+
+
+class VerificationFailed(SuperoptError):
+    """An optimized model that does not agree with the original; nothing was written."""
+
+    exit_code = 4
+
+
+class OutOfTime(SuperoptError):
+    """The time limit passed before there was any answer."""
+
+    exit_code = 5

@@ -1,0 +1,174 @@
+"""Terms: operators applied to terms, immutable and interned, each with a type that it gets once, when it is made.
+
+Equal terms are one object, so equality is `is` and a shared subgraph is shared in memory. The leaves are variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakValueDictionary
+
+from superopt.dim import Dim, Shape, symbols
+from superopt.errors import ShapeError
+
+REAL = "real"
+"""The element type of rules and of made constants: whatever floating type the terms around it have."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of a term: element type (numpy's name, or `REAL`) and shape."""
+
+    dtype: str
+    shape: Shape
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}({', '.join(map(str, self.shape))})"
+
+
+class Operator:
+    """What can stand at the head of a term. Instances are immutable values; attributes are their fields."""
+
+    name: ClassVar[str]
+
+    def type_of(self, inputs: tuple[Type, ...]) -> Type:
+        """The type of the result. Raises `ShapeError` or `Undecided` for inputs that do not fit."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Variable(Operator):
+    """A leaf: an input, or a weight where `constant` says that its value is known before the model runs."""
+
+    name: ClassVar[str] = "variable"
+    label: str
+    type: Type
+    constant: bool = False
+
+    def type_of(self, inputs: tuple[Type, ...]) -> Type:
+        """The declared type."""
+        return self.type
+
+
+class Term:
+    """An operator applied to terms. Make one with `make` or `variable`; equal terms are the same object."""
+
+    __slots__ = ("__weakref__", "constant", "inputs", "operator", "size", "type")
+    operator: Operator
+    inputs: tuple[Term, ...]
+    type: Type
+    constant: bool
+    """Whether the value is known before the model runs: all leaves are constants."""
+    _interned: WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term] = WeakValueDictionary()
+
+    def __reduce__(self) -> tuple[Callable[..., Term], tuple[Operator, tuple[Term, ...]]]:
+        return make, (self.operator, self.inputs)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        return self.type.shape
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether this is a leaf that stands for a value from outside."""
+        return isinstance(self.operator, Variable)
+
+    @property
+    def label(self) -> str:
+        """The name of a variable."""
+        assert isinstance(self.operator, Variable)
+        return self.operator.label
+
+    def __repr__(self) -> str:
+        if self.is_variable:
+            return f"?{self.label}"
+        return f"({' '.join([str(self.operator), *map(repr, self.inputs)])})"
+
+
+def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
+    """The term of an operator and inputs. Raises `ShapeError` or `Undecided` where the types do not fit."""
+    inputs = tuple(inputs)
+    key = (operator, inputs)
+    known = Term._interned.get(key)
+    if known is not None:
+        return known
+    type_ = operator.type_of(tuple(i.type for i in inputs))
+    term = object.__new__(Term)
+    term.operator, term.inputs, term.type = operator, inputs, type_
+    term.constant = operator.constant if isinstance(operator, Variable) else all(i.constant for i in inputs)
+    Term._interned[key] = term
+    return term
+
+
+def variable(label: str, shape: Iterable[Dim], dtype: str = REAL, constant: bool = False) -> Term:
+    """A variable of a name, shape and element type."""
+    return make(Variable(label, Type(dtype, tuple(shape)), constant))
+
+
+def join_dtypes(inputs: Iterable[Type], what: str) -> str:
+    """The element type common to all inputs, where `REAL` fits every floating type. Raises `ShapeError`."""
+    joined = REAL
+    for type_ in inputs:
+        if joined == REAL:
+            joined = type_.dtype
+        elif type_.dtype not in (joined, REAL):
+            raise ShapeError(f"{what}: element types differ: {joined} and {type_.dtype}")
+    return joined
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Named inputs (variables) and outputs (terms over them), in order."""
+
+    inputs: tuple[Term, ...]
+    outputs: tuple[Term, ...]
+
+    def __str__(self) -> str:
+        return " ".join(map(repr, self.outputs))
+
+
+def subterms(*roots: Term) -> Iterator[Term]:
+    """Every distinct term under the roots, inputs before users."""
+    seen: set[Term] = set()
+    stack: list[tuple[Term, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        term, expanded = stack.pop()
+        if expanded:
+            yield term
+        elif term not in seen:
+            seen.add(term)
+            stack.append((term, True))
+            stack.extend((i, False) for i in reversed(term.inputs))
+
+
+def variables(*roots: Term) -> list[Term]:
+    """The distinct variables under the roots, in the order of first use."""
+    return [t for t in subterms(*roots) if t.is_variable]
+
+
+def size_symbols(*roots: Term) -> set[str]:
+    """The names of the symbols in the shapes of the variables under the roots."""
+    return {name for v in variables(*roots) for dim in v.shape for name in symbols(dim)}
+
+
+def replace(root: Term, new: Mapping[Term, Term]) -> Term:
+    """The term with some subterms replaced, everything above them made anew. Raises what `make` raises."""
+    return replace_all((root,), new)[0]
+
+
+def replace_all(roots: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
+    """`replace` for several terms that share subterms."""
+    done: dict[Term, Term] = dict(new)
+    for term in subterms(*roots):
+        if term not in done:
+            inputs = tuple(done[i] for i in term.inputs)
+            done[term] = term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
+    return tuple(done[root] for root in roots)

@@ -1,0 +1,123 @@
+"""S-expressions: a reader that knows where it is, and a printer that is its exact inverse.
+
+An expression is an atom (a `Word`, an `int`, a `float` or a quoted `Quoted` string) or a `Form`, a list of expressions.
+Comments run from `;` to the end of the line. Every expression knows its line and column, so that whoever gives it a
+meaning can say where it fails.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from superopt.errors import ParseError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a piece of text stands: source name, line and column, both from 1."""
+
+    source: str = "<text>"
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A word, a number, or a string in double quotes."""
+
+    value: str | int | float
+    quoted: bool = False
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A parenthesized list."""
+
+    items: tuple[Sexp, ...]
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def head(self) -> str:
+        """The word a form begins with. Raises `ParseError` where it begins with anything else."""
+        if self.items and isinstance(self.items[0], Atom) and isinstance(self.items[0].value, str):
+            return self.items[0].value
+        raise ParseError(f"{self.place}: expected a form that begins with a word, found {show(self)}")
+
+
+Sexp: TypeAlias = "Atom | Form"
+
+_TOKEN = re.compile(r'[ \t\r]+|;[^\n]*|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<bracket>[()])|(?P<word>[^\s()";]+)')
+_INTEGER = re.compile(r"[+-]?\d+")
+_REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
+
+
+def read(text: str, source: str = "<text>") -> list[Sexp]:
+    """All expressions of a text. Raises `ParseError` with source, line, column and what was expected."""
+    stack: list[tuple[Place, list[Sexp]]] = [(Place(source), [])]
+    for kind, token, place in _tokens(text, source):
+        if kind == "bracket" and token == "(":
+            stack.append((place, []))
+        elif kind == "bracket":
+            if len(stack) == 1:
+                raise ParseError(f"{place}: ')' without '(' before it")
+            opened, items = stack.pop()
+            stack[-1][1].append(Form(tuple(items), opened))
+        else:
+            stack[-1][1].append(_atom(kind, token, place))
+    if len(stack) > 1:
+        raise ParseError(f"{stack[-1][0]}: '(' is never closed")
+    return stack[0][1]
+
+
+def show(expression: Sexp) -> str:
+    """The text of an expression, on one line; `read` gives the expression back."""
+    if isinstance(expression, Form):
+        return f"({' '.join(map(show, expression.items))})"
+    if expression.quoted:
+        return json.dumps(expression.value)
+    return repr(expression.value) if isinstance(expression.value, float) else str(expression.value)
+
+
+def word(value: str | int | float) -> Atom:
+    """An atom without a place."""
+    return Atom(value)
+
+
+def form(*items: Sexp | str | int | float) -> Form:
+    """A form of expressions and plain values, without a place."""
+    return Form(tuple(item if isinstance(item, Atom | Form) else Atom(item) for item in items))
+
+
+def _tokens(text: str, source: str) -> Iterator[tuple[str, str, Place]]:
+    line, line_start, position = 1, 0, 0
+    while position < len(text):
+        place = Place(source, line, position - line_start + 1)
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ParseError(f"{place}: a string in double quotes is not closed on its line")
+        position = match.end()
+        if match.lastgroup == "newline":
+            line, line_start = line + 1, position
+        elif match.lastgroup is not None:
+            yield match.lastgroup, match.group(), place
+
+
+def _atom(kind: str, token: str, place: Place) -> Atom:
+    if kind == "string":
+        try:
+            return Atom(json.loads(token), quoted=True, place=place)
+        except json.JSONDecodeError as error:
+            raise ParseError(f"{place}: not a string: {token} ({error.msg})") from None
+    if _INTEGER.fullmatch(token):
+        return Atom(int(token), place=place)
+    if _REAL.fullmatch(token):
+        return Atom(float(token), place=place)
+    return Atom(token, place=place)

@@ -1,0 +1,54 @@
+# Everything a developer runs. Needs make and Python >= 3.11 with venv; the rest is installed into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: .venv/ready ## Create .venv and install superopt with all it needs to be developed
+
+# Redone only when the dependencies may have changed.
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("superopt needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.PHONY: demo
+demo: setup ## Optimize a small model and show what was found
+	$(BIN)/python examples/demo.py
+
+.PHONY: test
+test: lint types imports ## Check everything: style, types, imports, and all tests
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: setup ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: types
+types: setup ## Check types, strictly
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: setup ## Check that imports point down the layers
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: setup ## Measure the model suite, original beside optimized
+	$(BIN)/python -m benchmarks.zoo
+
+.PHONY: rules
+rules: setup ## Find and prove the rules afresh, into rules/core.rules
+	$(BIN)/superopt rules generate --out rules/core.rules --overwrite
+
+.PHONY: clean
+clean: ## Remove what the other targets made, .venv too
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

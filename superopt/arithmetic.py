@@ -71,12 +71,12 @@ class Carrier:
 def keyed_hash(key: str, *arrays: Array) -> Array:
     """63-bit hashes of the elements of arrays that broadcast, different for each key and each argument position."""
     state = np.asarray(np.uint64(zlib.crc32(key.encode())))
-    for array in arrays:
-        state = (state ^ array.astype(np.int64).view(np.uint64)) * _MIX + np.uint64(1)
-        state ^= state >> np.uint64(29)
-        state *= np.uint64(0xBF58476D1CE4E5B9)
-        state ^= state >> np.uint64(32)
-    return (state >> np.uint64(1)).astype(np.int64)
+    with np.errstate(over="ignore"):  # the products are meant to wrap
+        for array in arrays:
+            state = (state ^ array.astype(np.int64).view(np.uint64)) * _MIX + np.uint64(1)
+            state = (state ^ state >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
+            state = state ^ state >> np.uint64(32)
+    return np.asarray(state >> np.uint64(1)).astype(np.int64)
 
 
 class Field(Carrier):

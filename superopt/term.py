@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
+from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, symbols
 from superopt.errors import ShapeError
 
@@ -40,6 +41,10 @@ class Operator:
 
     def type_of(self, inputs: tuple[Type, ...]) -> Type:
         """The type of the result. Raises `ShapeError` or `Undecided` for inputs that do not fit."""
+        raise NotImplementedError
+
+    def eval(self, ring: Carrier, *arrays: Array) -> Array:
+        """The value, in any carrier."""
         raise NotImplementedError
 
 

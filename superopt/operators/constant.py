@@ -1,0 +1,53 @@
+"""Constants that rules and definitions make: they have no inputs, and are folded to data at export."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape
+from superopt.operators.declare import Declared, attr, operator
+from superopt.operators.layout import Expand
+from superopt.term import Term, make
+
+
+@operator("scalar")
+class Scalar(Declared):
+    """`y = value`, of rank 0."""
+
+    enumerated = False
+    value: float = attr()
+
+    def shape(self) -> Shape:  # type: ignore[override]
+        """No axes."""
+        return ()
+
+    def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
+        """The number's image in the carrier."""
+        return ring.constant(self.value)
+
+
+@operator("band")
+class Band(Declared):
+    """`y[i,j] = 1 where −below ≤ j − i ≤ above, else 0`: a square matrix; the identity for 0 and 0."""
+
+    enumerated = False
+    n: Dim = attr(size=True, least=1)
+    below: Dim = attr(0, size=True)
+    above: Dim = attr(0, size=True)
+
+    def shape(self) -> Shape:  # type: ignore[override]
+        """Square."""
+        return (self.n, self.n)
+
+    def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
+        """Ones along the band."""
+        offsets = np.arange(self.n)[None, :] - np.arange(self.n)[:, None]  # type: ignore[arg-type]
+        inside = (offsets >= -self.below) & (offsets <= self.above)  # type: ignore[operator]
+        return inside.astype(ring.dtype)
+
+
+def filled(value: float, to: Shape) -> Term:
+    """A number repeated over a shape."""
+    number = make(Scalar(float(value)))
+    return number if not to else make(Expand((), to), (number,))

@@ -1,0 +1,249 @@
+"""What a declaration of an operator is made of, and what is derived from it.
+
+A declaration is a class with typed attributes (`attr`), a shape rule, an evaluation that works in every carrier, and
+facts from which laws follow: `pointwise`, `linear`, `axes`. The decorator checks it, makes its instances immutable
+values and enters it into `CATALOGUE`. See `linear.py` for examples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape, Truth, at_most
+from superopt.errors import SuperoptError
+from superopt.term import Operator, Term, Type, join_dtypes, make
+
+CATALOGUE: dict[str, type[Declared]] = {}
+"""Every declared operator by its name in text."""
+
+READERS: dict[str, Callable[[Source], Term | tuple[Term, ...]]] = {}
+"""What reads a node, by its ONNX operator: the term of its value, or several for its outputs in order."""
+
+
+class NotUnderstood(SuperoptError):
+    """A node that a declaration does not cover: it is carried through as it is, for this reason."""
+
+
+class Source(Protocol):
+    """A node of a model as a declaration reads it; inputs are terms, absent optional inputs are None."""
+
+    op_type: str
+    opset: int
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Term | None]
+
+    def constant(self, index: int) -> Array | None:
+        """The value of an input, where it is known before the model runs."""
+
+
+class Emitter(Protocol):
+    """Where a declaration writes nodes to. Values are handled by name."""
+
+    opset: int
+
+    def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
+        """Add a node with one output and give that output's name."""
+
+    def integers(self, values: Sequence[int]) -> str:
+        """The name of a constant vector of int64."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Attribute:
+    """What is declared of an attribute besides its type and default.
+
+    `size` attributes are sizes or tuples of sizes and may be symbols in rules; others are part of the operator's
+    structure and always concrete. `least` is the smallest legal size; `sample` is what enumeration tries.
+    """
+
+    size: bool
+    least: int
+    sample: tuple[Any, ...]
+    onnx: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """An attribute of a declared operator: its name, its default (or `dataclasses.MISSING`) and its facts."""
+
+    name: str
+    default: Any
+    facts: Attribute
+
+
+def attr(
+    default: Any = dataclasses.MISSING,
+    *,
+    size: bool = False,
+    least: int = 0,
+    sample: Sequence[Any] = (),
+    onnx: str | None = None,
+) -> Any:
+    """Declare an attribute; see `Attribute`."""
+    return dataclasses.field(default=default, metadata={"facts": Attribute(size, least, tuple(sample), onnx)})
+
+
+class Declared(Operator):
+    """Base of all declared operators."""
+
+    onnx: ClassVar[str | None] = None
+    """The ONNX operator that this is written as."""
+    arity: ClassVar[int]
+    fields: ClassVar[tuple[Field, ...]]
+    pointwise: ClassVar[bool] = False
+    """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
+    commutative: ClassVar[bool] = False
+    zero: ClassVar[bool] = False
+    """Of zeros it is zero (so it moves through zero padding)."""
+    linear: ClassVar[tuple[int, ...]] = ()
+    """The inputs in each of which alone it is linear."""
+    axes: ClassVar[str] = ""
+    """Named axes, `inputs -> result`; windowed ones in brackets; one that only inputs have is contracted."""
+    laws: ClassVar[str] = ""
+    """Laws that do not follow from the facts above, as text."""
+    free: ClassVar[bool] = False
+    """Counts as no operator in enumeration."""
+    enumerated: ClassVar[bool] = True
+
+    def shape(self, *shapes: Shape) -> Shape:
+        """The shape of the result. Raises `ShapeError` where the inputs do not fit."""
+        raise NotImplementedError
+
+    def eval(self, ring: Carrier, *arrays: Array) -> Array:
+        """The value, in any carrier."""
+        raise NotImplementedError
+
+    def definition(self, *inputs: Term) -> Term | None:
+        """The term of simpler operators that a composite operator stands for; None where it has none."""
+        return None
+
+    def flops(self, result: Shape, *shapes: Shape) -> Dim:
+        """Floating-point operations, as a size."""
+        from superopt.dim import product
+
+        return product(result)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Read a node. Raises `NotUnderstood` where this declaration does not cover it."""
+        given = {f.name: _tuple(node.attributes[f.facts.onnx]) for f in cls.fields if f.facts.onnx in node.attributes}
+        return make(cls(**given), present(node.inputs, cls.arity))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Write the node(s) of this operator over named inputs; gives the name of the result."""
+        if self.onnx is None:
+            raise NotUnderstood(f"{self}: this operator has no form in ONNX")
+        given = {f.facts.onnx: getattr(self, f.name) for f in self.fields if f.facts.onnx}
+        return out.node(self.onnx, inputs, {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()})
+
+    def type_of(self, inputs: tuple[Type, ...]) -> Type:
+        """Element types joined, shape by the shape rule."""
+        if len(inputs) != self.arity:
+            raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
+        return Type(join_dtypes(inputs, self.name), self.shape(*(i.shape for i in inputs)))
+
+    def __call__(self, *inputs: Term) -> Term:
+        """The term of this operator over inputs."""
+        return make(self, inputs)
+
+    def structure(self) -> tuple[Any, ...]:
+        """The attributes that are not sizes."""
+        return tuple(getattr(self, f.name) for f in self.fields if not f.facts.size)
+
+    def sizes(self) -> tuple[Dim, ...]:
+        """The size attributes, flattened in order."""
+        flat: list[Dim] = []
+        for f in self.fields:
+            if f.facts.size:
+                value = getattr(self, f.name)
+                flat.extend(value if isinstance(value, tuple) else (value,))
+        return tuple(flat)
+
+    def with_sizes(self, sizes: Sequence[Dim]) -> Declared:
+        """The same operator with other sizes, in the order of `sizes`."""
+        rest, given = list(sizes), {}
+        for f in self.fields:
+            if f.facts.size:
+                value = getattr(self, f.name)
+                count = len(value) if isinstance(value, tuple) else 1
+                given[f.name] = tuple(rest[:count]) if isinstance(value, tuple) else rest[0]
+                del rest[:count]
+        return dataclasses.replace(self, **given)  # type: ignore[type-var]
+
+    def legal(self) -> list[Truth]:
+        """What must hold of the sizes themselves: each at least its declared least."""
+        least: list[Truth] = []
+        for f in self.fields:
+            if f.facts.size:
+                value = getattr(self, f.name)
+                least.extend(at_most(f.facts.least, v) for v in (value if isinstance(value, tuple) else (value,)))
+        return least
+
+    def __str__(self) -> str:
+        from superopt.operators.reader import operator_text
+
+        return operator_text(self)
+
+
+D = TypeVar("D", bound=Declared)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(attr,))
+def operator(name: str, onnx: str | None = None) -> Callable[[type[D]], type[D]]:
+    """Declare an operator under a name. Raises `SuperoptError` for a declaration that contradicts itself."""
+
+    def declare(cls: type[D]) -> type[D]:
+        made = dataclasses.dataclass(frozen=True, repr=False)(cls)
+        made.name, made.onnx = name, onnx
+        made.fields = tuple(
+            Field(f.name, f.default, f.metadata["facts"]) for f in dataclasses.fields(made) if "facts" in f.metadata
+        )
+        made.arity = len(inspect.signature(made.eval).parameters) - 2
+        if name in CATALOGUE:
+            raise SuperoptError(f"operator {name} is declared twice")
+        if len(inspect.signature(made.shape).parameters) - 1 != made.arity:
+            raise SuperoptError(f"operator {name}: shape and eval take different numbers of inputs")
+        if not (made.__doc__ or "").startswith("`"):
+            raise SuperoptError(f"operator {name}: its docstring opens with its formula in backquotes")
+        CATALOGUE[name] = made
+        if onnx is not None:
+            READERS[onnx] = made.from_onnx
+        return made
+
+    return declare
+
+
+Reader = TypeVar("Reader", bound=Callable[[Source], "Term | tuple[Term, ...]"])
+
+
+def reads(*op_types: str) -> Callable[[Reader], Reader]:
+    """Enter a function into `READERS`: for ONNX operators that are another form of a declared one."""
+
+    def enter(reader: Reader) -> Reader:
+        READERS.update(dict.fromkeys(op_types, reader))
+        return reader
+
+    return enter
+
+
+def present(inputs: Sequence[Term | None], count: int) -> tuple[Term, ...]:
+    """The first `count` inputs. Raises `NotUnderstood` where one is absent or more are given."""
+    given = tuple(i for i in inputs if i is not None)
+    if len(given) != count or len(inputs) < count:
+        raise NotUnderstood(f"expects {count} inputs, the node has {len(given)}")
+    return given
+
+
+def concrete(shape: Shape, what: str) -> tuple[int, ...]:
+    """The sizes as integers. Raises `NotUnderstood` where one is symbolic."""
+    if not all(isinstance(d, int) for d in shape):
+        raise NotUnderstood(f"{what} needs concrete sizes, has {shape}")
+    return tuple(d for d in shape if isinstance(d, int))
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else value

@@ -1,0 +1,97 @@
+"""Other forms in which ONNX writes the declared operators: Split, Sum, Flatten, Squeeze, Unsqueeze, Identity, Dropout."""
+
+from __future__ import annotations
+
+from superopt.dim import Dim, product
+from superopt.operators.declare import NotUnderstood, Source, present, reads
+from superopt.operators.layout import Slice, broadcast, positive_axis, reshaped
+from superopt.operators.pointwise import Add
+from superopt.term import Term, make
+
+
+@reads("Identity")
+def identity(node: Source) -> Term:
+    """The input itself."""
+    return present(node.inputs, 1)[0]
+
+
+@reads("Dropout")
+def dropout(node: Source) -> Term:
+    """At inference, the input itself. The mask, where it is used, is not covered."""
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        training = node.constant(2)
+        if training is None or bool(training):
+            raise NotUnderstood("training mode")
+    x = node.inputs[0]
+    assert x is not None
+    return x
+
+
+@reads("Sum")
+def sum_of(node: Source) -> Term:
+    """A chain of additions that leans left."""
+    total, *others = present(node.inputs, len(node.inputs))
+    for other in others:
+        total = make(Add(), broadcast(total, other))
+    return total
+
+
+@reads("Split")
+def split(node: Source) -> tuple[Term, ...]:
+    """A slice for each output."""
+    x = node.inputs[0]
+    assert x is not None
+    axis = positive_axis(node.attributes.get("axis", 0), x.type.rank)
+    sizes = node.attributes.get("split")
+    if sizes is None and len(node.inputs) > 1:
+        sizes = node.constant(1)
+    if sizes is None:
+        raise NotUnderstood("the sizes are not given")
+    bounds = [0]
+    for size in sizes:
+        bounds.append(bounds[-1] + int(size))
+    return tuple(make(Slice(axis, a, b), (x,)) for a, b in zip(bounds, bounds[1:], strict=False))
+
+
+@reads("Flatten")
+def flatten(node: Source) -> Term:
+    """Two axes: the product of those before `axis`, and of the rest."""
+    (x,) = present(node.inputs, 1)
+    axis = positive_axis(node.attributes.get("axis", 1), x.type.rank)
+    return reshaped(x, (product(x.shape[:axis]), product(x.shape[axis:])))
+
+
+@reads("Unsqueeze")
+def unsqueeze(node: Source) -> Term:
+    """Axes of size 1, put in."""
+    x, axes = node.inputs[0], _axes(node)
+    assert x is not None
+    rank = x.type.rank + len(axes)
+    places, rest = {positive_axis(a, rank) for a in axes}, iter(x.shape)
+    return reshaped(x, tuple(1 if i in places else next(rest) for i in range(rank)))
+
+
+@reads("Squeeze")
+def squeeze(node: Source) -> Term:
+    """Axes of size 1, taken out."""
+    x = node.inputs[0]
+    assert x is not None
+    named = "axes" in node.attributes or len(node.inputs) > 1
+    axes = _axes(node) if named else [i for i, d in enumerate(x.shape) if _is_one(d)]
+    places = {positive_axis(a, x.type.rank) for a in axes}
+    return reshaped(x, tuple(d for i, d in enumerate(x.shape) if i not in places))
+
+
+def _axes(node: Source) -> list[int]:
+    axes = node.attributes.get("axes")
+    if axes is None and len(node.inputs) > 1:
+        axes = node.constant(1)
+    if axes is None:
+        raise NotUnderstood("the axes are computed while the model runs")
+    return [int(a) for a in axes]
+
+
+def _is_one(d: Dim) -> bool:
+    if isinstance(d, int):
+        return d == 1
+    raise NotUnderstood(f"whether the size {d} is 1 is not decided")

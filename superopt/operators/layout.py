@@ -1,0 +1,296 @@
+"""Operators that move elements and change none: transpose, reshape, concat, slice, pad, and expand (broadcasting)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape, equal, product, require
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
+from superopt.term import Term, make
+
+
+@operator("transpose", onnx="Transpose")
+class Transpose(Declared):
+    """`y[i_perm] = x[i]`: axis a of the result is axis perm[a] of the input."""
+
+    linear = (0,)
+    zero = True
+    perm: tuple[int, ...] = attr(onnx="perm", sample=[(1, 0), (0, 2, 1), (1, 0, 2), (0, 2, 3, 1), (0, 3, 1, 2)])
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The sizes, permuted."""
+        require(sorted(self.perm) == list(range(len(x))), f"transpose: {self.perm} does not permute the axes of {x}")
+        return tuple(x[a] for a in self.perm)
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Axes moved."""
+        return x.transpose(self.perm)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """The default permutation reverses the axes."""
+        (x,) = present(node.inputs, 1)
+        return make(cls(tuple(node.attributes.get("perm", range(x.type.rank)[::-1]))), (x,))
+
+
+@operator("reshape", onnx="Reshape")
+class Reshape(Declared):
+    """`y = x` read in row-major order under another shape of the same size."""
+
+    linear = (0,)
+    zero = True
+    to: Shape = attr(size=True, least=1)
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The new shape, of equal product."""
+        require(product(x) == product(self.to), f"reshape: {x} and {self.to} differ in size")
+        return self.to
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The same elements."""
+        return x.reshape(self.to)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """The shape input must be constant; 0 copies a size and -1 takes what remains."""
+        x, wanted = present(node.inputs, 1 + ("shape" not in node.attributes))[0], node.attributes.get("shape")
+        if wanted is None:
+            wanted = node.constant(1)
+        if wanted is None:
+            raise NotUnderstood("the shape is computed while the model runs")
+        copies = not node.attributes.get("allowzero", 0)
+        to: list[Dim] = [x.shape[i] if d == 0 and copies else int(d) for i, d in enumerate(wanted)]
+        if -1 in [d for d in to if isinstance(d, int)]:
+            at = to.index(-1)
+            known = product([d for i, d in enumerate(to) if i != at])
+            to[at] = product(x.shape) // known
+        return reshaped(x, tuple(to))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """One symbolic size is written as -1."""
+        return out.node("Reshape", (inputs[0], out.integers(wildcard(self.to))))
+
+
+@operator("concat", onnx="Concat")
+class Concat(Declared):
+    """`z = x followed by y` along an axis."""
+
+    zero = True
+    axis: int = attr(onnx="axis", sample=[0, 1])
+    laws = ""
+
+    def shape(self, x: Shape, y: Shape) -> Shape:  # type: ignore[override]
+        """Sizes add up along the axis and are equal elsewhere."""
+        require(len(x) == len(y) and self.axis < len(x), f"concat: no axis {self.axis} in {x} and {y}")
+        for i, (a, b) in enumerate(zip(x, y, strict=True)):
+            require(i == self.axis or a == b, f"concat along {self.axis}: shapes differ: {x} and {y}")
+        return tuple(a + b if i == self.axis else a for i, (a, b) in enumerate(zip(x, y, strict=True)))
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """One after the other."""
+        return np.concatenate([x, y], axis=self.axis)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Several inputs are a chain that leans left."""
+        inputs = present(node.inputs, len(node.inputs))
+        axis = positive_axis(node.attributes["axis"], inputs[0].type.rank)
+        joined = inputs[0]
+        for other in inputs[1:]:
+            joined = make(cls(axis), (joined, other))
+        return joined
+
+
+@operator("slice", onnx="Slice")
+class Slice(Declared):
+    """`y = x[start : stop]` along an axis."""
+
+    linear = (0,)
+    zero = True
+    axis: int = attr(sample=[0, 1])
+    start: Dim = attr(size=True)
+    stop: Dim = attr(size=True)
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """`stop - start` along the axis; not empty, and within the input."""
+        require(self.axis < len(x), f"slice: no axis {self.axis} in {x}")
+        require(self.start < self.stop, f"slice: {self.start} to {self.stop} is empty")
+        require(self.stop <= x[self.axis], f"slice: {self.stop} is past the end of axis {self.axis} of {x}")
+        return tuple(self.stop - self.start if i == self.axis else d for i, d in enumerate(x))
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """A view of a part."""
+        return x[(slice(None),) * self.axis + (slice(self.start, self.stop),)]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Bounds that are attributes (before opset 10) or constant inputs; steps of 1."""
+        x = node.inputs[0]
+        assert x is not None
+        names = ("starts", "ends", "axes", "steps")
+        if node.opset < 10:
+            given = [node.attributes.get(n) for n in names]
+        else:
+            given = [node.constant(i) if i < len(node.inputs) and node.inputs[i] is not None else None for i in range(1, 5)]
+            if any(i < len(node.inputs) and node.inputs[i] is not None and given[i - 1] is None for i in range(1, 5)):
+                raise NotUnderstood("the bounds are computed while the model runs")
+        starts, ends, axes, steps = (None if g is None else [int(v) for v in g] for g in given)
+        if starts is None or ends is None:
+            raise NotUnderstood("the bounds are missing")
+        if steps is not None and any(s != 1 for s in steps):
+            raise NotUnderstood(f"steps other than 1: {steps}")
+        for axis, start, end in zip(axes or range(len(starts)), starts, ends, strict=True):
+            x = _cut(x, positive_axis(axis, x.type.rank), start, end)
+        return x
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Bounds as attributes before opset 10, as constant inputs after."""
+        start, stop = concrete((self.start, self.stop), "slice")
+        if out.opset < 10:
+            return out.node("Slice", inputs, {"starts": [start], "ends": [stop], "axes": [self.axis]})
+        return out.node("Slice", (*inputs, *(out.integers([v]) for v in (start, stop, self.axis))))
+
+
+@operator("pad", onnx="Pad")
+class Pad(Declared):
+    """`y = x` with zeros around it: `pads` holds the widths before each axis, then after each."""
+
+    linear = (0,)
+    zero = True
+    pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """Each size grows by its two widths."""
+        require(len(self.pads) == 2 * len(x), f"pad: {self.pads} are not two widths for each axis of {x}")
+        return tuple(d + a + b for d, a, b in zip(x, self.pads[: len(x)], self.pads[len(x) :], strict=True))
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Zeros around."""
+        return np.pad(x, list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True)))  # type: ignore[arg-type]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Constant widths, none negative, and zeros to pad with."""
+        x = node.inputs[0]
+        assert x is not None
+        if node.attributes.get("mode", "constant") != "constant" or len(node.inputs) > 3:
+            raise NotUnderstood("pads with other than a constant, or along listed axes")
+        widths = node.attributes.get("pads") if node.opset < 11 else node.constant(1)
+        value = node.attributes.get("value", 0.0) if node.opset < 11 else 0.0
+        if node.opset >= 11 and len(node.inputs) == 3 and node.inputs[2] is not None:
+            constant = node.constant(2)
+            value = 1.0 if constant is None else float(constant)
+        if widths is None or value != 0 or any(w < 0 for w in widths):
+            raise NotUnderstood("pads by unknown or negative widths, or not with zeros")
+        return make(cls(tuple(int(w) for w in widths)), (x,))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Widths as an attribute before opset 11, as a constant input after."""
+        widths = concrete(self.pads, "pad")
+        if out.opset < 11:
+            return out.node("Pad", inputs, {"pads": list(widths), "mode": "constant"})
+        return out.node("Pad", (*inputs, out.integers(widths)), {"mode": "constant"})
+
+
+@operator("expand", onnx="Expand")
+class Expand(Declared):
+    """`y[i] = x[i_axes]`: axis k of the input becomes axis axes[k] of the result, repeated along the others."""
+
+    linear = (0,)
+    zero = True
+    free: ClassVar[bool] = True
+    axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])  # type: ignore[assignment]
+    to: Shape = attr(size=True, least=1)
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The declared shape, which has the input's sizes on its axes."""
+        require(len(self.axes) == len(x), f"expand: {x} has not one axis for each of {self.axes}")
+        for a, d in zip(self.axes, x, strict=True):
+            require(a < len(self.to), f"expand: no axis {a} in {self.to}")
+            require(self.to[a] == d, f"expand: {x} does not fit on axes {self.axes} of {self.to}")
+        return self.to
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """A view that repeats."""
+        aligned = [1] * len(self.to)
+        for a, d in zip(self.axes, x.shape, strict=True):
+            aligned[a] = d
+        return np.broadcast_to(x.reshape(aligned), self.to)  # type: ignore[arg-type]
+
+    def aligned(self) -> Shape:
+        """The shape, without leading ones, under which ONNX broadcasts the input to the result by itself."""
+        shape: Shape = tuple(d if i in self.axes else 1 for i, d in enumerate(self.to))
+        return shape[min(self.axes, default=len(shape)) :]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """The shape input must be constant; it broadcasts with the input's shape."""
+        x, wanted = node.inputs[0], node.constant(1)
+        if x is None or wanted is None:
+            raise NotUnderstood("the shape is computed while the model runs")
+        return spread(x, common_shape([x.shape, tuple(int(d) for d in wanted)]))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Written out only where the consumer does not broadcast by itself."""
+        aligned = out.node("Reshape", (inputs[0], out.integers(wildcard(self.aligned()))))
+        return out.node("Expand", (aligned, out.integers(concrete(self.to, "expand"))))
+
+
+def common_shape(shapes: list[Shape]) -> Shape:
+    """The shape that shapes broadcast to. Raises `NotUnderstood` where symbols leave it open or they do not fit."""
+    rank = max(map(len, shapes))
+    result: list[Dim] = []
+    for column in zip(*((1,) * (rank - len(s)) + s for s in shapes), strict=True):
+        wide = [d for d in column if not (isinstance(d, int) and d == 1)]
+        if any(equal(d, wide[0]) is not True for d in wide):
+            raise NotUnderstood(f"whether the shapes {shapes} broadcast is not decided")
+        result.append(wide[0] if wide else 1)
+    return tuple(result)
+
+
+def spread(x: Term, to: Shape) -> Term:
+    """`x` broadcast to a shape, explicitly; sizes of 1 are dropped from what is repeated."""
+    if len(x.shape) == len(to) and all(equal(a, b) is True for a, b in zip(x.shape, to, strict=True)):
+        return x
+    offset = len(to) - len(x.shape)
+    kept = [i for i, d in enumerate(x.shape) if not (isinstance(d, int) and d == 1)]
+    return make(Expand(tuple(i + offset for i in kept), to), (reshaped(x, tuple(x.shape[i] for i in kept)),))
+
+
+def broadcast(*inputs: Term) -> tuple[Term, ...]:
+    """Inputs of a point-wise operator, brought to their common shape by explicit `expand`s."""
+    to = common_shape([i.shape for i in inputs])
+    return tuple(spread(i, to) for i in inputs)
+
+
+def reshaped(x: Term, to: Shape) -> Term:
+    """`x` under another shape; itself where that is its own."""
+    same = len(to) == len(x.shape) and all(equal(a, b) is True for a, b in zip(x.shape, to, strict=True))
+    return x if same else make(Reshape(to), (x,))
+
+
+def wildcard(shape: Shape) -> list[int]:
+    """A shape as ONNX's Reshape takes it: one symbolic size becomes -1. Raises `NotUnderstood` for more of them."""
+    if sum(not isinstance(d, int) for d in shape) > 1:
+        raise NotUnderstood(f"{shape} has more than one symbolic size")
+    return [d if isinstance(d, int) else -1 for d in shape]
+
+
+def positive_axis(axis: int, rank: int) -> int:
+    """An axis counted from the front."""
+    return axis + rank if axis < 0 else axis
+
+
+def _cut(x: Term, axis: int, start: int, end: int) -> Term:
+    size = x.shape[axis]
+    if isinstance(size, int):
+        start, stop, _ = slice(start, end).indices(size)
+        if start >= stop:
+            raise NotUnderstood(f"the slice of axis {axis} is empty")
+        return x if (start, stop) == (0, size) else make(Slice(axis, start, stop), (x,))
+    if start == 0 and end >= 2**31 - 1:
+        return x
+    raise NotUnderstood(f"cuts axis {axis}, whose size {size} is symbolic")

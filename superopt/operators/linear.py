@@ -1,0 +1,156 @@
+"""Multi-linear contractions: matrix product and convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape, at_most, divides, product, require
+from superopt.operators.declare import Declared, NotUnderstood, Source, attr, operator, present
+from superopt.operators.layout import Expand, common_shape
+from superopt.operators.pointwise import Add
+from superopt.term import Term, make
+
+
+@operator("matmul", onnx="MatMul")
+class MatMul(Declared):
+    """`z[m,n] = Σ_k x[m,k] · y[k,n]`, with equal batch axes before them."""
+
+    linear = (0, 1)
+    zero = True
+    axes = "m k, k n -> m n"
+    laws = """
+    (law matmul-assoc (given (?x m k) (?y k n) (?z n r))
+      (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
+    (law matmul-transpose (given (?x m k) (?y k n))
+      (= (transpose (1 0) (matmul ?x ?y)) (matmul (transpose (1 0) ?y) (transpose (1 0) ?x))))
+    """
+
+    def shape(self, x: Shape, y: Shape) -> Shape:  # type: ignore[override]
+        """Rows of the one, columns of the other."""
+        require(len(x) == len(y) >= 2, f"matmul: ranks differ or are below 2: {x} and {y}")
+        require(x[-1] == y[-2], f"matmul: inner sizes differ: {x} and {y}")
+        for a, b in zip(x[:-2], y[:-2], strict=True):
+            require(a == b, f"matmul: batch sizes differ: {x} and {y}")
+        return (*x[:-1], y[-1])
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The product."""
+        return ring.matmul(x, y)
+
+    def flops(self, result: Shape, *shapes: Shape) -> Dim:
+        """A multiplication and an addition for each term of each sum."""
+        return 2 * product(result) * shapes[0][-1]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Inputs of equal batch axes, or with the matrix of the smaller rank repeated along them."""
+        x, y = present(node.inputs, 2)
+        if min(x.type.rank, y.type.rank) < 2:
+            raise NotUnderstood("an input is a vector")
+        batch = common_shape([x.shape[:-2], y.shape[:-2]])
+        return make(cls(), (_with_batch(x, batch), _with_batch(y, batch)))
+
+
+def _with_batch(x: Term, batch: Shape) -> Term:
+    to = (*batch, *x.shape[-2:])
+    if len(to) == x.type.rank and all(a is b or a == b for a, b in zip(to, x.shape, strict=True)):
+        return x
+    if x.type.rank != 2:
+        raise NotUnderstood(f"batch axes of {x.shape} are repeated in part")
+    return make(Expand((len(to) - 2, len(to) - 1), to), (x,))
+
+
+@operator("conv", onnx="Conv")
+class Conv(Declared):
+    """`y[n,o,p,q] = Σ_cij x[n,c,p·s+i·d,q·s+j·d] · k[o,c,i,j]`, zero padded; channels fall into groups."""
+
+    linear = (0, 1)
+    zero = True
+    axes = "n c (h) (w), o c (i) (j) -> n o (h) (w)"
+    strides: Shape = attr((1, 1), size=True, least=1, sample=[(1, 1), (2, 2)], onnx="strides")
+    pads: Shape = attr((0, 0, 0, 0), size=True, sample=[(0, 0, 0, 0), (1, 1, 1, 1)], onnx="pads")
+    dilations: Shape = attr((1, 1), size=True, least=1, onnx="dilations")
+    group: Dim = attr(1, size=True, least=1, onnx="group")
+
+    def shape(self, x: Shape, k: Shape) -> Shape:  # type: ignore[override]
+        """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each of the two window axes."""
+        require(len(x) == 4 == len(k), f"conv: input and kernel have four axes each, not {x} and {k}")
+        require(x[1] == k[1] * self.group, f"conv: channels differ: x is {x}, kernel is {k}, group {self.group}")
+        require(divides(self.group, k[0]), f"conv: {k[0]} output channels do not fall into {self.group} groups")
+        window = window_sizes("conv", x, k[2:], self.strides, self.pads, self.dilations)
+        return (x[0], k[0], *window)
+
+    def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
+        """A matrix product for each place in the kernel, summed: no more memory than the result and one view."""
+        group, (n, c, *_), (o, c1, *_) = self.group, x.shape, k.shape
+        assert isinstance(group, int)
+        total: Any = None
+        for i, j, view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
+            columns = view.reshape(n, group, c1, -1)
+            part = ring.matmul(k[:, :, i, j].reshape(1, group, o // group, c1), columns)
+            total = part if total is None else ring.add(total, part)
+        return np.asarray(total).reshape(n, o, *view.shape[2:])
+
+    def flops(self, result: Shape, *shapes: Shape) -> Dim:
+        """A multiplication and an addition for each place of the kernel and result."""
+        return 2 * product(result) * product(shapes[1][1:])
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Two window axes; the bias is an `add`."""
+        x, k, bias = (*node.inputs, None)[:3]
+        if x is None or k is None or x.type.rank != 4:
+            raise NotUnderstood("only convolutions with two window axes are declared")
+        given = node.attributes
+        strides, dilations = (tuple(given.get(n, (1, 1))) for n in ("strides", "dilations"))
+        pads = explicit_pads(node, x.shape, k.shape[2:], strides, dilations)
+        y = make(cls(strides, pads, dilations, int(given.get("group", 1))), (x, k))
+        return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
+
+
+def window_sizes(
+    what: str, x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape
+) -> tuple[Dim, Dim]:
+    """How often a window fits along each of two axes. Raises `ShapeError` where it does not fit once."""
+    sizes = []
+    for axis in (0, 1):
+        reach = dilations[axis] * (kernel[axis] - 1) + 1
+        room = x[axis + 2] + pads[axis] + pads[axis + 2]
+        require(at_most(reach, room), f"{what}: a window {kernel} (dilated {dilations}) does not fit {x}, pads {pads}")
+        sizes.append((room - reach) // strides[axis] + 1)
+    return sizes[0], sizes[1]
+
+
+def windows(x: Array, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, fill: Array) -> Any:
+    """For each place (i, j) in the window, what stands there for all results: an array `n c p q`."""
+    top, left, bottom, right = (int(p) for p in pads)  # type: ignore[arg-type]
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    p, q = window_sizes("window", x.shape, kernel, strides, pads, dilations)
+    (sh, sw), (dh, dw) = strides, dilations
+    for i in range(int(kernel[0])):  # type: ignore[arg-type]
+        for j in range(int(kernel[1])):  # type: ignore[arg-type]
+            rows = slice(i * dh, i * dh + (p - 1) * sh + 1, sh)  # type: ignore[misc]
+            columns = slice(j * dw, j * dw + (q - 1) * sw + 1, sw)  # type: ignore[misc]
+            yield i, j, padded[:, :, rows, columns]
+
+
+def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilations: Shape) -> Shape:
+    """The pads of a node, with ONNX's `auto_pad` worked out: SAME gives ⌈h / s⌉ results."""
+    mode = node.attributes.get("auto_pad", b"NOTSET")
+    mode = mode.decode() if isinstance(mode, bytes) else mode
+    if mode == "NOTSET":
+        return tuple(node.attributes.get("pads", (0, 0, 0, 0)))
+    if mode == "VALID":
+        return (0, 0, 0, 0)
+    before, after = [], []
+    for h, k, s, d in zip(x[2:], kernel, strides, dilations, strict=True):
+        if not all(isinstance(v, int) for v in (h, k, s, d)):
+            raise NotUnderstood(f"auto_pad {mode} over symbolic sizes {x}")
+        total = max((-(-h // s) - 1) * s + d * (k - 1) + 1 - h, 0)  # type: ignore[operator,call-overload]
+        small = total // 2
+        before.append(small if mode == "SAME_UPPER" else total - small)
+        after.append(total - before[-1])
+    return (*before, *after)

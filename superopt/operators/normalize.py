@@ -1,0 +1,189 @@
+"""Softmax, and the composite operators: each declares the term of simpler ones that it stands for."""
+
+from __future__ import annotations
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Shape, product, require
+from superopt.evaluate import evaluate
+from superopt.operators.constant import Band, filled
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, present
+from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.pointwise import Add, Div, Mul, Sqrt
+from superopt.term import Term, make, variable
+
+
+@operator("softmax", onnx="Softmax")
+class Softmax(Declared):
+    """`y = exp(x) / Σ exp(x)` along an axis, computed from `x − max x` (stable only in this form)."""
+
+    axis: int = attr(sample=[1])
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The shape of the input."""
+        require(self.axis < len(x), f"softmax: no axis {self.axis} in {x}")
+        return x
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Shifted by the maximum in floating point."""
+        return ring.softmax(x, self.axis)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Before opset 13 all axes from `axis` on were one."""
+        (x,) = present(node.inputs, 1)
+        axis = positive_axis(node.attributes.get("axis", 1 if node.opset < 13 else -1), x.type.rank)
+        if node.opset >= 13 or axis == x.type.rank - 1:
+            return make(cls(axis), (x,))
+        flat = reshaped(x, (product(x.shape[:axis]), product(x.shape[axis:])))
+        return reshaped(make(cls(1), (flat,)), x.shape)
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Before opset 13 this is what ONNX's operator means only where no axis of more than one follows."""
+        if out.opset < 13:
+            raise NotUnderstood("softmax is written anew only from opset 13 on")
+        return out.node("Softmax", inputs, {"axis": self.axis})
+
+
+class Composite(Declared):
+    """Base of the operators that mean what their definition means."""
+
+    enumerated = False
+
+    def eval(self, ring: Carrier, *arrays: Array) -> Array:
+        """The value of the definition."""
+        inputs = [variable(f"x{i}", a.shape) for i, a in enumerate(arrays)]
+        meaning = self.definition(*inputs)
+        assert meaning is not None, f"{self} has no definition"
+        return evaluate(meaning, ring, {v: a for v, a in zip(inputs, arrays, strict=True)})
+
+
+@operator("batchnorm", onnx="BatchNormalization")
+class BatchNorm(Composite):
+    """`y = (x − mean) / √(variance + ε) · scale + bias`, by channel, at inference."""
+
+    epsilon: float = attr(1e-5, onnx="epsilon")
+
+    def shape(self, x: Shape, scale: Shape, bias: Shape, mean: Shape, variance: Shape) -> Shape:  # type: ignore[override]
+        """The shape of the input; the other four have its channels."""
+        require(len(x) >= 2, f"batchnorm: no channels in {x}")
+        for v in (scale, bias, mean, variance):
+            require(len(v) == 1, f"batchnorm: a vector of channels is expected, not {v}")
+            require(v[0] == x[1], f"batchnorm: channels differ: {x} and {v}")
+        return x
+
+    def eval(self, ring: Carrier, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:  # type: ignore[override]
+        """The value of the definition."""
+        return super().eval(ring, x, scale, bias, mean, variance)
+
+    def definition(self, *inputs: Term) -> Term:
+        """One factor and one summand a channel."""
+        x, scale, bias, mean, variance = inputs
+        c = scale.shape
+        factor = Div()(scale, Sqrt()(Add()(variance, filled(self.epsilon, c))))
+        summand = Add()(bias, Mul()(filled(-1.0, c), Mul()(mean, factor)))
+        return Add()(Mul()(x, Expand((1,), x.shape)(factor)), Expand((1,), x.shape)(summand))
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """At inference only."""
+        if node.attributes.get("training_mode", 0):
+            raise NotUnderstood("training mode")
+        inputs = present(node.inputs, 5)
+        return make(cls(float(node.attributes.get("epsilon", 1e-5))), inputs)
+
+
+@operator("lrn", onnx="LRN")
+class Lrn(Composite):
+    """`y = x / (bias + alpha/size · Σ x²)^beta`, the sum over the `size` channels around each."""
+
+    size: int = attr(onnx="size")
+    alpha: float = attr(1e-4, onnx="alpha")
+    beta: float = attr(0.75, onnx="beta")
+    bias: float = attr(1.0, onnx="bias")
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The shape of the input."""
+        require(len(x) == 4, f"lrn: the input has four axes, not {x}")
+        return x
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The value of the definition."""
+        return super().eval(ring, x)
+
+    def definition(self, *inputs: Term) -> Term:
+        """The window sum as a banded 1×1 convolution, the power as roots: y^0.75 = √y·√√y, as y is positive."""
+        (x,) = inputs
+        c = x.shape[1]
+        below, above = (self.size - 1) // 2, self.size // 2
+        kernel = reshaped(Mul()(Band(c, below, above)(), filled(self.alpha / self.size, (c, c))), (c, c, 1, 1))
+        y = Add()(Conv()(Mul()(x, x), kernel), filled(self.bias, x.shape))
+        return Div()(x, _quarter_power(y, round(self.beta * 4)))
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Over four axes, of a power that roots give, and of a base that is never negative."""
+        (x,) = present(node.inputs, 1)
+        given = node.attributes
+        op = cls(int(given["size"]), *(float(given.get(n, d)) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))))
+        quarters = op.beta * 4
+        if x.type.rank != 4 or quarters != round(quarters) or not 1 <= quarters <= 4 or op.alpha < 0 or op.bias <= 0:
+            raise NotUnderstood(f"{op} over {x.shape}: four axes, beta in 0.25 … 1, alpha >= 0 and bias > 0 are declared")
+        return make(op, (x,))
+
+
+def _quarter_power(y: Term, quarters: int) -> Term:
+    root = Sqrt()(y)
+    if quarters == 1:
+        return Sqrt()(root)
+    return {2: root, 3: Mul()(root, Sqrt()(root)), 4: y}[quarters]
+
+
+@operator("gemm", onnx="Gemm")
+class Gemm(Composite):
+    """`y = alpha · A′·B′ + beta · c`, where A′ and B′ are A and B or their transposes."""
+
+    alpha: float = attr(1.0, onnx="alpha")
+    beta: float = attr(1.0, onnx="beta")
+    trans_a: int = attr(0, onnx="transA")
+    trans_b: int = attr(0, onnx="transB")
+
+    def shape(self, a: Shape, b: Shape, c: Shape) -> Shape:  # type: ignore[override]
+        """Rows of A′, columns of B′; c has that shape."""
+        require(len(a) == 2 == len(b) == len(c), f"gemm: matrices are expected, not {a}, {b} and {c}")
+        (m, k), (l, n) = a[:: -1 if self.trans_a else 1], b[:: -1 if self.trans_b else 1]
+        require(k == l, f"gemm: inner sizes differ: {a} and {b}")
+        require(c[0] == m, f"gemm: {c} does not fit {m} rows")
+        require(c[1] == n, f"gemm: {c} does not fit {n} columns")
+        return (m, n)
+
+    def eval(self, ring: Carrier, a: Array, b: Array, c: Array) -> Array:  # type: ignore[override]
+        """The value of the definition."""
+        return super().eval(ring, a, b, c)
+
+    def definition(self, *inputs: Term) -> Term:
+        """Transposes, a product, scalings, a sum."""
+        a, b, c = inputs
+        a = Transpose((1, 0))(a) if self.trans_a else a
+        b = Transpose((1, 0))(b) if self.trans_b else b
+        return Add()(_scaled(MatMul()(a, b), self.alpha), _scaled(c, self.beta))
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Without c, what remains of the definition."""
+        a, b, c = (*node.inputs, None)[:3]
+        if a is None or b is None:
+            raise NotUnderstood("an input is missing")
+        given = node.attributes
+        op = cls(*(float(given.get(n, 1.0)) for n in ("alpha", "beta")), *(int(given.get(n, 0)) for n in ("transA", "transB")))
+        if c is None:
+            a, b = (Transpose((1, 0))(t) if swap else t for t, swap in ((a, op.trans_a), (b, op.trans_b)))
+            return _scaled(MatMul()(a, b), op.alpha)
+        to = (a.shape[1 if op.trans_a else 0], b.shape[0 if op.trans_b else 1])
+        return make(op, (a, b, spread(c, to)))
+
+
+def _scaled(x: Term, factor: float) -> Term:
+    return x if factor == 1.0 else Mul()(x, filled(factor, x.shape))
+
+

@@ -1,0 +1,117 @@
+"""Operators that act on each element by itself. Shapes are equal; broadcasting is `expand`, made explicit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Shape, require
+from superopt.operators.declare import Declared, Source, operator, present
+from superopt.operators.layout import broadcast
+from superopt.term import Term, make
+
+
+class Pointwise(Declared):
+    """Base of the point-wise operators: the shape rule, and reading with broadcasts made explicit."""
+
+    pointwise: ClassVar[bool] = True
+
+    def shape(self, *shapes: Shape) -> Shape:
+        """Equal shapes give that shape."""
+        for other in shapes[1:]:
+            require(len(other) == len(shapes[0]), f"{self.name}: ranks differ: {shapes[0]} and {other}")
+            for a, b in zip(shapes[0], other, strict=True):
+                require(a == b, f"{self.name}: shapes differ: {shapes[0]} and {other}")
+        return shapes[0]
+
+
+class Unary(Pointwise):
+    """A point-wise function of one value."""
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The shape of the input."""
+        return x
+
+
+class Binary(Pointwise):
+    """A point-wise function of two values."""
+
+    def shape(self, x: Shape, y: Shape) -> Shape:  # type: ignore[override]
+        """The shape of both inputs."""
+        return super().shape(x, y)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Broadcast both inputs to their common shape first."""
+        return make(cls(), broadcast(*present(node.inputs, 2)))
+
+
+@operator("add", onnx="Add")
+class Add(Binary):
+    """`z = x + y`."""
+
+    commutative = True
+    zero = True
+    laws = """
+    (law add-assoc (given (?x *) (?y *) (?z *)) (= (add (add ?x ?y) ?z) (add ?x (add ?y ?z))))
+    """
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The sum."""
+        return ring.add(x, y)
+
+
+@operator("mul", onnx="Mul")
+class Mul(Binary):
+    """`z = x · y`."""
+
+    commutative = True
+    zero = True
+    linear = (0, 1)
+    laws = """
+    (law mul-assoc (given (?x *) (?y *) (?z *)) (= (mul (mul ?x ?y) ?z) (mul ?x (mul ?y ?z))))
+    """
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The product."""
+        return ring.mul(x, y)
+
+
+@operator("div", onnx="Div")
+class Div(Binary):
+    """`z = x / y`."""
+
+    linear = (0,)
+    laws = """
+    (law mul-div (given (?x *) (?y *) (?z *)) (= (mul ?x (div ?y ?z)) (div (mul ?x ?y) ?z)))
+    (law div-div (given (?x *) (?y *) (?z *)) (= (div (div ?x ?y) ?z) (div ?x (mul ?y ?z))))
+    """
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The quotient."""
+        return ring.div(x, y)
+
+
+@operator("sqrt", onnx="Sqrt")
+class Sqrt(Unary):
+    """`y = √x`."""
+
+    zero = True
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The root."""
+        return ring.apply("sqrt", x)
+
+
+@operator("relu", onnx="Relu")
+class Relu(Unary):
+    """`y = max(x, 0)`."""
+
+    zero = True
+    laws = """
+    (law relu-relu (given (?x *)) (= (relu (relu ?x)) (relu ?x)))
+    """
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The positive part."""
+        return ring.apply("relu", x)

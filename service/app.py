@@ -1,0 +1,67 @@
+"""The application: its parts in a column, and how it is served."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+
+import uvicorn
+from fastapi import FastAPI
+
+from service import health, kinds, optimize, reports
+from service.line import Line
+from service.problems import HANDLERS
+from service.settings import Settings
+from service.store import ReportStore
+
+__all__ = ["Settings", "create_app", "serve"]
+
+_LEAVE_AFTER = 5  # seconds that answers under way get when the server is told to stop
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application, complete: nothing is kept outside it."""
+    line = Line(settings.waiting)
+    store = ReportStore(settings.kept_bytes)
+    probe = health.Probe()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        probing = asyncio.create_task(probe.run(settings))
+        yield
+        probing.cancel()
+        with suppress(asyncio.CancelledError):
+            await probing
+
+    app = FastAPI(
+        title="superopt",
+        summary="Makes ONNX models faster, and says why the result is the same.",
+        version=version("superopt"),
+        lifespan=lifespan,
+        exception_handlers=HANDLERS,
+        # The usual pages load scripts from elsewhere; /openapi.json is for any tool.
+        docs_url=None,
+        redoc_url=None,
+    )
+    for part in (
+        optimize.router(settings, line, store),
+        reports.router(store),
+        kinds.router(),
+        health.router(line, probe),
+    ):
+        app.include_router(part)
+    return app
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to stop."""
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        # One process, as measurements must not disturb each other. h11 also reads on after an early answer, such as
+        # 413, so that the client sees the answer and not a broken connection.
+        http="h11",
+        timeout_graceful_shutdown=_LEAVE_AFTER,
+        server_header=False,
+    )

@@ -1,0 +1,95 @@
+"""One optimization: the public command in a process of its own, files in, files out.
+
+The command is what people run in a terminal; the service adds limits and says its exit codes in HTTP.
+"""
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from service.problems import (
+    FAILED,
+    INVALID_MODEL,
+    INVALID_REQUEST,
+    NOT_VERIFIED,
+    OUT_OF_MEMORY,
+    OUT_OF_TIME,
+    Kind,
+    Problem,
+)
+from service.sandbox import Ending, Stop, run_limited
+from service.schemas import Wish
+from service.settings import Settings
+from superopt.errors import InvalidModel, OutOfTime, UsageError, VerificationFailed
+
+LOG: Final = logging.getLogger("uvicorn.error")
+COMMAND: Final = (sys.executable, "-P", "-m", "superopt.cli")
+
+MODEL: Final = "model.onnx"
+OPTIMIZED: Final = "optimized.onnx"
+REPORT: Final = "report.json"
+
+_EXITS: Final[dict[int, Kind]] = {
+    UsageError.exit_code: INVALID_REQUEST,
+    InvalidModel.exit_code: INVALID_MODEL,
+    VerificationFailed.exit_code: NOT_VERIFIED,
+    OutOfTime.exit_code: OUT_OF_TIME,
+}
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """A finished job: the model as an open file, so that its folder can go before the answer is sent."""
+
+    model: BinaryIO
+    report: bytes
+
+
+def child_environment(folder: Path) -> dict[str, str]:
+    """The server's environment; temporary files in the folder, and messages neither coloured nor wrapped."""
+    return {**os.environ, "TMPDIR": str(folder), "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "10000"}
+
+
+async def optimize(folder: Path, wish: Wish, settings: Settings) -> Optimized:
+    """Optimize the `MODEL` that is in the folder; raises the problem that the command ended with."""
+    seconds = settings.default_time if wish.time is None else wish.time
+    ending = await run_limited(
+        [*COMMAND, "optimize", MODEL, OPTIMIZED, "--report", REPORT, *_options(wish, seconds), "--overwrite"],
+        folder=folder,
+        environment=child_environment(folder),
+        seconds=seconds + settings.grace,
+        memory=settings.memory,
+    )
+    problem = _problem(ending, seconds, settings)
+    if problem:
+        if problem.kind.status >= 500:
+            LOG.warning("%s: exit code %d, %s", problem.kind.name, ending.code, ending.errors or "nothing on stderr")
+        raise problem
+    return Optimized((folder / OPTIMIZED).open("rb"), (folder / REPORT).read_bytes())
+
+
+def _options(wish: Wish, seconds: float) -> list[str]:
+    """What was asked for; the rest is the command's own default, said in one place only."""
+    asked = {"time": seconds, "alpha": wish.alpha, "seed": wish.seed, "threads": wish.threads}
+    return [part for name, value in asked.items() if value is not None for part in (f"--{name}", str(value))]
+
+
+def _problem(ending: Ending, seconds: float, settings: Settings) -> Problem | None:
+    """The end of a command as a problem; None where it succeeded."""
+    if ending.stop is Stop.OUT_OF_TIME:
+        return Problem(OUT_OF_TIME, f"stopped {settings.grace:g} seconds after the {seconds:g} of the search")
+    if ending.stop is Stop.OUT_OF_MEMORY:
+        return Problem(OUT_OF_MEMORY, f"this server grants a model {settings.memory} bytes")
+    if ending.code == 0:
+        return None
+    kind = _EXITS.get(ending.code, FAILED)
+    # An unforeseen failure ends in a traceback, whose last line is for the log.
+    return Problem(kind, kind.meaning if kind is FAILED else _told(ending.last_line))
+
+
+def _told(line: str) -> str:
+    """The command's one-line error, where the model has no file name."""
+    return line.removeprefix("error: ").replace(MODEL, "the model")

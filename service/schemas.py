@@ -1,0 +1,47 @@
+"""The shapes of what goes over the wire, apart from the model itself."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Wish(BaseModel):
+    """What a request may ask for: the query parameters of `POST /v1/optimize`."""
+
+    # A misspelt parameter is an error, not a wish that is silently ignored.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    time: Annotated[
+        float | None,
+        Field(gt=0, allow_inf_nan=False, description="Seconds for the search; at most what the server allows."),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            allow_inf_nan=False,
+            description="How much costlier than the best so far a graph may be and still be searched from.",
+        ),
+    ] = None
+    seed: Annotated[int | None, Field(ge=0, lt=1 << 63, description="Makes the search repeatable.")] = None
+    threads: Annotated[
+        int | None, Field(ge=1, description="The threads that the model will run on; measurements use as many.")
+    ] = None
+
+
+class ProblemDocument(BaseModel):
+    """A problem (RFC 9457)."""
+
+    type: Annotated[str, Field(description="Names the kind of problem; can be fetched.")] = "about:blank"
+    title: Annotated[str, Field(description="The kind of problem, for people.")]
+    status: Annotated[int, Field(description="The HTTP status.")]
+    detail: Annotated[str, Field(description="What is wrong with this request.")]
+    errors: Annotated[
+        list[dict[str, str]] | None, Field(description="The parameters that are wrong: `name` and `detail` of each.")
+    ] = None
+
+
+class Health(BaseModel):
+    """A server that is well."""
+
+    status: Literal["live", "ready"]

@@ -26,6 +26,8 @@ class Carrier:
 
     name: str
     dtype: type[np.generic]
+    has: frozenset[str]
+    """What it can express besides sums and products: `div`, `order`, `root`, `exp`; the rest are keyed hashes."""
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
         """A random array of the carrier."""
@@ -79,11 +81,16 @@ def keyed_hash(key: str, *arrays: Array) -> Array:
     return np.asarray(state >> np.uint64(1)).astype(np.int64)
 
 
+def _keep_zero(function: str, x: Array, hashed: Array) -> Array:
+    return np.where(x == 0, 0, hashed) if function in ("sqrt", "relu") else hashed
+
+
 class Field(Carrier):
     """Integers modulo the prime 2³¹ − 1, for all that is made of sums, products and quotients."""
 
     name = "field"
     dtype = np.int64
+    has = frozenset({"div"})
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
         """Uniform over the non-zero elements."""
@@ -126,8 +133,8 @@ class Field(Carrier):
         return np.asarray(x.sum(axis=axes) % PRIME)
 
     def apply(self, function: str, x: Array) -> Array:
-        """A keyed hash."""
-        return keyed_hash(function, x) % PRIME
+        """A keyed hash, that keeps zero where the function does."""
+        return _keep_zero(function, x, keyed_hash(function, x) % PRIME)
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
         """A keyed hash of the multiset of elements: order along the axes does not matter."""
@@ -145,6 +152,7 @@ class Order(Carrier):
 
     name = "order"
     dtype = np.int64
+    has = frozenset({"order"})
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
         """Uniform over −9 … 9."""
@@ -180,7 +188,7 @@ class Order(Carrier):
 
     def apply(self, function: str, x: Array) -> Array:
         """Exact for relu, a keyed hash for the rest."""
-        return np.maximum(x, 0) if function == "relu" else self._hash(function, x)
+        return np.maximum(x, 0) if function == "relu" else _keep_zero(function, x, self._hash(function, x))
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
         """The maximum of the elements that are present."""
@@ -197,6 +205,7 @@ class Float(Carrier):
 
     name = "float"
     dtype = np.float64
+    has = frozenset({"div", "order", "root", "exp"})
     functions: dict[str, Callable[[Array], Array]] = {  # noqa: RUF012 - a constant table
         "sqrt": np.sqrt,
         "exp": np.exp,

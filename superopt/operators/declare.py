@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, Truth, at_most
+from superopt.dim import Dim, Shape, Truth, at_most, product, require
 from superopt.errors import SuperoptError
 from superopt.term import Operator, Term, Type, join_dtypes, make
 
@@ -103,8 +103,12 @@ class Declared(Operator):
     """The inputs in each of which alone it is linear."""
     axes: ClassVar[str] = ""
     """Named axes, `inputs -> result`; windowed ones in brackets; one that only inputs have is contracted."""
+    undivided: ClassVar[Mapping[str, Mapping[str, int]]] = {}
+    """Axes that may be cut or mixed only where attributes have given values."""
     laws: ClassVar[str] = ""
     """Laws that do not follow from the facts above, as text."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What a carrier must have to express it, besides sums and products; see `Carrier.has`."""
     free: ClassVar[bool] = False
     """Counts as no operator in enumeration."""
     enumerated: ClassVar[bool] = True
@@ -123,8 +127,6 @@ class Declared(Operator):
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """Floating-point operations, as a size."""
-        from superopt.dim import product
-
         return product(result)
 
     @classmethod
@@ -144,6 +146,8 @@ class Declared(Operator):
         """Element types joined, shape by the shape rule."""
         if len(inputs) != self.arity:
             raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
+        for truth in self.legal():
+            require(truth, f"{self}: an attribute is smaller than it may be")
         return Type(join_dtypes(inputs, self.name), self.shape(*(i.shape for i in inputs)))
 
     def __call__(self, *inputs: Term) -> Term:

@@ -70,6 +70,12 @@ class Conv(Declared):
     linear = (0, 1)
     zero = True
     axes = "n c (h) (w), o c (i) (j) -> n o (h) (w)"
+    undivided = {"c": {"group": 1}, "o": {"group": 1}}  # noqa: RUF012 - a constant table
+    laws = """
+    (law conv-pad (given (?x n c h w) (?k o e i j))
+      (= (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g (pad (0 0 a b 0 0 y z) ?x) ?k)
+         (conv :strides (s t) :pads ((+ p a) (+ q b) (+ u y) (+ v z)) :dilations (d f) :group g ?x ?k)))
+    """
     strides: Shape = attr((1, 1), size=True, least=1, sample=[(1, 1), (2, 2)], onnx="strides")
     pads: Shape = attr((0, 0, 0, 0), size=True, sample=[(0, 0, 0, 0), (1, 1, 1, 1)], onnx="pads")
     dilations: Shape = attr((1, 1), size=True, least=1, onnx="dilations")

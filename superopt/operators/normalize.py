@@ -17,6 +17,7 @@ from superopt.term import Term, make, variable
 class Softmax(Declared):
     """`y = exp(x) / Σ exp(x)` along an axis, computed from `x − max x` (stable only in this form)."""
 
+    needs = frozenset({"exp"})
     axis: int = attr(sample=[1])
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]

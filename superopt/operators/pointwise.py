@@ -81,6 +81,7 @@ class Mul(Binary):
 class Div(Binary):
     """`z = x / y`."""
 
+    needs = frozenset({"div"})
     linear = (0,)
     laws = """
     (law mul-div (given (?x *) (?y *) (?z *)) (= (mul ?x (div ?y ?z)) (div (mul ?x ?y) ?z)))
@@ -96,6 +97,7 @@ class Div(Binary):
 class Sqrt(Unary):
     """`y = √x`."""
 
+    needs = frozenset({"root"})
     zero = True
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
@@ -107,6 +109,7 @@ class Sqrt(Unary):
 class Relu(Unary):
     """`y = max(x, 0)`."""
 
+    needs = frozenset({"order"})
     zero = True
     laws = """
     (law relu-relu (given (?x *)) (= (relu (relu ?x)) (relu ?x)))

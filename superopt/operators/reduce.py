@@ -56,6 +56,7 @@ class Pool(Declared):
 class MaxPool(Pool):
     """`y[n,c,p,q] = max_ij x[n,c,p·s+i·d,q·s+j·d]`; padding is never the maximum."""
 
+    needs = frozenset({"order"})
     axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
     (law relu-maxpool (given (?x n c h w))
@@ -83,6 +84,7 @@ class MaxPool(Pool):
 class AvgPool(Pool):
     """`y[n,c,p,q] = mean_ij x[n,c,p·s+i·d,q·s+j·d]`, over the whole window or what of it is not padding."""
 
+    needs = frozenset({"div"})
     linear = (0,)
     zero = True
     axes = "n c (h) (w) -> n c (h) (w)"
@@ -121,6 +123,7 @@ class AvgPool(Pool):
 class GlobalAvgPool(Declared):
     """`y[n,c,0,0] = mean_hw x[n,c,h,w]`."""
 
+    needs = frozenset({"div"})
     linear = (0,)
     zero = True
     axes = "n c (h) (w) -> n c (h) (w)"

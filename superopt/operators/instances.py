@@ -1,0 +1,146 @@
+"""Terms over symbolic sizes: when they are well formed, what that fixes, and examples at small sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from superopt.dim import Condition, Dim, Expr, Symbol, assuming, substitute, substitute_condition, symbol, symbols
+from superopt.errors import ShapeError, Undecided
+from superopt.operators.declare import Declared
+from superopt.term import Term, Variable, make, subterms, variable
+
+
+def conditions(*roots: Term) -> list[Condition]:
+    """What must hold of the symbols for all terms to be well formed. Raises `ShapeError` where nothing would do."""
+    found: dict[Condition, None] = {}
+    for term in subterms(*roots):
+        with assuming() as noted:
+            term.operator.type_of(tuple(i.type for i in term.inputs))
+        found.update(dict.fromkeys(noted))
+    return list(found)
+
+
+def all_symbols(*roots: Term) -> list[str]:
+    """The names of all symbols in the shapes of variables and in attributes, in the order of first use."""
+    found: dict[str, None] = {}
+    for term in subterms(*roots):
+        op = term.operator
+        dims = op.type.shape if isinstance(op, Variable) else op.sizes() if isinstance(op, Declared) else ()
+        for dim in dims:
+            found.update(dict.fromkeys(sorted(symbols(dim))))
+    return list(found)
+
+
+def resize(roots: Sequence[Term], values: Mapping[str, Dim]) -> tuple[Term, ...]:
+    """The terms with symbols replaced by sizes, in variables and attributes. Raises what `make` raises."""
+    done: dict[Term, Term] = {}
+    for term in subterms(*roots):
+        op = term.operator
+        if isinstance(op, Variable):
+            shape = [substitute(d, values) for d in op.type.shape]
+            done[term] = variable(op.label, shape, op.type.dtype, op.constant)
+        else:
+            assert isinstance(op, Declared)
+            sized = op.with_sizes([substitute(d, values) for d in op.sizes()])
+            done[term] = make(sized, (done[i] for i in term.inputs))
+    return tuple(done[root] for root in roots)
+
+
+def unify(open_conditions: Sequence[Condition], keep: Sequence[str] = ()) -> tuple[dict[str, Dim], list[Condition]]:
+    """Solve equalities for symbols, those in `keep` last: the values found, and the conditions that remain.
+
+    Raises `ShapeError` where an equality cannot hold."""
+    values: dict[str, Dim] = {}
+    rest = list(open_conditions)
+    solved = True
+    while solved:
+        solved = False
+        for condition in rest:
+            found = _solve(condition, keep) if condition.relation == "=" else None
+            if found is not None:
+                values = {n: substitute(d, dict([found])) for n, d in values.items()} | dict([found])
+                rest = _reduced(rest, dict([found]))
+                solved = True
+                break
+    return values, rest
+
+
+def _reduced(open_conditions: Sequence[Condition], values: Mapping[str, Dim]) -> list[Condition]:
+    remaining: dict[Condition, None] = {}
+    for condition in open_conditions:
+        truth = substitute_condition(condition, values)
+        if isinstance(truth, Condition):
+            remaining[truth] = None
+        elif not truth:
+            raise ShapeError(f"the sizes contradict each other: {condition}")
+    return list(remaining)
+
+
+def _solve(condition: Condition, keep: Sequence[str]) -> tuple[str, Dim] | None:
+    """A symbol that the equality determines, with its value: it stands alone in one monomial and nowhere else."""
+    difference = condition.left - condition.right
+    assert isinstance(difference, Expr)
+    candidates: list[tuple[int, str, Dim]] = []
+    for monomial, coefficient in difference.terms:
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol) and abs(coefficient) == 1:
+            name = monomial[0].name
+            value = symbol(name) - difference * coefficient
+            if name not in symbols(value):
+                candidates.append((keep.index(name) if name in keep else -1, name, value))
+    if not candidates:
+        return None
+    _, name, value = _last(candidates)
+    return name, value
+
+
+def _last(candidates: list[tuple[int, str, Dim]]) -> tuple[int, str, Dim]:
+    """Of the symbols an equality could be solved for: one not to keep, else the last of those to keep."""
+    free = [c for c in candidates if c[0] < 0]
+    return max(free, key=lambda c: c[1]) if free else max(candidates, key=lambda c: c[0])
+
+
+def small_instances(
+    roots: Sequence[Term], open_conditions: Sequence[Condition], count: int, seed: int, largest: int = 4
+) -> Iterator[tuple[Term, ...]]:
+    """Up to `count` different examples of the terms at small random sizes at which all are well formed."""
+    names = all_symbols(*roots)
+    try:
+        fixed, rest = unify([*conditions(*roots), *open_conditions], keep=names)
+    except ShapeError:
+        return
+    rng, seen = np.random.default_rng(seed), set()
+    free, usual = [n for n in names if n not in fixed], _defaults(roots)
+    for _ in range(300 * count):
+        # Small sizes meet conditions more often, so half of what is drawn is 0 or 1.
+        drawn = np.where(rng.random(len(free)) < 0.5, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free)))
+        values: dict[str, Dim] = dict(zip(free, map(int, drawn), strict=True))
+        values |= {n: d for n, d in usual.items() if n in values and rng.random() < 0.6}
+        values |= {n: substitute(d, values) for n, d in fixed.items()}
+        sizes = tuple(values[n] for n in names)
+        if sizes in seen or any(substitute_condition(c, values) is not True for c in rest):
+            continue
+        seen.add(sizes)
+        try:
+            example = resize(roots, values)
+        except (ShapeError, Undecided):
+            continue
+        if all(isinstance(d, int) and d >= 1 for t in subterms(*example) for d in t.shape):
+            yield example
+            count -= 1
+        if not count:
+            return
+
+
+def _defaults(roots: Sequence[Term]) -> dict[str, int]:
+    """For symbols that stand for an attribute, the attribute's default."""
+    found: dict[str, int] = {}
+    for term in subterms(*roots):
+        op = term.operator
+        for f in op.fields if isinstance(op, Declared) else ():
+            if f.facts.size and isinstance(f.default, tuple | int):
+                value, default = getattr(op, f.name), f.default
+                pairs = zip(value, default, strict=True) if isinstance(value, tuple) else [(value, default)]
+                found |= {name: int(d) for v, d in pairs for name in symbols(v) if v is symbol(name)}
+    return found

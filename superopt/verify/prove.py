@@ -1,0 +1,171 @@
+"""Proofs of equations between typed terms, by z3 from the laws, for all sizes.
+
+The obligation: whenever the source is well formed and the condition holds, the target is well formed and equal to it
+(then it has the same type too). z3 is run with model-based instantiation off, so `unsat` is a proof and nothing else it
+says means anything: a refutation is an executed example, see `check.py`. Limits are the solver's resource units, which
+do not depend on the machine's speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from superopt.dim import Condition, assuming, symbols
+from superopt.operators.instances import all_symbols, conditions
+from superopt.operators.laws import Law, laws_in, scope_of
+from superopt.term import Term, subterms, variables
+from superopt.verify.encode import (
+    Z3,
+    all_sizes_positive,
+    arithmetic_axioms,
+    encode_condition,
+    encode_dim,
+    encode_term,
+    function,
+    head_of,
+    size_function,
+    sort,
+    typing_axiom,
+    well_formed,
+)
+
+RESOURCES = 3_000_000
+"""z3 resource units for one proof; a typical one takes a few thousand."""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """True for all sizes at which the source is well formed and the condition holds, by these laws."""
+
+    laws: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Not proved, for this reason; it may be true."""
+
+    why: str
+
+
+def prove(
+    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition] = (), resources: int = RESOURCES
+) -> Proved | Unknown:
+    """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share."""
+    solver = Z3.SimpleSolver()
+    solver.set("mbqi", False)
+    solver.set("arith.nl", False)
+    solver.set("rlimit", resources)
+    solver.set("unsat_core", True)
+    laws = laws_in(scope_of(*source, *target))
+    names = _add_theory(solver, [*source, *target], laws)
+    _add_obligation(solver, source, target, given)
+    if solver.check() == Z3.unsat:
+        core = {str(literal) for literal in solver.unsat_core()}
+        return Proved(tuple(sorted({name for literal, name in names.items() if literal in core})))
+    return Unknown(str(solver.reason_unknown()) or "no instance of the laws closes the gap")
+
+
+def _add_theory(solver: Any, roots: Sequence[Term], laws: Sequence[Law]) -> dict[str, str]:
+    """Assert the typing of all operators in sight, and the laws, each under a literal; gives the literals' names."""
+    examples: dict[Any, Term] = {}
+    for term in subterms(*roots, *(side for law in laws for side in (law.left, law.right))):
+        if not term.is_variable:
+            examples.setdefault(head_of(term), term)
+    for rank in sorted({t.type.rank for t in [*examples.values(), *variables(*roots)]}):
+        solver.add(all_sizes_positive(rank))
+    solver.add(arithmetic_axioms())
+    solver.add([typing_axiom(e) for e in examples.values()])
+    names: dict[str, str] = {}
+    for i, law in enumerate(laws):
+        for j, axiom in enumerate(law_axioms(law)):
+            solver.assert_and_track(axiom, f"law{i}.{j}")
+            names[f"law{i}.{j}"] = law.name
+    return names
+
+
+def _add_obligation(solver: Any, source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition]) -> None:
+    tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(*source, *target)}
+    ints = {n: Z3.Int(n) for n in all_symbols(*source, *target)}
+    for v, c in tensors.items():
+        solver.add(well_formed(v.type.rank)(c))
+        solver.add([size_function(v.type.rank, i)(c) == encode_dim(d, ints) for i, d in enumerate(v.shape)])
+    solver.add([encode_condition(c, ints) for c in given])
+    goals = []
+    for s, t in zip(source, target, strict=True):
+        left, right = encode_term(s, tensors, ints), encode_term(t, tensors, ints)
+        solver.add(well_formed(s.type.rank)(left))
+        goals.append(Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False))
+    solver.add(Z3.Not(Z3.And(goals)))
+
+
+_axioms: dict[Law, list[Any]] = {}
+
+
+def law_axioms(law: Law) -> list[Any]:
+    """A law for the solver: guarded by what makes both sides well formed, once for each side that can trigger it."""
+    if law not in _axioms:
+        with assuming():
+            _axioms[law] = [a for a in (_triggered(law, law.left, law.right), _triggered(law, law.right, law.left)) if a is not None]
+    return _axioms[law]
+
+
+def _triggered(law: Law, side: Term, other: Term) -> Any | None:
+    """The law, instantiated wherever `side` occurs: None where it does not bind all that the law speaks of.
+
+    In the trigger every size that is an expression becomes a fresh integer, bound by the match and equated in the
+    guard, since matching knows nothing of arithmetic."""
+    if side.is_variable or not set(variables(other)) <= set(variables(side)):
+        return None
+    tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(side)}
+    ints: dict[str, Any] = {}
+    guard: list[Any] = []
+    for v, c in tensors.items():
+        for axis, dim in enumerate(v.shape):
+            size = size_function(v.type.rank, axis)(c)
+            name = str(dim)
+            if name in ints:
+                guard.append(ints[name] == size)
+            ints.setdefault(name, size)
+    bound: list[Any] = []
+    pattern = _pattern(side, tensors, ints, bound, guard)
+    if pattern is None or not set(all_symbols(side, other)) <= set(ints):
+        return None
+    right = encode_term(other, tensors, ints)
+    formed = [well_formed(side.type.rank)(pattern), well_formed(other.type.rank)(right)]
+    body = Z3.Implies(Z3.And([*guard, *formed]), pattern == right)
+    return Z3.ForAll([*tensors.values(), *bound], body, patterns=[pattern])
+
+
+def _pattern(term: Term, tensors: dict[Term, Any], ints: dict[str, Any], bound: list[Any], guard: list[Any]) -> Any | None:
+    """`term` with a bound integer for every size; equations that are not yet expressible are settled at the end."""
+    later: list[tuple[Any, Any]] = []
+
+    def build(t: Term) -> Any:
+        if t in tensors:
+            return tensors[t]
+        inputs = [build(i) for i in t.inputs]
+        arguments = []
+        for dim in t.operator.sizes():  # type: ignore[attr-defined]
+            fresh = Z3.Int(f"e{len(bound)}")
+            bound.append(fresh)
+            arguments.append(fresh)
+            if not isinstance(dim, int) and str(dim) not in ints and symbols(dim) == {str(dim)}:
+                ints[str(dim)] = fresh
+            else:
+                later.append((fresh, dim))
+        return function(head_of(t))(*arguments, *inputs) if arguments or inputs else function(head_of(t))
+
+    pattern = build(term)
+    for fresh, dim in later:
+        if not symbols(dim) <= set(ints):
+            return None
+        guard.append(fresh == encode_dim(dim, ints))
+    return pattern
+
+
+def needed(source: Sequence[Term], target: Sequence[Term]) -> list[Condition]:
+    """What the target asks of the sizes that the source does not state in the same words."""
+    stated = {c.key for c in conditions(*source)}
+    return [c for c in conditions(*target) if c.key not in stated]

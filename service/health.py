@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from fastapi import APIRouter
 
@@ -11,6 +12,8 @@ from service.problems import Problem
 from service.sandbox import run_limited
 from service.schemas import Health
 from service.settings import Settings
+
+_STARTS_WITHIN: Final = 120.0  # seconds, on a machine that has just booted
 
 
 class Probe:
@@ -26,7 +29,7 @@ class Probe:
                 [*jobs.COMMAND, "--help"],
                 folder=Path(name),
                 environment=jobs.child_environment(Path(name)),
-                seconds=settings.grace,
+                seconds=_STARTS_WITHIN,
                 memory=settings.memory,
             )
         if ending.code == 0:

@@ -59,7 +59,7 @@ def running(command: list[str], port: int, temporary: Path) -> Iterator[Server]:
         server.wait_until_ready()
         yield server
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)  # does nothing where it has ended
         process.wait(timeout=30)
 
 

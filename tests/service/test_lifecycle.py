@@ -1,0 +1,88 @@
+"""Clients that come together, clients that leave, and servers that end."""
+
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import psutil
+import pytest
+
+from tests.service import models
+from tests.service.serving import Server, StartServer
+
+LONG = "/v1/optimize?time=20"
+
+
+def optimizers(server: Server) -> list[psutil.Process]:
+    """The server's children that live."""
+    children = psutil.Process(server.process.pid).children()
+    return [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def eventually(true: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def start_a_search(server: Server, pool: ThreadPoolExecutor, seconds: float = 60) -> None:
+    """Send a model from another thread; returns once it is being optimized."""
+    pool.submit(post, server, LONG, seconds)
+    assert eventually(lambda: bool(optimizers(server))), "no optimizer started"
+
+
+def post(server: Server, url: str, seconds: float = 60) -> httpx.Response | None:
+    """The answer; None where the client's patience or the server ended first."""
+    try:
+        return httpx.post(server.url + url, content=models.conv_net(), timeout=seconds)
+    except httpx.TransportError:
+        return None
+
+
+def test_a_client_that_leaves_ends_its_search(start: StartServer) -> None:
+    server = start()
+    with ThreadPoolExecutor() as pool:
+        start_a_search(server, pool, seconds=1)
+    assert eventually(lambda: not optimizers(server))
+    assert eventually(lambda: not list(server.temporary.iterdir()))
+
+
+def test_two_models_are_optimized_one_after_the_other(start: StartServer) -> None:
+    server = start()
+    most = 0
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(post, server, "/v1/optimize?time=1&threads=1") for _ in range(2)]
+        while not all(answer.done() for answer in answers):
+            most = max(most, len(optimizers(server)))
+            time.sleep(0.01)
+    assert most == 1
+    assert [getattr(answer.result(), "status_code", None) for answer in answers] == [200, 200]
+
+
+def test_a_client_too_many_is_told_when_to_come_back(start: StartServer) -> None:
+    server = start(waiting=0)
+    with ThreadPoolExecutor() as pool:
+        start_a_search(server, pool, seconds=3)
+        refused = post(server, LONG)
+        ready = httpx.get(f"{server.url}/health/ready")
+        live = httpx.get(f"{server.url}/health/live")
+    assert refused is not None
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/busy")
+    assert 0 < int(refused.headers["retry-after"]) <= 80
+    assert (ready.status_code, live.status_code) == (503, 200)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_search_outlives_its_server(start: StartServer, how: signal.Signals) -> None:
+    server = start()
+    with ThreadPoolExecutor() as pool:
+        start_a_search(server, pool)
+        (search,) = optimizers(server)
+        server.process.send_signal(how)
+        server.process.wait(timeout=30)
+    assert eventually(lambda: not search.is_running())

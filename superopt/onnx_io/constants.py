@@ -1,0 +1,126 @@
+"""Values that are known before the model runs: which they are, and their data, computed once and when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.reference
+import onnx_ir as ir
+import onnxruntime as ort
+
+from superopt.arithmetic import Array
+from superopt.errors import InvalidModel
+from superopt.onnx_io.tensors import Tensor
+
+RANDOM = frozenset(
+    ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"]
+)
+"""Operators that may give another value each time; Dropout does in training."""
+
+
+class Constants:
+    """The constant values of a model by name."""
+
+    def __init__(self, model: ir.Model, tensors: Mapping[str, Tensor]) -> None:
+        self._model = model
+        self._tensors = tensors
+        self._data: dict[str, Array] = {}
+        inputs = {v.name for v in model.graph.inputs}
+        # From IR 4 on, an initializer that is an input too is a default, which a caller may override.
+        fixed = [v for v in model.graph.initializers.values() if model.ir_version < 4 or v.name not in inputs]
+        self._values: dict[str, ir.Value] = {v.name or "": v for v in fixed}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def enter(self, node: ir.Node) -> bool:
+        """Whether a node's values are constant, given those of the nodes before it; they are from now on."""
+        given = [v.name for v in node.inputs if v is not None]
+        outputs = [v for v in node.outputs if v.name]
+        if node.domain or node.op_type in RANDOM or any(a.type in _GRAPHS for a in node.attributes.values()):
+            return False
+        known = all(name in self._values for name in given) or self._is_fixed_shape(node)
+        if not known or any(v.name not in self._tensors for v in outputs):
+            return False
+        self._values.update({v.name or "": v for v in outputs})
+        return True
+
+    def data(self, name: str) -> Array:
+        """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
+        if name not in self._data:
+            self._data[name] = self._compute(name)
+        return self._data[name]
+
+    def _is_fixed_shape(self, node: ir.Node) -> bool:
+        if node.op_type not in ("Shape", "Size") or node.inputs[0] is None:
+            return False
+        tensor = self._tensors.get(node.inputs[0].name or "")
+        return tensor is not None and all(isinstance(d, int) for d in tensor.dims)
+
+    def _compute(self, name: str) -> Array:
+        value = self._values[name]
+        if value.is_initializer():
+            assert value.const_value is not None, f"initializer {name} has no data"
+            return np.asarray(value.const_value.numpy())
+        node = value.producer()
+        assert node is not None, f"{name} has no node"
+        if node.op_type == "ConstantOfShape":
+            return self._fill(node)
+        inputs: dict[str, Array] = {}
+        for v in node.inputs:
+            if v is not None and v.name:
+                inputs[v.name] = self._stand_in(v.name) if self._is_fixed_shape(node) else self.data(v.name)
+        results = run_node(node, inputs, self._model)
+        self._data.update(results)
+        return results[name]
+
+    def _fill(self, node: ir.Node) -> Array:
+        """A number repeated over a shape: a view, so that a fill of any size needs no memory."""
+        source, given = node.inputs[0], node.attributes.get("value")
+        assert source is not None, "ConstantOfShape has one input"
+        number = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
+        return np.broadcast_to(number.reshape(()), tuple(int(d) for d in self.data(source.name or "")))
+
+    def _stand_in(self, name: str) -> Array:
+        tensor = self._tensors[name]
+        return np.broadcast_to(np.zeros((), np.uint8), tuple(d for d in tensor.dims if isinstance(d, int)))
+
+
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+def run_node(node: ir.Node, inputs: Mapping[str, Array], model: ir.Model) -> dict[str, Array]:
+    """The outputs of one node by name. Raises `InvalidModel` where it cannot be run."""
+    proto = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [ir.to_proto(node)],
+            "node",
+            [onnx.helper.make_tensor_value_info(n, _elem_type(a), a.shape) for n, a in inputs.items()],
+            [onnx.ValueInfoProto(name=v.name or "") for v in node.outputs if v.name],
+        ),
+        opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in model.opset_imports.items()],
+        ir_version=max(model.ir_version, 4),
+    )
+    names = [v.name for v in node.outputs if v.name]
+    try:
+        return dict(zip(names, _run(proto, inputs), strict=True))
+    except Exception as error:  # noqa: BLE001 - neither runtime says what it may raise
+        raise InvalidModel(f"node {node.name or node.op_type!r}: cannot be computed: {error}") from None
+
+
+def _run(proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Any]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return list(session.run(None, dict(inputs)))
+    except Exception:  # noqa: BLE001 - onnxruntime has no kernel for this type or version: ONNX's own evaluation has
+        return list(onnx.reference.ReferenceEvaluator(proto).run(None, dict(inputs)))
+
+
+def _elem_type(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))

@@ -1,0 +1,54 @@
+"""What a table says of a model: its nodes, size, inputs, outputs and versions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypedDict
+
+import onnx_ir as ir
+
+
+class Facts(TypedDict):
+    """The facts of a model; types as text such as `float32(N, 3, 224, 224)`."""
+
+    nodes: dict[str, int]
+    bytes: int
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    opset: int | None
+    ir_version: int
+
+
+def facts(model: ir.Model) -> Facts:
+    """Nodes by operator (those of subgraphs too), bytes of weights, inputs to be given, outputs, versions."""
+    nodes = Counter(_operator(n) for n in model.graph.all_nodes())
+    tensors = [v.const_value for g in model.graphs() for v in g.initializers.values()]
+    given = [v for v in model.graph.inputs if model.ir_version >= 4 or not v.is_initializer()]
+    return Facts(
+        nodes=dict(sorted(nodes.items())),
+        bytes=sum(t.nbytes for t in tensors if t is not None and t.dtype != ir.DataType.STRING),
+        inputs=_types(given),
+        outputs=_types(model.graph.outputs),
+        opset=model.opset_imports.get(""),
+        ir_version=model.ir_version,
+    )
+
+
+def _operator(node: ir.Node) -> str:
+    return node.op_type if node.domain == "" else f"{node.domain}.{node.op_type}"
+
+
+def _types(values: Iterable[ir.Value]) -> dict[str, str]:
+    return {v.name or "": _type(v) for v in values}
+
+
+def _type(value: ir.Value) -> str:
+    if value.type is None:
+        return "?"
+    if not isinstance(value.type, ir.TensorType):
+        return str(value.type)
+    dtype = value.type.dtype.name.lower()
+    names = {"float": "float32", "double": "float64"}
+    dims = "…" if value.shape is None else ", ".join("?" if str(d) == "None" else str(d) for d in value.shape)
+    return f"{names.get(dtype, dtype)}({dims})"

@@ -1,0 +1,165 @@
+"""ONNX models and files: load, check, save."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.message import DecodeError
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError
+from onnx_ir.serde import SerdeError
+
+from superopt.errors import InvalidModel, UsageError
+from superopt.onnx_io.skeleton import clone, one_line, skeleton
+
+PROTOBUF_LIMIT = 2**31 - 1
+"""A protobuf message is shorter than this; larger models keep their weights in a file beside."""
+
+_ROOM = 2**24  # for all that is not weights
+
+
+def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
+    """A checked model that shares tensors with its source and nothing else; external data stay on disk until used.
+
+    Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read."""
+    if isinstance(source, ir.Model):
+        check(source)
+        return clone(source)
+    if isinstance(source, onnx.ModelProto):
+        return _model(source, Path(), "the model")
+    path = Path(source)
+    return _model(_read(path), path.parent, str(path))
+
+
+def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
+    """ONNX's full check: structure, types and shapes, and that each tensor has the bytes that its type needs.
+
+    Weights are not handed to ONNX's checker, so models over 2 GB are checked too. Raises `InvalidModel`."""
+    if isinstance(model, onnx.ModelProto):
+        _model(model, Path(), name)
+        return
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            _check_tensor(value.name, value.const_value, name)
+    try:
+        onnx.checker.check_model(skeleton(model), full_check=True)
+    except (ValidationError, InferenceError, ValueError, RuntimeError) as error:
+        raise InvalidModel(f"{name}: fails onnx's check: {one_line(error)}") from None
+
+
+def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None) -> None:
+    """Write a model; another process sees the whole file or none.
+
+    Weights go to a file beside it, `<name>.data`, where the model had external data or passes protobuf's 2 GB, or
+    where `external_data` asks for it. An existing data file is never overwritten: a model may still read from it.
+    Raises `UsageError` where the path cannot be written; then nothing has changed there."""
+    path = Path(path)
+    tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
+    size = sum(t.nbytes for t in tensors) + _ROOM
+    outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        if outside:
+            ir.save(model, temporary, format="protobuf", external_data=_unused_data_name(path))
+        else:
+            temporary.write_bytes(ir.to_proto(model).SerializeToString())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _unused_data_name(path: Path) -> str:
+    name, count = f"{path.name}.data", 0
+    while path.with_name(name).exists():
+        count += 1
+        name = f"{path.name}.{count}.data"
+    return name
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not content:
+        raise InvalidModel(f"{path}: the file is empty")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except DecodeError:
+        raise InvalidModel(f"{path}: not an ONNX model, or cut short: it does not parse as protobuf") from None
+    return proto
+
+
+def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
+    """The checked model of a message that was read in a directory."""
+    if not proto.HasField("graph") or not proto.ir_version:
+        raise InvalidModel(f"{name}: not an ONNX model: it has no graph, or no IR version")
+    if proto.graph.sparse_initializer:
+        culprit = proto.graph.sparse_initializer[0].values.name
+        raise InvalidModel(f"{name}: initializer {culprit!r} is sparse, which is not supported; make it dense first")
+    try:
+        model = ir.from_proto(proto)
+    except (SerdeError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        raise InvalidModel(f"{name}: fails onnx's check: {_why(proto, error)}") from None
+    _forget_made_names(proto.graph.node, model.graph)
+    for function, made in zip(proto.functions, model.functions.values(), strict=True):
+        _forget_made_names(function.node, made)
+    ir.external_data.set_base_dir(model.graph, directory)
+    check(model, name)
+    return model
+
+
+def _why(proto: onnx.ModelProto, error: Exception) -> str:
+    """What onnx's checker says of a model that does not even become a graph; else what stopped it."""
+    try:
+        onnx.checker.check_model(proto)
+    except (ValidationError, ValueError, RuntimeError) as complaint:
+        return one_line(complaint)
+    while error.__cause__ is not None and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    return one_line(error)
+
+
+def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node]) -> None:
+    """The library names nodes that have no name; a model is written as it was, so they lose it again."""
+    for proto, node in zip(protos, nodes, strict=True):
+        if not proto.name:
+            node.name = None
+        for attribute in proto.attribute:
+            given = node.attributes[attribute.name]
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _forget_made_names(attribute.g.node, given.as_graph())
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                for inner, graph in zip(attribute.graphs, given.as_graphs(), strict=True):
+                    _forget_made_names(inner.node, graph)
+
+
+def _check_tensor(label: str | None, tensor: ir.TensorProtocol | None, name: str) -> None:
+    """That a tensor's bytes are there, and as many as its type needs. Raises `InvalidModel`."""
+    if tensor is None or tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED):
+        return  # the checker's business
+    needed = tensor.nbytes
+    if isinstance(tensor, ir.ExternalTensor):
+        location = Path(tensor.location)
+        if location.is_absolute() or ".." in location.parts:
+            raise InvalidModel(f"{name}: external data {str(location)!r} lie outside the model's directory")
+        path = Path(tensor.path)
+        if not path.is_file():
+            raise InvalidModel(f"{name}: external data file {str(path)!r} of initializer {label!r} is missing")
+        held = min(path.stat().st_size - (tensor.offset or 0), needed if tensor.length is None else tensor.length)
+    elif isinstance(tensor, ir.serde.TensorProtoTensor):
+        held = len(tensor.tobytes())
+    else:
+        return
+    if held != needed:
+        raise InvalidModel(
+            f"{name}: initializer {label!r} holds {held} bytes, its type {tensor.dtype}{tensor.shape} needs {needed}"
+        )

@@ -1,0 +1,213 @@
+"""From a model to terms: each node is read by its declaration, or is opaque for a reason that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.dim import Shape
+from superopt.errors import InvalidModel, SuperoptError
+from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.program import Program, Step
+from superopt.onnx_io.skeleton import one_line
+from superopt.onnx_io.tensors import FLOATING, Symbols, Tensor, tensors
+from superopt.operators import READERS, NotUnderstood
+from superopt.term import Term, Type, variable, variables
+
+OLDEST_OPSET = 7
+"""Before it, broadcasting followed other rules."""
+
+
+def understand(model: ir.Model) -> Program:
+    """The model as terms over its values. What the catalogue does not cover is opaque, never an error.
+
+    Raises `InvalidModel` for a graph with a cycle."""
+    return _Reading(model).program()
+
+
+@dataclass(frozen=True)
+class NodeSource:
+    """A node as declarations read it (`operators.Source`)."""
+
+    op_type: str
+    opset: int
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Term | None]
+    names: Sequence[str]
+    constants: Constants
+
+    def constant(self, index: int) -> Array | None:
+        """The value of an input, where it is known before the model runs."""
+        name = self.names[index] if index < len(self.names) else ""
+        try:
+            return self.constants.data(name) if name in self.constants else None
+        except InvalidModel:
+            return None
+
+
+class _Reading:
+    """One pass over a model, in topological order."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.tensors = tensors(model)
+        self.constants = Constants(model, self.tensors)
+        self.symbols = Symbols()
+        self.terms: dict[str, Term] = {}  # variables of all element types
+
+    def program(self) -> Program:
+        graph = self.model.graph
+        for value in (*graph.inputs, *graph.initializers.values()):
+            self._enter(value.name or "")
+        steps = [self._step(node) for node in in_order(graph) if not self._is_constant(node)]
+        values = {name: term for name, term in self.terms.items() if term.type.dtype in FLOATING}
+        return Program(
+            model=self.model,
+            steps=steps,
+            values=values,
+            inputs=tuple(v.name or "" for v in graph.inputs if (v.name or "") not in self.constants),
+            outputs=tuple(v.name or "" for v in graph.outputs),
+            constants=self.constants,
+        )
+
+    def _is_constant(self, node: ir.Node) -> bool:
+        if not self.constants.enter(node):
+            return False
+        for value in node.outputs:
+            self._enter(value.name or "")
+        return True
+
+    def _enter(self, name: str, type_: Type | None = None) -> None:
+        """Make the variable of a value, where it is a tensor of known rank that is not empty."""
+        if type_ is None and name in self.tensors and 0 not in self.tensors[name].dims:
+            type_ = self.symbols.type(self.tensors[name])
+        if name and type_ is not None and name not in self.terms:
+            self.terms[name] = variable(name, type_.shape, type_.dtype, name in self.constants)
+
+    def _step(self, node: ir.Node) -> Step:
+        outputs = read_outputs(node)
+        terms: tuple[Term, ...] = ()
+        reason = ""
+        try:
+            terms = self._read(node, outputs)
+        except SuperoptError as error:
+            reason = one_line(error)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+            # A declaration met what it did not foresee; the node stays as it is.
+            reason = f"{type(error).__name__}: {one_line(error)}"
+        for i, value in enumerate(node.outputs):
+            self._enter(value.name or "", terms[i].type if i < len(terms) else None)
+        return Step(node, read_values(node), outputs, terms, reason)
+
+    def _read(self, node: ir.Node, outputs: tuple[str, ...]) -> tuple[Term, ...]:
+        """The terms of a node's outputs. Raises `NotUnderstood` and whatever a declaration raises."""
+        opset = self.model.opset_imports.get("", 0)
+        if node.domain:
+            raise NotUnderstood(f"operators of the domain {node.domain} are not declared")
+        if opset < OLDEST_OPSET:
+            raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
+        if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
+            raise NotUnderstood("it has subgraphs")
+        reader = READERS.get(node.op_type)
+        if reader is None:
+            raise NotUnderstood(f"operator {node.op_type} is not declared")
+        names = [v.name or "" if v is not None else "" for v in node.inputs]
+        inputs = [self._input(name) for name in names]
+        attributes = {a.name: _python(a) for a in node.attributes.values()}
+        made = reader(NodeSource(node.op_type, opset, attributes, inputs, names, self.constants))
+        terms = made if isinstance(made, tuple) else (made,)
+        return self._checked(node, outputs, terms)
+
+    def _input(self, name: str) -> Term | None:
+        if not name:
+            return None
+        if name not in self.terms:
+            raise NotUnderstood(f"input {name!r} is no tensor of known rank, or it is empty")
+        return self.terms[name]
+
+    def _checked(self, node: ir.Node, outputs: tuple[str, ...], terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        named = [v.name or "" for v in node.outputs]
+        uncovered = [name for name in outputs if named.index(name) >= len(terms)]
+        if uncovered:
+            raise NotUnderstood(f"output {uncovered[0]!r} is used and not declared")
+        kept = tuple(terms[named.index(name)] for name in outputs)
+        for name, term in zip(outputs, kept, strict=True):
+            for leaf in variables(term):
+                if leaf.type.dtype not in FLOATING:
+                    raise NotUnderstood(f"element type {leaf.type.dtype} of {leaf.label!r}")
+            if name in self.tensors:
+                _demand_agreement(name, term.type, self.tensors[name])
+        return kept
+
+
+def _demand_agreement(name: str, ours: Type, theirs: Tensor) -> None:
+    """Raise `NotUnderstood` where ONNX's shape inference knows another type than the shape rule gives."""
+    sizes = zip(ours.shape, theirs.dims, strict=False)
+    differ = any(isinstance(t, int) and not (isinstance(o, int) and o == t) for o, t in sizes)
+    if ours.dtype != theirs.dtype or len(ours.shape) != len(theirs.dims) or differ:
+        raise NotUnderstood(f"{name!r} is {ours} by our shape rule, {theirs.dtype}{theirs.dims} by ONNX's")
+
+
+def in_order(graph: ir.Graph) -> list[ir.Node]:
+    """The nodes, each after those that it reads from; in the order of the graph where that does it.
+
+    Raises `InvalidModel` for a cycle."""
+    made_by = {v.name: node for node in graph for v in node.outputs if v.name}
+    done: dict[ir.Node, bool] = {}
+    order: list[ir.Node] = []
+    for root in graph:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            before = [made_by[n] for n in read_values(node) if n in made_by and not done.get(made_by[n])]
+            if done.get(node):
+                stack.pop()
+            elif not before:
+                done[node] = True
+                order.append(stack.pop())
+            elif node in done:
+                raise InvalidModel(f"node {node.name or node.op_type!r} takes part in a cycle")
+            else:
+                done[node] = False
+                stack.extend(reversed(before))
+    return order
+
+
+def read_values(node: ir.Node) -> tuple[str, ...]:
+    """The names of the outer values that a node reads, itself or in its subgraphs, each once."""
+    names = {v.name: None for v in node.inputs if v is not None and v.name}
+    for graph in _subgraphs(node):
+        inner = {v.name for v in (*graph.inputs, *graph.initializers.values())}
+        inner |= {v.name for n in graph for v in n.outputs}
+        captured = [name for n in graph for name in read_values(n)] + [v.name for v in graph.outputs]
+        names.update({name: None for name in captured if name and name not in inner})
+    return tuple(names)
+
+
+def read_outputs(node: ir.Node) -> tuple[str, ...]:
+    """The names of the outputs that something reads; of all where nothing does."""
+    named = [v for v in node.outputs if v.name]
+    used = [v for v in named if v.uses() or v.is_graph_output()]
+    return tuple(v.name or "" for v in used or named)
+
+
+def _subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def _python(attribute: ir.Attr) -> Any:
+    """An attribute as a plain value; a tensor as an array. Raises `NotUnderstood` for a reference."""
+    if attribute.is_ref():
+        raise NotUnderstood(f"attribute {attribute.name} refers to a function's")
+    if attribute.type == ir.AttributeType.TENSOR:
+        return np.asarray(attribute.as_tensor().numpy())
+    return attribute.value

@@ -1,0 +1,64 @@
+"""A model as terms: one step for each of its nodes, and a variable for each of its values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.onnx_io.constants import Constants
+from superopt.term import Term
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One node of a model, over the values of `Program.values`."""
+
+    node: ir.Node
+    inputs: tuple[str, ...]
+    """The names of the values that it reads, with those that its subgraphs capture."""
+    outputs: tuple[str, ...]
+    """The names of its outputs that something reads, or of all where nothing reads any."""
+    terms: tuple[Term, ...]
+    """The term of each output; none where the node is opaque."""
+    reason: str
+    """Why the node is opaque; empty where it is not."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How much of a model is understood; constants are not counted."""
+
+    nodes: int
+    understood: int
+    opaque: dict[str, dict[str, int]]
+    """For each ONNX operator that has opaque nodes, the reasons and how often each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A model that was understood as far as the catalogue goes. Whoever has one does not change the model."""
+
+    model: ir.Model
+    steps: list[Step]
+    """In topological order; nodes whose values are constants are not steps."""
+    values: dict[str, Term]
+    """The variable that stands for each value; only tensors of 32- or 64-bit floats."""
+    inputs: tuple[str, ...]
+    """The values to be given, without weights."""
+    outputs: tuple[str, ...]
+    constants: Constants = field(repr=False)
+
+    def data(self, name: str) -> Array:
+        """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
+        return self.constants.data(name)
+
+    @property
+    def summary(self) -> Summary:
+        """How many nodes are understood, and why the others are not."""
+        opaque: dict[str, dict[str, int]] = {}
+        for (op_type, reason), count in Counter((s.node.op_type, s.reason) for s in self.steps if s.reason).items():
+            opaque.setdefault(op_type, {})[reason] = count
+        return Summary(len(self.steps), sum(not s.reason for s in self.steps), opaque)

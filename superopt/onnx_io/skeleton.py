@@ -1,0 +1,44 @@
+"""A model without its weights: small enough for ONNX's checker and shape inference, whatever the model's size."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+SMALL = 4096
+"""Tensors up to this many bytes stay in a skeleton: shapes and axes, whose values shape inference reads."""
+
+
+def clone(model: ir.Model) -> ir.Model:
+    """A copy that shares tensors only; nodes without a name stay without."""
+    copy = model.clone()
+    pairs = [(model.graph, copy.graph), *zip(model.functions.values(), copy.functions.values(), strict=True)]
+    for original, made in pairs:
+        for before, after in zip(original.all_nodes(), made.all_nodes(), strict=True):
+            after.name = before.name
+    return copy
+
+
+def skeleton(model: ir.Model) -> onnx.ModelProto:
+    """The model with every large initializer turned into an input of its type. The model is not changed."""
+    bare = clone(model)
+    for name, value in list(bare.graph.initializers.items()):
+        tensor = value.const_value
+        if tensor is None:
+            continue
+        if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL:
+            if isinstance(tensor, ir.ExternalTensor):  # a message alone does not know where the file lies
+                value.const_value = ir.Tensor(tensor.numpy(), name=name)
+            continue
+        bare.graph.initializers.pop(name)
+        value.const_value = None
+        value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape)
+        if not value.is_graph_input():
+            bare.graph.inputs.append(value)
+    return ir.to_proto(ir.external_data.load_to_model(bare))
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """An error's message on one line of bounded length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= limit else f"{text[:limit]}…"

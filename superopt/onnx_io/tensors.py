@@ -1,0 +1,100 @@
+"""The types of a model's values: element type and shape of each tensor, as ONNX's shape inference knows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+from onnx.shape_inference import InferenceError
+
+from superopt.dim import Dim, Shape, symbol
+from superopt.onnx_io.skeleton import skeleton
+from superopt.term import Type
+
+FLOATING = ("float32", "float64")
+"""The element types that terms are made of; everything else is opaque."""
+
+NUMPY_NAMES = {
+    ir.DataType.FLOAT: "float32",
+    ir.DataType.DOUBLE: "float64",
+    ir.DataType.FLOAT16: "float16",
+    ir.DataType.BOOL: "bool",
+    **{d: d.name.lower() for d in ir.DataType if re.fullmatch(r"U?INT(8|16|32|64)", d.name)},
+}
+"""Element types by the name that numpy gives them."""
+
+IR_TYPES = {name: d for d, name in NUMPY_NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of a tensor: its element type, and a size, the name of a size, or None for each axis."""
+
+    dtype: str
+    dims: tuple[int | str | None, ...]
+
+
+def tensors(model: ir.Model) -> dict[str, Tensor]:
+    """The values of the main graph that are tensors of known element type and rank."""
+    bare = skeleton(model)
+    # Where inference fails, what the model declares itself remains, and the shape rules of the catalogue.
+    with suppress(InferenceError, RuntimeError, ValueError):
+        bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False, data_prop=True)
+    found = {i.name: Tensor(_dtype(i.data_type), tuple(i.dims)) for i in bare.graph.initializer}
+    infos: Iterable[onnx.ValueInfoProto] = (*bare.graph.value_info, *bare.graph.input, *bare.graph.output)
+    for info in infos:
+        if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape"):
+            tensor = info.type.tensor_type
+            found.setdefault(info.name, Tensor(_dtype(tensor.elem_type), tuple(map(_dim, tensor.shape.dim))))
+    return found
+
+
+class Symbols:
+    """Symbols for the sizes of one model: one for each name, and a new one for each size without a name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Dim] = {}
+        self._taken: set[str] = set()
+
+    def shape(self, tensor: Tensor, own: Shape | None = None) -> Shape:
+        """A tensor's shape; a size that ONNX does not know is the one in `own`, where that is given."""
+        if own is not None:
+            return tuple(o if d is None else self._dim(d) for d, o in zip(tensor.dims, own, strict=True))
+        return tuple(map(self._dim, tensor.dims))
+
+    def type(self, tensor: Tensor) -> Type:
+        """A tensor's type."""
+        return Type(tensor.dtype, self.shape(tensor))
+
+    def _dim(self, dim: int | str | None) -> Dim:
+        if isinstance(dim, int):
+            return dim
+        if dim is None:
+            return symbol(self._fresh("unknown"))
+        if dim not in self._by_name:
+            # Symbols are words of the rule text, where a name such as "batch size" or "2" would not read back.
+            clean = re.sub(r"\W+", "_", dim)
+            self._by_name[dim] = symbol(self._fresh(clean if re.match(r"[^\W\d]", clean) else f"size_{clean}"))
+        return self._by_name[dim]
+
+    def _fresh(self, base: str) -> str:
+        name, count = base, 1
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken.add(name)
+        return name
+
+
+def _dtype(elem_type: int) -> str:
+    return NUMPY_NAMES.get(ir.DataType(elem_type), ir.DataType(elem_type).name.lower())
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return dim.dim_value
+    return dim.dim_param or None

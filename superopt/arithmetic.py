@@ -155,8 +155,8 @@ class Order(Carrier):
     has = frozenset({"order"})
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
-        """Uniform over −9 … 9."""
-        return rng.integers(-9, 10, size=tuple(shape), dtype=np.int64)
+        """Uniform over ±2 … ±9: a 0 or 1 would make things equal by accident."""
+        return rng.integers(2, 10, size=tuple(shape), dtype=np.int64) * rng.choice([-1, 1], size=tuple(shape))
 
     def constant(self, value: float) -> Array:
         """Integers are themselves, other numbers a keyed hash."""

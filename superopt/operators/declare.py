@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
@@ -124,6 +125,13 @@ class Declared(Operator):
     def definition(self, *inputs: Term) -> Term | None:
         """The term of simpler operators that a composite operator stands for; None where it has none."""
         return None
+
+    @classmethod
+    def samples(cls, *shapes: Shape) -> Iterator[Declared]:
+        """The instances that enumeration tries on inputs of these shapes: every combination of attribute samples."""
+        values = [f.facts.sample or (f.default,) for f in cls.fields]
+        for combination in itertools.product(*values):
+            yield cls(*combination)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """Floating-point operations, as a size."""

@@ -63,6 +63,7 @@ def scope_of(*roots: Term) -> Scope:
     )
 
 
+@cache
 def laws_in(scope: Scope) -> list[Law]:
     """All laws at the ranks, permutations and broadcasts of a scope, of which one side uses its operators only."""
     with assuming():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -52,6 +53,13 @@ class Reshape(Declared):
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """The same elements."""
         return x.reshape(self.to)  # type: ignore[arg-type]
+
+    @classmethod
+    def samples(cls, *shapes: Shape) -> Iterator[Declared]:
+        """Each two neighbouring axes merged."""
+        (x,) = shapes
+        for i in range(len(x) - 1):
+            yield cls((*x[:i], x[i] * x[i + 1], *x[i + 2 :]))
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
@@ -124,6 +132,14 @@ class Slice(Declared):
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """A view of a part."""
         return x[(slice(None),) * self.axis + (slice(self.start, self.stop),)]
+
+    @classmethod
+    def samples(cls, *shapes: Shape) -> Iterator[Declared]:
+        """Both halves of the first two axes."""
+        (x,) = shapes
+        for axis, d in enumerate(x[:2]):
+            if isinstance(d, int) and d >= 2:
+                yield from (cls(axis, 0, d // 2), cls(axis, d // 2, d))
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:

@@ -1,0 +1,157 @@
+"""From an equation found at one size to equations over symbols: the most general typing that makes it well formed.
+
+Every size becomes a symbol of its own; what the operators ask of the sizes on both sides, and that both sides have one
+shape, is solved for them (unification). So an equation found where two widths happened to be equal is stated for any
+two widths, unless one side needs them equal; then the variables' shapes say so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from superopt.dim import Condition, Dim, assuming, equal, product, symbol
+from superopt.errors import RuleError, ShapeError, Undecided
+from superopt.operators.declare import Declared
+from superopt.operators.instances import all_symbols, conditions, resize, unify
+from superopt.operators.layout import Expand, Reshape
+from superopt.rules.rule import Rule
+from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
+
+
+@dataclass(frozen=True)
+class Generality:
+    """What of the sizes found becomes a symbol: attributes (all, those that are not 0, none), and axes of size 1."""
+
+    attributes: Literal["all", "nonzero", "none"]
+    ones: bool
+
+
+LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "none"))  # type: ignore[arg-type]
+"""From the most general to the least."""
+
+
+def generalizations(source: Term, target: Term, name: str) -> Iterator[Rule]:
+    """Rules over symbols that have the found equation as an instance, the most general first, each once."""
+    seen: set[tuple[Term, Term]] = set()
+    for generality in LADDER:
+        try:
+            with assuming():
+                left, right = canonical(*_typed(*_with_symbols((source, target), generality)))
+            if (left, right) not in seen:
+                seen.add((left, right))
+                yield Rule(name, (left,), (right,), open_conditions(left, right))
+        except (ShapeError, Undecided, RuleError):
+            continue
+
+
+def open_conditions(source: Term, target: Term) -> tuple[Condition, ...]:
+    """Equalities and divisibilities that the target asks for and the source does not state."""
+    stated = {c.key for c in conditions(source)}
+    return tuple(c for c in conditions(target) if c.key not in stated and c.relation in ("=", "divides"))
+
+
+def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term, ...]:
+    """The terms made anew, bottom up, over symbols."""
+    done: dict[Term, Term] = {}
+    fresh = itertools.count()
+    for term in subterms(*roots):
+        op = term.operator
+        if isinstance(op, Variable):
+            dims = [1 if d == 1 and not generality.ones else symbol(f"{op.label}{i}") for i, d in enumerate(term.shape)]
+            done[term] = variable(op.label, dims)
+            continue
+        assert isinstance(op, Declared)
+        inputs = [done[i] for i in term.inputs]
+        if isinstance(op, Expand):
+            sizes: list[Dim] = [symbol(f"_to{next(fresh)}") for _ in op.to]
+        elif isinstance(op, Reshape):
+            sizes = list(_merged(term.inputs[0], inputs[0], op))
+        else:
+            sizes = [_attribute(op, i, d, generality) for i, d in enumerate(op.sizes())]
+        done[term] = make(op.with_sizes(sizes), inputs)
+    return tuple(done[root] for root in roots)
+
+
+def _attribute(op: Declared, place: int, value: Dim, generality: Generality) -> Dim:
+    """A size attribute; equal values at one place of one operator are one symbol on both sides."""
+    if generality.attributes == "none" or (generality.attributes == "nonzero" and value == 0):
+        return value
+    return symbol(f"{op.name}_{place}_{value}")
+
+
+def _merged(found: Term, general: Term, op: Reshape) -> Iterator[Dim]:
+    """The shape of a reshape that merges neighbouring axes, over the general sizes. Raises `ShapeError` for others."""
+    place = 0
+    for wanted in op.to:
+        taken = [place]
+        while product([found.shape[i] for i in taken]) != wanted:
+            taken.append(taken[-1] + 1)
+            if taken[-1] >= len(found.shape):
+                raise ShapeError(f"{op} does not merge axes of {found.shape}")
+        place = taken[-1] + 1
+        yield product([general.shape[i] for i in taken])
+
+
+def _typed(source: Term, target: Term) -> tuple[Term, Term]:
+    """Both terms, with the equalities between sizes that they need solved. Raises `ShapeError` where none would do."""
+    for _ in range(8):
+        asked = [*conditions(source, target)]
+        if source.type.rank != target.type.rank:
+            raise ShapeError(f"ranks differ: {source.type} and {target.type}")
+        for a, b in zip(source.shape, target.shape, strict=True):
+            truth = equal(a, b)
+            if truth is False:
+                raise ShapeError(f"shapes differ: {source.shape} and {target.shape}")
+            if isinstance(truth, Condition):
+                asked.append(truth)
+        values, _ = unify(asked, keep=_order(source, target))
+        if not values:
+            return source, target
+        source, target = resize((source, target), values)
+    return source, target
+
+
+def _order(source: Term, target: Term) -> list[str]:
+    """Symbols of variables first (kept longest), then those of attributes; those of broadcasts are not kept."""
+    dims = size_symbols(source, target)
+    names = all_symbols(source, target)
+    return sorted(n for n in names if n in dims) + [n for n in names if n not in dims and not n.startswith("_")]
+
+
+def canonical(source: Term, target: Term) -> tuple[Term, Term]:
+    """Both terms with variables and sizes named by first use, so that renamings of one equation are one."""
+    letters = "xyzwuvpq"
+    renamed = {v: f"{letters[i]}" for i, v in enumerate(variables(source, target))}
+    names = _names_of_sizes([*renamed])
+    names |= {n: f"a{i}" for i, n in enumerate(n for n in all_symbols(source, target) if n not in names)}
+    sized = resize((source, target), {n: symbol(new) for n, new in names.items()})
+    fresh = {v: variable(f"_{i}", v.shape) for i, v in enumerate(variables(*sized))}
+    final = {variable(f"_{i}", v.shape): variable(letters[i], v.shape) for i, v in enumerate(variables(*sized))}
+    left, right = replace_all(replace_all(sized, fresh), final)
+    return left, right
+
+
+def _names_of_sizes(given: list[Term]) -> dict[str, str]:
+    """Sizes in the shapes of variables, by first use: n c h w, then further letters."""
+    found: dict[str, str] = {}
+    letters = itertools.chain("nchwoijdmkrefgtlbpqsuv", (f"d{i}" for i in itertools.count()))
+    for v in given:
+        for name in all_symbols(v):
+            if name not in found:
+                found[name] = next(letters)
+    return found
+
+
+def abstracted(source: Term, target: Term, same: object) -> tuple[Term, Term]:
+    """Both terms with the largest subterms that they share made variables, where `same(left, right)` still holds."""
+    shared = set(subterms(source)) & set(subterms(target))
+    for term in reversed(list(subterms(source))):
+        if term in shared and not term.is_variable and term is not source and term is not target:
+            hole = variable(f"hole{len(variables(source))}", term.shape)
+            left, right = replace_all((source, target), {term: hole})
+            if same(left, right):  # type: ignore[operator]
+                return abstracted(left, right, same)
+    return source, target

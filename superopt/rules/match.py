@@ -1,0 +1,139 @@
+"""Matching a rule's left-hand side against terms, and building its right-hand side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from superopt.dim import Dim, Expr, equal, substitute, substitute_condition, symbol, symbols
+from superopt.errors import ShapeError, Undecided
+from superopt.operators.declare import Declared
+from superopt.rules.rule import Rule
+from superopt.term import Term, make, subterms, variables
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """What a match found: terms for variables, sizes for symbols, and equations of sizes still to be checked."""
+
+    tensors: Mapping[Term, Term]
+    sizes: Mapping[str, Dim]
+    pending: tuple[tuple[Dim, Dim], ...] = ()
+
+
+def matches(rule: Rule, roots: tuple[Term, ...]) -> Iterator[Bindings]:
+    """Every way in which the rule's sources stand for these terms; commutative operators match either way round."""
+    start = [Bindings({}, {})]
+    for pattern, root in zip(rule.source, roots, strict=True):
+        start = [b for a in start for b in _match(pattern, root, a)]
+    for bindings in start:
+        if _settled(rule, bindings):
+            yield bindings
+
+
+def build(rule: Rule, bindings: Bindings) -> tuple[Term, ...] | None:
+    """The right-hand side for a match, or None where its operators do not accept these sizes."""
+    done: dict[Term, Term] = dict(bindings.tensors)
+    try:
+        for term in subterms(*rule.target):
+            if term not in done:
+                op = term.operator
+                assert isinstance(op, Declared)
+                sizes = [substitute(d, bindings.sizes) for d in op.sizes()]
+                done[term] = make(op.with_sizes(sizes) if sizes else op, (done[i] for i in term.inputs))
+    except (ShapeError, Undecided):
+        return None
+    return tuple(done[t] for t in rule.target)
+
+
+def rewrites(rule: Rule, root: Term) -> Iterator[Term]:
+    """What a rule with one source makes of a term, each result once."""
+    seen: set[Term] = {root}
+    for bindings in matches(rule, (root,)):
+        built = build(rule, bindings)
+        if built is not None and built[0] not in seen:
+            seen.add(built[0])
+            yield built[0]
+
+
+def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
+    known = bindings.tensors.get(pattern)
+    if known is not None:
+        if known is term:
+            yield bindings
+        return
+    if pattern.is_variable:
+        bound = _bind_shape(pattern, term, bindings)
+        if bound is not None:
+            yield bound
+        return
+    if not _same_head(pattern, term):
+        return
+    ours, theirs = pattern.operator, term.operator
+    assert isinstance(ours, Declared) and isinstance(theirs, Declared)
+    sized = _bind_sizes(list(zip(ours.sizes(), theirs.sizes(), strict=True)), bindings)
+    if sized is None:
+        return
+    orders = [term.inputs, term.inputs[::-1]] if ours.commutative and term.inputs[0] is not term.inputs[1] else [term.inputs]
+    for inputs in orders:
+        found = [sized]
+        for p, t in zip(pattern.inputs, inputs, strict=True):
+            found = [b for a in found for b in _match(p, t, a)]
+        for b in found:
+            yield Bindings({**b.tensors, pattern: term}, b.sizes, b.pending)
+
+
+def _same_head(pattern: Term, term: Term) -> bool:
+    a, b = pattern.operator, term.operator
+    return (
+        type(a) is type(b)
+        and isinstance(a, Declared)
+        and isinstance(b, Declared)
+        and a.structure() == b.structure()
+        and len(a.sizes()) == len(b.sizes())
+        and pattern.type.rank == term.type.rank
+    )
+
+
+def _bind_shape(pattern: Term, term: Term, bindings: Bindings) -> Bindings | None:
+    if pattern.type.rank != term.type.rank or any(isinstance(d, int) and d == 0 for d in term.shape):
+        return None
+    pairs = list(zip(pattern.shape, term.shape, strict=True))
+    return _bind_sizes(pairs, Bindings({**bindings.tensors, pattern: term}, bindings.sizes, bindings.pending))
+
+
+def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | None:
+    """Bind bare symbols to sizes; what is an expression waits until everything is bound."""
+    if not pairs:
+        return bindings
+    sizes, pending = dict(bindings.sizes), list(bindings.pending)
+    for ours, theirs in pairs:
+        if isinstance(ours, int):
+            if equal(ours, theirs) is not True:
+                return None
+        elif ours is symbol(str(ours)):
+            if equal(sizes.setdefault(str(ours), theirs), theirs) is not True:
+                return None
+        else:
+            pending.append((ours, theirs))
+    return Bindings(bindings.tensors, sizes, tuple(pending))
+
+
+def _settled(rule: Rule, bindings: Bindings) -> bool:
+    """Whether every equation of sizes and every condition is decided, and true."""
+    for ours, theirs in bindings.pending:
+        if not (isinstance(ours, Expr) and symbols(ours) <= set(bindings.sizes)):
+            return False
+        if equal(substitute(ours, bindings.sizes), theirs) is not True:
+            return False
+    return all(substitute_condition(c, bindings.sizes) is True for c in rule.conditions)
+
+
+def instance_of(special: Rule, general: Rule) -> bool:
+    """Whether one rule is another with something put in for its variables and sizes."""
+    if len(special.source) != len(general.source):
+        return False
+    for bindings in matches(general, special.source):
+        if build(general, bindings) == special.target and set(variables(*special.target)) <= set(special.given):
+            return True
+    return False

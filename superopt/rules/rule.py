@@ -1,0 +1,49 @@
+"""A rewrite rule: source terms that may be replaced by target terms, at all sizes that meet its condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from superopt.dim import Condition, symbols
+from superopt.errors import RuleError
+from superopt.operators.instances import all_symbols
+from superopt.term import Term, subterms, variables
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`source[i]` may be replaced by `target[i]`, all together, where the `conditions` on sizes hold.
+
+    `by` names the laws that prove it. Raises `RuleError` for a rule that could not be applied: a variable or size on
+    the right that the left does not bind, or a source that is a bare variable."""
+
+    name: str
+    source: tuple[Term, ...]
+    target: tuple[Term, ...]
+    conditions: tuple[Condition, ...] = ()
+    by: tuple[str, ...] = ()
+    comment: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.source or len(self.source) != len(self.target):
+            raise RuleError(f"rule {self.name}: {len(self.source)} sources and {len(self.target)} targets")
+        if any(s.is_variable for s in self.source):
+            raise RuleError(f"rule {self.name}: a source that is a bare variable would match everything")
+        unbound = [v.label for v in variables(*self.target) if v not in set(self.given)]
+        if unbound:
+            raise RuleError(f"rule {self.name}: unbound variable ?{unbound[0]} on the right")
+        sizes = set(all_symbols(*self.source))
+        asked = set(all_symbols(*self.target)).union(*(symbols(c.left) | symbols(c.right) for c in self.conditions))
+        if asked - sizes:
+            raise RuleError(f"rule {self.name}: unbound size {min(asked - sizes)} on the right or in the condition")
+
+    @property
+    def given(self) -> list[Term]:
+        """The variables, in the order of first use on the left."""
+        return variables(*self.source)
+
+    def operators(self) -> list[str]:
+        """The names of the operators on the left, then on the right, each as often as it occurs."""
+        sides: Sequence[Term] = [*subterms(*self.source), *subterms(*self.target)]
+        return [t.operator.name for t in sides if not t.is_variable]

@@ -26,7 +26,8 @@ _ROOM = 2**24  # for all that is not weights
 def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     """A checked model that shares tensors with its source and nothing else; external data stay on disk until used.
 
-    Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read."""
+    Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read.
+    """
     if isinstance(source, ir.Model):
         check(source)
         return clone(source)
@@ -39,7 +40,8 @@ def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
 def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
     """ONNX's full check: structure, types and shapes, and that each tensor has the bytes that its type needs.
 
-    Weights are not handed to ONNX's checker, so models over 2 GB are checked too. Raises `InvalidModel`."""
+    Weights are not handed to ONNX's checker, so models over 2 GB are checked too. Raises `InvalidModel`.
+    """
     if isinstance(model, onnx.ModelProto):
         _model(model, Path(), name)
         return
@@ -57,7 +59,8 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
 
     Weights go to a file beside it, `<name>.data`, where the model had external data or passes protobuf's 2 GB, or
     where `external_data` asks for it. An existing data file is never overwritten: a model may still read from it.
-    Raises `UsageError` where the path cannot be written; then nothing has changed there."""
+    Raises `UsageError` where the path cannot be written; then nothing has changed there.
+    """
     path = Path(path)
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM

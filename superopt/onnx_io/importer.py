@@ -10,7 +10,6 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Shape
 from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.program import Program, Step
@@ -26,7 +25,8 @@ OLDEST_OPSET = 7
 def understand(model: ir.Model) -> Program:
     """The model as terms over its values. What the catalogue does not cover is opaque, never an error.
 
-    Raises `InvalidModel` for a graph with a cycle."""
+    Raises `InvalidModel` for a graph with a cycle.
+    """
     return _Reading(model).program()
 
 
@@ -156,7 +156,8 @@ def _demand_agreement(name: str, ours: Type, theirs: Tensor) -> None:
 def in_order(graph: ir.Graph) -> list[ir.Node]:
     """The nodes, each after those that it reads from; in the order of the graph where that does it.
 
-    Raises `InvalidModel` for a cycle."""
+    Raises `InvalidModel` for a cycle.
+    """
     made_by = {v.name: node for node in graph for v in node.outputs if v.name}
     done: dict[ir.Node, bool] = {}
     order: list[ir.Node] = []

@@ -1,0 +1,172 @@
+"""From terms to models: a model with some values computed anew, and a model of some terms alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.errors import SuperoptError, UsageError
+from superopt.onnx_io.importer import OLDEST_OPSET
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import clone
+from superopt.onnx_io.surgery import bury, put, swap_outputs
+from superopt.onnx_io.writer import TermWriter, graph_value
+from superopt.operators import NotUnderstood
+from superopt.term import REAL, Graph, Term, variables
+
+
+def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, str]) -> ir.Model:
+    """A new model in which each value named in `new` is computed by its term over the variables of the program.
+
+    A term in `origins` is the value of that name as the original computes it. All else stays as it was; what nothing
+    needs any more is gone. Tensors are shared with the original, which is not changed. Raises `NotUnderstood` for a
+    term that ONNX cannot express in the model's opset, `UsageError` for a value that is given or unknown, and
+    `SuperoptError` where the terms make a cycle.
+    """
+    changed = {n: t for n, t in new.items() if origins.get(t) != n and t is not program.values.get(n)}
+    for name in changed:
+        if name not in program.values:
+            raise UsageError(f"{name!r} is no floating-point value of the model")
+    model = clone(program.model)
+    if changed:
+        _Rewriting(program, model, changed, origins).run()
+    return model
+
+
+@dataclass
+class _Rewriting:
+    """One rewriting of a model that is a copy already."""
+
+    program: Program
+    model: ir.Model
+    new: Mapping[str, Term]
+    origins: Mapping[Term, str]
+    old: dict[str, ir.Value] = field(default_factory=dict)
+    """The values that are replaced."""
+    stand_ins: dict[str, ir.Value] = field(default_factory=dict)
+    """For each of them, what its readers read until the new value is there."""
+    final: dict[str, ir.Value] = field(default_factory=dict)
+
+    def run(self) -> None:
+        graph = self.model.graph
+        values = ir.convenience.create_value_mapping(graph)
+        self._detach(values)
+        writer = self._write(values)
+        for name, stand_in in self.stand_ins.items():
+            stand_in.replace_all_uses_with(self._resolved(name))
+        replaced = swap_outputs(graph, self.old, {n: self._resolved(n) for n in self.new}, writer)
+        put(self.model, writer.initializers)
+        bury(self.model, self.old.values())
+        for name, value in replaced.items():
+            if self.old[name].producer() is not None:
+                self.old[name].name = writer.fresh(name)
+            value.name = name
+        try:
+            graph.sort()
+        except ValueError:
+            raise SuperoptError(f"rewriting {', '.join(self.new)} would make a cycle") from None
+
+    def _detach(self, values: Mapping[str, ir.Value]) -> None:
+        """From here on only terms in `origins` read the old values."""
+        for name in self.new:
+            self.old[name] = values[name]
+            if values[name].producer() is None:
+                raise UsageError(f"{name!r} is given to the model, not computed by it")
+            self.stand_ins[name] = ir.Value(name=name)
+            for user, index in values[name].uses():
+                user.replace_input_with(index, self.stand_ins[name])
+
+    def _write(self, values: Mapping[str, ir.Value]) -> TermWriter:
+        graph = self.model.graph
+        # A handle of an old value has to differ from the name, which means the new value.
+        olds = {name: f"{name} (old)" for name in self.new}
+        readable = {**values, **self.stand_ins, **{olds[n]: v for n, v in self.old.items()}}
+        taken = {v.name for g in self.model.graphs() for n in g for v in n.outputs if v.name}
+        taken |= {v.name for g in self.model.graphs() for v in (*g.inputs, *g.initializers.values()) if v.name}
+        taken |= {n.name for n in graph.all_nodes() if n.name}
+        opset = self.model.opset_imports.get("", 0)
+        writer = TermWriter(opset, readable, self.program.data, taken)
+        given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}
+        order = [v.name for node in graph for v in node.outputs if v.name in self.new]
+        roots = [(self.new[n], self.program.values[n].type.dtype) for n in order]
+        for name, handle in zip(order, writer.write(roots, given), strict=True):
+            self.final[name] = writer.values[handle]
+        last = graph[-1]
+        graph.insert_after(last, writer.nodes)
+        return writer
+
+    def _resolved(self, name: str) -> ir.Value:
+        """The new value of a name, which may be that of another."""
+        value, seen = self.final[name], {name}
+        while value.name in self.stand_ins and value is self.stand_ins[value.name]:
+            if value.name in seen:
+                raise SuperoptError(f"the new values of {', '.join(sorted(seen))} are defined by each other")
+            seen.add(value.name)
+            value = self.final[value.name]
+        return value
+
+
+def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
+    """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
+
+    Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express it.
+    """
+    if opset < OLDEST_OPSET:
+        raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
+    leaves = list(dict.fromkeys((*graph.inputs, *variables(*graph.outputs))))
+    inputs = [graph_value(v.label, _dtype(v), v.shape) for v in leaves if not v.constant]
+    weights = {v.label: _random(v, np.random.default_rng([seed, i])) for i, v in enumerate(leaves) if v.constant}
+    for label, array in weights.items():
+        inputs_too = any(v.name == label for v in inputs)
+        if inputs_too:
+            raise UsageError(f"two variables are called {label}")
+        weights[label] = array
+    values = {v.name or "": v for v in inputs}
+    for label, array in weights.items():
+        values[label] = ir.Value(
+            name=label,
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            shape=ir.Shape(array.shape),
+            const_value=ir.Tensor(array, name=label),
+        )
+    writer = TermWriter(opset, values, weights.__getitem__, set(values))
+    names = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
+    outputs = []
+    for term, name in zip(graph.outputs, names, strict=True):
+        made = writer.values[name]
+        if name in values or made.is_initializer() or made.const_value is not None or made in outputs:
+            made = writer.values[writer.node("Identity", (name,))]
+        made.type, made.shape = graph_value("", _dtype(term), term.shape).type, graph_value("", "float32", term.shape).shape
+        outputs.append(made)
+    used = [v for label, v in values.items() if label in weights and v.uses()]
+    made_graph = ir.Graph(
+        inputs,
+        outputs,
+        nodes=writer.nodes,
+        initializers=[*used, *writer.initializers],
+        opset_imports={"": opset},
+        name="terms",
+    )
+    ir_version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+    return ir.to_proto(ir.Model(made_graph, ir_version=max(ir_version, 8), producer_name="superopt"))
+
+
+def _dtype(term: Term) -> str:
+    return "float32" if term.type.dtype == REAL else term.type.dtype
+
+
+def _random(v: Term, rng: np.random.Generator) -> Array:
+    """Matrices and kernels keep the scale of what passes through them (He 2015); vectors are positive, near 1.
+
+    So nothing measured becomes infinite, NaN or denormal, which would change its time.
+    """
+    shape = tuple(int(d) for d in v.shape)  # type: ignore[arg-type]
+    if len(shape) < 2:
+        return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
+    fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))
+    return (rng.standard_normal(shape) * np.sqrt(2.0 / fan_in)).astype(_dtype(v))

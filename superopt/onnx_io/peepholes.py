@@ -1,0 +1,126 @@
+"""How a term is written: over which terms, so that ONNX's own broadcasting, bias and n-ary forms are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+
+from superopt.dim import Dim, Shape, equal
+from superopt.operators import Declared, Emitter, NotUnderstood
+from superopt.operators.layout import Concat, Expand, Reshape, common_shape, reshaped
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Gemm
+from superopt.operators.pointwise import Add
+from superopt.term import Term
+
+
+@dataclass(frozen=True)
+class Form:
+    """The terms whose values must be there, and what writes the nodes over them and gives the result's name."""
+
+    operands: tuple[Term, ...]
+    write: Callable[..., str]
+
+
+def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> Form:
+    """The form of a term. `uses` counts how often each term is read; those in `given` exist and are not written.
+
+    Raises `NotUnderstood` for an operator that has no form in ONNX.
+    """
+    op = term.operator
+    if not isinstance(op, Declared):
+        raise NotUnderstood(f"{op} has no form in ONNX")
+
+    def inner(t: Term) -> bool:
+        """Whether a term is written for its one reader only, so that the reader may swallow it."""
+        return t not in given and uses.get(t, 0) == 1
+
+    if isinstance(op, Add):
+        with_bias = _conv_with_bias(term, inner)
+        if with_bias is not None:
+            return with_bias
+    if isinstance(op, Concat):
+        return Form(_chained(term, op, inner), lambda out, *names: out.node("Concat", names, {"axis": op.axis}))
+    if isinstance(op, Reshape):
+        return _reshape(term, op)
+    return Form(_without_expands(term, given), op.to_onnx)
+
+
+def _conv_with_bias(term: Term, inner: Callable[[Term], bool]) -> Form | None:
+    """`add(conv(x, k), expand((1,), b))` is a Conv of three inputs."""
+    for conv, bias in (term.inputs, term.inputs[::-1]):
+        spread, op = bias.operator, conv.operator
+        if isinstance(op, Conv) and isinstance(spread, Expand) and spread.axes == (1,) and inner(conv):
+            return Form((*conv.inputs, bias.inputs[0]), op.to_onnx)
+    return None
+
+
+def _chained(term: Term, op: Concat, inner: Callable[[Term], bool]) -> tuple[Term, ...]:
+    """The parts of a chain of concats along one axis."""
+    parts: list[Term] = []
+    stack = list(reversed(term.inputs))
+    while stack:
+        part = stack.pop()
+        if part.operator == op and inner(part) and not part.constant:
+            stack.extend(reversed(part.inputs))
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _reshape(term: Term, op: Reshape) -> Form:
+    """Symbolic sizes that stay in their place are copied (0), one other is what remains (-1)."""
+    (x,) = term.inputs
+
+    def write(out: Emitter, name: str) -> str:
+        return out.node("Reshape", (name, out.integers(_shape_vector(x.shape, op.to))))
+
+    return Form((x,), write)
+
+
+def _shape_vector(source: Shape, to: Shape) -> list[int]:
+    kept = [i for i, d in enumerate(to) if not isinstance(d, int) and i < len(source) and _same(d, source[i])]
+    rest = [i for i, d in enumerate(to) if not isinstance(d, int) and i not in kept]
+    if len(rest) > 1:
+        raise NotUnderstood(f"reshape: {source} to {to} computes more than one symbolic size")
+    return [d if isinstance(d, int) else 0 if i in kept else -1 for i, d in enumerate(to)]
+
+
+def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
+    """The inputs of a term, without the expands that ONNX does by itself there."""
+    op, inputs = term.operator, list(term.inputs)
+    spread = [i for i, t in enumerate(inputs) if isinstance(t.operator, Expand) and t not in given]
+    if isinstance(op, Gemm):
+        return tuple(aligned(t) if i == 2 and i in spread else t for i, t in enumerate(inputs))
+    if isinstance(op, MatMul):
+        for i in spread:
+            batched = inputs[1 - i]
+            if 1 - i not in spread and aligned(inputs[i]).type.rank >= 2 and batched.type.rank > 2:
+                inputs[i] = aligned(inputs[i])
+        return tuple(inputs)
+    if not (isinstance(op, Declared) and op.pointwise):
+        return tuple(inputs)
+    slim = [aligned(t) if i in spread else t for i, t in enumerate(inputs)]
+    if spread and not _broadcasts_to(slim, term.shape):
+        # One input must have the full shape; a constant one costs nothing while the model runs.
+        full = next((i for i in spread if inputs[i].constant), spread[0])
+        slim[full] = inputs[full]
+    return tuple(slim)
+
+
+def aligned(term: Term) -> Term:
+    """What an expand repeats, under the shape that ONNX broadcasts by itself."""
+    assert isinstance(term.operator, Expand)
+    return reshaped(term.inputs[0], term.operator.aligned())
+
+
+def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:
+    try:
+        common = common_shape([t.shape for t in inputs])
+    except NotUnderstood:
+        return False
+    return len(common) == len(shape) and all(_same(a, b) for a, b in zip(common, shape, strict=True))
+
+
+def _same(a: Dim, b: Dim) -> bool:
+    return equal(a, b) is True

@@ -1,0 +1,94 @@
+"""Changes to the graph of a model that is a copy: outputs swapped, initializers put in, dead nodes buried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import onnx_ir as ir
+
+from superopt.onnx_io.writer import TermWriter
+
+
+def swap_outputs(
+    graph: ir.Graph, old: Mapping[str, ir.Value], new: Mapping[str, ir.Value], writer: TermWriter
+) -> dict[str, ir.Value]:
+    """Make new values the graph's outputs where old ones are, and give the values that take over an old name.
+
+    A value that has a name to keep (an input, a weight, an original value, another output) is copied by an Identity.
+    """
+    made = {output for node in writer.nodes for output in node.outputs}
+    taking: dict[str, ir.Value] = {}
+    # Outputs first: an inner value that is one of them needs no name of its own.
+    for name in sorted(new, key=lambda n: not old[n].is_graph_output()):
+        value, is_output = new[name], old[name].is_graph_output()
+        free = value in made and value not in taking.values()
+        if not free and not is_output:
+            continue
+        if not free:
+            value = _identity(graph, value, writer)
+        taking[name] = value
+        value.type, value.shape, value.doc_string = old[name].type, old[name].shape, old[name].doc_string
+        value.metadata_props.update(old[name].metadata_props)
+    for i, output in enumerate(graph.outputs):
+        if output.name in old and output is old[output.name]:
+            graph.outputs[i] = taking[output.name]
+    return taking
+
+
+def _identity(graph: ir.Graph, value: ir.Value, writer: TermWriter) -> ir.Value:
+    name = writer.fresh("identity")
+    node = ir.Node("", "Identity", [value], name=name)
+    node.outputs[0].name = name
+    graph.append(node)
+    return node.outputs[0]
+
+
+def put(model: ir.Model, initializers: Iterable[ir.Value]) -> None:
+    """Add initializers that something reads; before IR 4 each must be an input too, so the new ones follow the old."""
+    for value in initializers:
+        if value.uses():
+            model.graph.register_initializer(value)
+            if model.ir_version < 4:
+                model.graph.inputs.append(value)
+
+
+def bury(model: ir.Model, values: Iterable[ir.Value]) -> None:
+    """Remove the nodes of values that nothing reads, and all that only they needed; what was dead before stays."""
+    graph = model.graph
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        node = value.producer()
+        if value.uses() or value.is_graph_output():
+            continue
+        if node is None:
+            _bury_initializer(model, value)
+        elif node.graph is graph and not any(v.uses() or v.is_graph_output() for v in node.outputs):
+            stack.extend(_let_go(node))
+            graph.remove(node)
+
+
+def _bury_initializer(model: ir.Model, value: ir.Value) -> None:
+    """An initializer that is an input is part of the interface, but not before IR 4, where each has to be one."""
+    graph, name = model.graph, value.name
+    if not value.is_initializer() or name is None or graph.initializers.get(name) is not value:
+        return
+    if value.is_graph_input() and model.ir_version >= 4:
+        return
+    graph.initializers.pop(name)
+    if value.is_graph_input():
+        graph.inputs.remove(value)
+
+
+def _let_go(node: ir.Node) -> list[ir.Value]:
+    """Make a node, and the nodes in its subgraphs, read nothing; gives what they read."""
+    read = [v for v in node.inputs if v is not None]
+    for i in range(len(node.inputs)):
+        node.replace_input_with(i, None)
+    for attribute in node.attributes.values():
+        graphs = [attribute.value] if attribute.type == ir.AttributeType.GRAPH else attribute.value
+        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            for graph in graphs:
+                for inner in graph:
+                    read.extend(_let_go(inner))
+    return read

@@ -1,0 +1,155 @@
+"""Terms as ONNX nodes and initializers: each distinct term once, constant ones folded to data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic import FLOAT, Array
+from superopt.dim import product
+from superopt.evaluate import evaluate
+from superopt.onnx_io.peepholes import Form, form_of
+from superopt.onnx_io.tensors import IR_TYPES
+from superopt.operators import NotUnderstood
+from superopt.operators.layout import Expand
+from superopt.term import REAL, Term, subterms, variables
+
+FILL_LIMIT = 4096
+"""A constant that repeats another becomes data up to this many elements; a larger one stays an Expand."""
+
+
+class TermWriter:
+    """Collects the nodes and initializers of terms; an `operators.Emitter` for their declarations.
+
+    Values are handled by name: those that exist already (`values`), and those that are made here, under new names.
+    """
+
+    def __init__(self, opset: int, values: Mapping[str, ir.Value], data: Callable[[str], Array], taken: set[str]) -> None:
+        self.opset = opset
+        self.values = dict(values)
+        self.nodes: list[ir.Node] = []
+        self.initializers: list[ir.Value] = []
+        self._data = data
+        self._taken = taken
+        self._counts: dict[str, int] = {}
+        self._names: dict[tuple[Term, str], str] = {}
+        self._integers: dict[tuple[int, ...], str] = {}
+        self._ranks: dict[str, int] = {}
+
+    def write(self, roots: Sequence[tuple[Term, str]], given: Mapping[Term, str]) -> list[str]:
+        """Write terms of element types and give the names of their values.
+
+        Variables and the terms in `given` are values that exist. Raises `NotUnderstood` for a term that ONNX cannot
+        express in this opset.
+        """
+        uses = _count_uses([term for term, _ in roots], given)
+        return [self._write(term, dtype, uses, given) for term, dtype in roots]
+
+    def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
+        """Add a node with one output and give that output's name."""
+        for value in (attributes or {}).values():
+            _demand_numbers(op_type, value)
+        name = self.fresh(op_type.lower())
+        output = ir.Value(name=name)
+        given = ir.convenience.convert_attributes(dict(attributes or {}))
+        self.nodes.append(ir.Node("", op_type, [self.values[i] for i in inputs], given, outputs=[output], name=name))
+        self.values[name] = output
+        return name
+
+    def integers(self, values: Sequence[int]) -> str:
+        """The name of a constant vector of int64."""
+        key = tuple(int(v) for v in values)
+        if key not in self._integers:
+            self._integers[key] = self._initializer("integers", np.asarray(key, dtype=np.int64))
+        return self._integers[key]
+
+    def rank(self, name: str) -> int:
+        """The number of axes of a value that a declaration was given."""
+        return self._ranks[name]
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing has."""
+        while True:
+            self._counts[base] = self._counts.get(base, 0) + 1
+            name = f"{base}_{self._counts[base]}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+    def _write(self, root: Term, dtype: str, uses: Mapping[Term, int], given: Mapping[Term, str]) -> str:
+        stack: list[tuple[Term, str, Form | None]] = [(root, dtype, None)]
+        while stack:
+            term, wanted, form = stack.pop()
+            own = wanted if term.type.dtype == REAL else term.type.dtype
+            key = (term, own)
+            if key in self._names:
+                continue
+            if form is not None:
+                self._names[key] = form.write(self, *(self._name(o, own) for o in form.operands))
+            elif term in given:
+                self._names[key] = given[term]
+            elif term.is_variable:
+                self._names[key] = term.label
+            elif is_folded(term):
+                self._names[key] = self._fold(term, own)
+            else:
+                form = form_of(term, uses, given)
+                stack.append((term, own, form))
+                stack.extend((o, own, None) for o in reversed(form.operands))
+            if key in self._names:
+                self._ranks[self._names[key]] = term.type.rank
+        return self._name(root, dtype)
+
+    def _name(self, term: Term, wanted: str) -> str:
+        return self._names[term, wanted if term.type.dtype == REAL else term.type.dtype]
+
+    def _fold(self, term: Term, dtype: str) -> str:
+        """A constant term as data, computed in 64-bit floats."""
+        given = {v: self._data(v.label).astype(np.float64) for v in variables(term)}
+        return self._initializer("folded", np.ascontiguousarray(evaluate(term, FLOAT, given), dtype=dtype))
+
+    def _initializer(self, base: str, array: Array) -> str:
+        name = self.fresh(base)
+        tensor = ir.Tensor(np.asarray(array), name=name)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
+        self.initializers.append(value)
+        self.values[name] = value
+        return name
+
+
+def is_folded(term: Term) -> bool:
+    """Whether a constant term is written as data: not a number repeated over many elements, or over unknown sizes."""
+    if not term.constant or term.is_variable:
+        return False
+    if any(not isinstance(d, int) for t in subterms(term) for d in t.shape):
+        return False
+    size = product(term.shape)
+    return not (isinstance(term.operator, Expand) and isinstance(size, int) and size > FILL_LIMIT)
+
+
+def graph_value(name: str, dtype: str, shape: Iterable[Any]) -> ir.Value:
+    """A value of a type; sizes that are no numbers stay open, but for plain symbols, which keep their names."""
+    dims = [d if isinstance(d, int) else str(d) for d in shape]
+    named = [d if isinstance(d, int) or d.isidentifier() else None for d in dims]
+    return ir.Value(name=name, type=ir.TensorType(IR_TYPES[dtype]), shape=ir.Shape(named))
+
+
+def _count_uses(roots: Iterable[Term], given: Mapping[Term, str]) -> dict[Term, int]:
+    """How often each term under the roots is read, what stands for existing values not counted."""
+    uses: dict[Term, int] = {}
+    stack = list(roots)
+    while stack:
+        term = stack.pop()
+        uses[term] = uses.get(term, 0) + 1
+        if uses[term] == 1 and term not in given and not is_folded(term):
+            stack.extend(term.inputs)
+    return uses
+
+
+def _demand_numbers(op_type: str, value: Any) -> None:
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if not all(isinstance(p, int | float | str) for p in parts):
+        raise NotUnderstood(f"{op_type}: {value} is symbolic and cannot be an attribute")

@@ -52,6 +52,9 @@ class Emitter(Protocol):
     def integers(self, values: Sequence[int]) -> str:
         """The name of a constant vector of int64."""
 
+    def rank(self, name: str) -> int:
+        """The number of axes of an input."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Attribute:

@@ -40,10 +40,14 @@ class Softmax(Declared):
         return reshaped(make(cls(1), (flat,)), x.shape)
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Before opset 13 this is what ONNX's operator means only where no axis of more than one follows."""
-        if out.opset < 13:
-            raise NotUnderstood("softmax is written anew only from opset 13 on")
-        return out.node("Softmax", inputs, {"axis": self.axis})
+        """Before opset 13 all axes from `axis` on were one, so there it must be the last."""
+        last = out.rank(inputs[0]) - 1
+        if out.opset >= 13 or self.axis == last:
+            return out.node("Softmax", inputs, {"axis": self.axis})
+        perm = list(range(last + 1))
+        perm[self.axis], perm[last] = last, self.axis
+        moved = out.node("Transpose", inputs, {"perm": perm})
+        return out.node("Transpose", (out.node("Softmax", (moved,), {"axis": last}),), {"perm": perm})
 
 
 class Composite(Declared):

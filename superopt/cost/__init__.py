@@ -1,0 +1,1 @@
+"""What a graph costs to run: measured kernel by kernel, or estimated where nothing can be measured."""

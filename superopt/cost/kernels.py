@@ -1,0 +1,171 @@
+"""Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
+
+A convolution takes in the scaling and shift of its channels, a residual addition and an activation; a matrix product
+takes in transposed factors, a bias and an activation; a chain of concats is one. Everything else runs alone. What is
+computed from constants only is done before the model runs, so it is a constant like any other. An `expand` whose
+consumer broadcasts by itself is no kernel.
+
+A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
+its *signature*: equal kernels have equal signatures wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from superopt.operators import Declared
+from superopt.operators.layout import Concat, Expand, Pad, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import BatchNorm, Gemm
+from superopt.operators.pointwise import Add, Mul
+from superopt.operators.reader import dim_sexp, term_sexp
+from superopt.term import Graph, Term, make, subterms, variable
+from superopt.text import Sexp, form, show
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What the runtime executes as one: the term that it computes, and the same over canonical variables."""
+
+    root: Term
+    graph: Graph
+    signature: str
+
+
+_FUSED: Mapping[tuple[str, str], str] = {
+    # What a kernel has computed so far, and what is applied to that: what it has computed then.
+    ("conv", "channels"): "conv",
+    ("conv", "residual"): "sum",
+    ("conv", "activation"): "done",
+    ("sum", "activation"): "done",
+    ("product", "scalar"): "product",
+    ("product", "bias"): "biased",
+    ("biased", "activation"): "done",
+}
+_ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard_sigmoid"})
+
+
+def cut(graph: Graph) -> list[Kernel]:
+    """The kernels that run when a graph is evaluated, inputs before users. All sizes are integers."""
+    running = [t for t in subterms(*graph.outputs) if not t.constant and not t.is_variable]
+    fused = _fuse(graph, running)
+    return [_kernel(term, fused.inner[term]) for term in running if term in fused.inner and term not in fused.taken]
+
+
+@dataclass
+class _Fusion:
+    """`inner` maps each term that is computed to the inputs that it takes into its kernel; `taken` are all of those."""
+
+    stage: dict[Term, str] = field(default_factory=dict)
+    inner: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
+    taken: set[Term] = field(default_factory=set)
+
+
+def _fuse(graph: Graph, running: list[Term]) -> _Fusion:
+    uses = Counter(graph.outputs)
+    for term in running:
+        uses.update(set(term.inputs))
+    vanishing = _vanishing(graph, running)
+    fusion = _Fusion()
+    for term in running:
+        if term in vanishing:
+            continue
+        alone = {i for i in term.inputs if uses[i] == 1 and i in fusion.inner}
+        taken = [*_taken_before(term, alone), *_taken_after(term, alone, fusion)]
+        fusion.taken.update(taken)
+        fusion.inner[term] = (*taken, *(i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)))
+        for i in taken:
+            fusion.inner[term] += fusion.inner[i]
+    return fusion
+
+
+def _vanishing(graph: Graph, running: list[Term]) -> set[Term]:
+    """The expands that nobody needs written out."""
+    needed = set(graph.outputs)
+    for term in running:
+        if not _broadcasts(term):
+            needed.update(term.inputs)
+    return {t for t in running if isinstance(t.operator, Expand) and t not in needed}
+
+
+def _broadcasts(term: Term) -> bool:
+    op = term.operator
+    return isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise)
+
+
+def _taken_before(term: Term, alone: set[Term]) -> list[Term]:
+    """What an operator takes in of what is done to its inputs."""
+    op = term.operator
+    if isinstance(op, Conv):
+        return [i for i in term.inputs[:1] if i in alone and isinstance(i.operator, Pad)]
+    if isinstance(op, MatMul):
+        return [i for i in term.inputs if i in alone and _swaps_last_two(i)]
+    if isinstance(op, Concat):
+        return [i for i in term.inputs if i in alone and i.operator == op]
+    return []
+
+
+def _swaps_last_two(term: Term) -> bool:
+    rank = term.type.rank
+    return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _taken_after(term: Term, alone: set[Term], fusion: _Fusion) -> list[Term]:
+    """The kernel to which an operator is one more step, if any; notes what has been computed then."""
+    op = term.operator
+    if isinstance(op, Conv | MatMul | Gemm):
+        fusion.stage[term] = {Conv: "conv", MatMul: "product", Gemm: "biased"}[type(op)]
+    # The later of two candidates: the other is computed by then.
+    for producer in [i for i in reversed(term.inputs) if i in alone]:
+        then = _FUSED.get((fusion.stage.get(producer, ""), _step(term, producer)))
+        if then is not None:
+            fusion.stage[term] = then
+            return [producer]
+    return []
+
+
+def _step(term: Term, producer: Term) -> str:
+    """What a term does to one of its inputs, in the words of the table."""
+    op = term.operator
+    if op.name in _ACTIVATIONS:
+        return "activation"
+    if isinstance(op, BatchNorm):
+        return "channels" if term.inputs[0] is producer and all(i.constant for i in term.inputs[1:]) else ""
+    if not isinstance(op, Add | Mul):
+        return ""
+    other = next((i for i in term.inputs if i is not producer), producer)
+    if other is producer:
+        return ""
+    if isinstance(other.operator, Expand) and other.constant:
+        axes = other.operator.axes
+        if axes == ():
+            return "scalar"
+        if producer.type.rank == 4 and axes == (1,):
+            return "channels"
+        return "bias" if isinstance(op, Add) and axes == (term.type.rank - 1,) else ""
+    return "residual" if isinstance(op, Add) and not isinstance(other.operator, Expand) else ""
+
+
+def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
+    within, names = {root, *inner}, dict[Term, Term]()
+
+    def rebuilt(term: Term) -> Term:
+        if term not in within:
+            if term not in names:
+                names[term] = variable(f"v{len(names)}", term.shape, term.type.dtype, term.constant)
+            return names[term]
+        inputs = term.inputs
+        if isinstance(term.operator, Declared) and term.operator.commutative:
+            # Both orders are one kernel: what is fused stands first, what is broadcast last.
+            inputs = tuple(sorted(inputs, key=lambda i: (isinstance(i.operator, Expand), i not in within)))
+        return make(term.operator, [rebuilt(i) for i in inputs])
+
+    body = rebuilt(root)
+    given = tuple(names.values())
+    return Kernel(root, Graph(given, (body,)), show(form("kernel", term_sexp(body), *map(_variable_sexp, given))))
+
+
+def _variable_sexp(v: Term) -> Sexp:
+    return form(v.label, v.type.dtype, form(*map(dim_sexp, v.shape)), *(["constant"] if v.constant else []))

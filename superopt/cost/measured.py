@@ -1,0 +1,131 @@
+"""Measured cost: the sum of what a graph's kernels take on the runtime, each measured once and kept in the table.
+
+A sum of kernels only ranks: what runs alone finds its inputs in the cache and its layout converted around it. The best
+few graphs are timed whole.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from superopt.cost.kernels import Kernel, cut
+from superopt.cost.runtime import Runtime, RuntimeFailed, Timing
+from superopt.cost.sizes import concretize
+from superopt.cost.table import Table, measuring
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.onnx_io.emit import standalone
+from superopt.operators.pointwise import Add
+from superopt.term import Graph, variable
+
+KERNEL_BUDGET_S = 0.15
+"""The longest that the runs of one kernel take, beyond three."""
+_CHAIN = 32
+
+
+class MeasuredCost:
+    """Costs on a runtime. What the table lacks is measured when it is asked for, one process at a time.
+
+    `sizes` gives symbolic dimensions; `deadline` is a time of `time.monotonic`, past which nothing more is measured.
+    `unrunnable` says, by signature, why kernels have infinite cost; that is not kept beyond this object.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        table: Table,
+        opset: int,
+        sizes: Mapping[str, int] | None = None,
+        deadline: float = math.inf,
+        lock_directory: Path | None = None,
+    ) -> None:
+        self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
+        self.deadline, self.lock_directory = deadline, lock_directory
+        self.measured = 0
+        self.unrunnable: dict[str, str] = {}
+        self._key = runtime.key
+        self._known: dict[str, float] = {}
+        self._call_s: float | None = None
+
+    def cost(self, graph: Graph) -> float:
+        """Seconds; infinite where a kernel cannot run. Raises `OutOfTime` past the deadline if measuring is needed."""
+        return math.fsum(seconds for _, seconds in self.breakdown(graph))
+
+    def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
+        """The kernels of a graph with their seconds. Raises `OutOfTime`."""
+        kernels = self._cut(graph)
+        return [(kernel, self._seconds(kernel)) for kernel in kernels]
+
+    def remaining(self, graph: Graph) -> int:
+        """How many kernels must still be measured before the cost of a graph is known."""
+        return len({k.signature for k in self._cut(graph) if self._look_up(k.signature) is None})
+
+    def _cut(self, graph: Graph) -> list[Kernel]:
+        return cut(concretize(graph, self.sizes))
+
+    def _look_up(self, signature: str) -> float | None:
+        known = self._known.get(signature)
+        if known is None:
+            timing = self.table.get(self._key, signature)
+            if timing is not None:
+                known = self._known[signature] = timing.seconds
+        return known
+
+    def _seconds(self, kernel: Kernel) -> float:
+        known = self._look_up(kernel.signature)
+        if known is None:
+            known = self._known[kernel.signature] = self._measure(kernel)
+        return known
+
+    def _measure(self, kernel: Kernel) -> float:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTime(f"no time is left to measure {kernel.signature}")
+        with measuring(self.lock_directory, None if math.isinf(left) else left):
+            # Another process may have measured the same while this one waited.
+            known = self.table.get(self._key, kernel.signature)
+            if known is not None:
+                return known.seconds
+            try:
+                whole = self._time(kernel.graph)
+            except SuperoptError as error:
+                self.unrunnable[kernel.signature] = str(error)
+                return math.inf
+            timing = Timing(max(whole.seconds - self._call(), 0.0), whole.spread, whole.runs)
+            self.table.put(self._key, kernel.signature, timing)
+            self.measured += 1
+            return timing.seconds
+
+    def _call(self) -> float:
+        """What a call costs without any kernel: that of one addition, less what each of many more adds to it."""
+        if self._call_s is None:
+            one, many = (self._time(_additions(n)).seconds for n in (1, _CHAIN + 1))
+            self._call_s = max(one - (many - one) / _CHAIN, 0.0)
+        return self._call_s
+
+    def _time(self, graph: Graph) -> Timing:
+        session = self.runtime.session(standalone(graph, self.opset).SerializeToString())
+        return self.runtime.time(session, self.runtime.feeds(session, seed=0), KERNEL_BUDGET_S)
+
+
+def _additions(count: int) -> Graph:
+    x, y = variable("x", (1,), "float32"), variable("y", (1,), "float32")
+    total = x
+    for _ in range(count):
+        total = Add()(total, y)
+    return Graph((x, y), (total,))
+
+
+def measure_whole(runtime: Runtime, graph: Graph, opset: int, sizes: Mapping[str, int] | None = None) -> Timing:
+    """Time a graph as one model, in which kernels stand in their context. Raises `RuntimeFailed` or what emitting does.
+
+    The caller holds the lock for measuring.
+    """
+    try:
+        model = standalone(concretize(graph, sizes or {}), opset).SerializeToString()
+    except ValueError as error:  # protobuf's limit of 2 GB
+        raise RuntimeFailed(f"the graph is too large to be timed whole: {error}") from None
+    session = runtime.session(model)
+    return runtime.time(session, runtime.feeds(session, seed=0), budget_s=1.0)

@@ -1,0 +1,231 @@
+"""The runtime that will run the model: onnxruntime on the CPU, behind a small interface.
+
+Threads do not spin: on a machine with few cores, spinning threads take each other's time and timings jump tenfold.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as states
+
+from superopt.errors import SuperoptError
+
+Feeds: TypeAlias = "dict[str, NDArray[Any]]"
+Session: TypeAlias = Any  # onnxruntime ships no types
+
+_FAILURES: tuple[type[Exception], ...] = (
+    *(getattr(states, name) for name in dir(states) if isinstance(getattr(states, name), type)
+      and issubclass(getattr(states, name), Exception)),
+    RuntimeError,
+    ValueError,
+    OSError,
+)  # fmt: skip
+"""What onnxruntime raises: exceptions of its own without a common base, and some of Python's."""
+
+_SILENT = 4
+onnxruntime.set_default_logger_severity(_SILENT)
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int8)": np.int8,
+    "tensor(int16)": np.int16,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(uint8)": np.uint8,
+    "tensor(uint16)": np.uint16,
+    "tensor(uint32)": np.uint32,
+    "tensor(uint64)": np.uint64,
+    "tensor(bool)": np.bool_,
+}
+
+
+class RuntimeFailed(SuperoptError):
+    """The runtime could not load or run a model; says on one line what it said."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What timings depend on besides the model."""
+
+    runtime: str
+    version: str
+    device: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Repeated runs of one model: median and interquartile range in seconds, and how many."""
+
+    seconds: float
+    spread: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`.
+
+    `sizes` gives symbolic dimensions by name; others are `size`. Integers are drawn from 0 and 1: valid indices into
+    every axis longer than one, valid token types, and valid masks. Nothing larger is known to be valid.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    uniform: bool = False
+    size: int = 1
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of a model as the runtime reports it; dimensions are sizes, names or None."""
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """onnxruntime's CPU provider with a number of threads."""
+
+    threads: int = 1
+
+    @property
+    def key(self) -> Key:
+        """What timings of this runtime are stored under."""
+        return Key("onnxruntime-cpu", str(onnxruntime.__version__), device(), self.threads)
+
+    def session(self, model: bytes | Path, optimize: bool = True) -> Session:
+        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`."""
+        options = onnxruntime.SessionOptions()
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
+        options.log_severity_level = _SILENT
+        for pool in ("intra_op", "inter_op"):
+            options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
+        source = str(model) if isinstance(model, Path) else model
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot load the model: {one_line(error)}") from None
+
+    def inputs(self, session: Session) -> tuple[Argument, ...]:
+        """The inputs of a loaded model, in order."""
+        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_inputs())
+
+    def outputs(self, session: Session) -> tuple[Argument, ...]:
+        """The outputs of a loaded model, in order."""
+        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_outputs())
+
+    def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
+        """Random inputs for a model, the same for the same seed. Raises `RuntimeFailed` for types without a random."""
+        rng = np.random.default_rng(seed)
+        return {a.name: _random(a, rng, draw or Draw()) for a in self.inputs(session)}
+
+    def run(self, session: Session, feeds: Feeds) -> list[NDArray[Any]]:
+        """The outputs, in order. Raises `RuntimeFailed`."""
+        try:
+            return [np.asarray(value) for value in session.run(None, feeds)]
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
+
+    def time(
+        self,
+        session: Session,
+        feeds: Feeds,
+        budget_s: float = 0.15,
+        least_s: float = 0.01,
+        least_runs: int = 7,
+        warm_up: int = 2,
+    ) -> Timing:
+        """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
+
+        Raises `RuntimeFailed`.
+        """
+        bound = Bound(session, feeds)
+        for _ in range(warm_up):
+            bound.run()
+        times: list[float] = []
+        total = 0.0
+        while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
+            times.append(bound.run())
+            total += times[-1]
+        return summary(times)
+
+
+class Bound:
+    """A session with its inputs bound once, so that a run costs little beside the model itself."""
+
+    def __init__(self, session: Session, feeds: Feeds) -> None:
+        # The binding points into these arrays, so they stay alive with it.
+        self._session, self._feeds = session, {n: np.asarray(v, order="C") for n, v in feeds.items()}
+        try:
+            self._binding = session.io_binding()
+            for name, value in self._feeds.items():
+                self._binding.bind_cpu_input(name, value)
+            for output in session.get_outputs():
+                self._binding.bind_output(output.name, "cpu")
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
+
+    def run(self) -> float:
+        """Run once; the seconds it took. Raises `RuntimeFailed`."""
+        try:
+            start = time.perf_counter()
+            self._session.run_with_iobinding(self._binding)
+            return time.perf_counter() - start
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
+
+
+def summary(times: list[float]) -> Timing:
+    """Median and interquartile range of at least two times."""
+    low, middle, high = statistics.quantiles(times, n=4, method="inclusive")
+    return Timing(middle, high - low, len(times))
+
+
+@cache
+def device() -> str:
+    """The processor: its marketing name, and family and model, which virtual machines leave more precise."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    if "model name" not in facts:
+        return platform.machine()
+    return f"{facts['model name']} ({facts.get('cpu family', '?')}/{facts.get('model', '?')})"
+
+
+def one_line(error: Exception) -> str:
+    """An error's message without its line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray[Any]:
+    dtype = _DTYPES.get(argument.type)
+    if dtype is None:
+        raise RuntimeFailed(f'input "{argument.name}" is a {argument.type}: there are no random values of that type')
+    named = {d: draw.sizes.get(d, draw.size) for d in argument.shape if isinstance(d, str)}
+    shape = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
+    if not issubclass(dtype, np.floating):
+        return rng.integers(0, 2, size=shape).astype(dtype)
+    values = rng.random(shape) if draw.uniform else rng.standard_normal(shape)
+    return np.asarray(draw.offset + draw.scale * values, dtype=dtype)

@@ -1,0 +1,195 @@
+"""Timings on disk, so that what was measured once is not measured again, and a lock so that one measures at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Self, TypeVar
+
+from superopt.cost.runtime import Key, Timing
+from superopt.errors import OutOfTime, UsageError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS timings (
+    runtime TEXT, version TEXT, device TEXT, threads INTEGER, signature TEXT,
+    seconds REAL NOT NULL, spread REAL NOT NULL, runs INTEGER NOT NULL, measured_at TEXT NOT NULL,
+    PRIMARY KEY (runtime, version, device, threads, signature)
+) WITHOUT ROWID
+"""
+_COLUMNS = ["runtime", "version", "device", "threads", "signature", "seconds", "spread", "runs", "measured_at"]
+_WAIT_S = 30.0
+_POLL_S = 0.02
+T = TypeVar("T")
+
+
+def cache_directory() -> Path:
+    """Where timings are kept unless a caller says otherwise: `superopt` in the XDG cache directory."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "superopt"
+
+
+class Table:
+    """Timings by runtime and signature, in an SQLite file that several processes may use at once.
+
+    A file that is damaged is set aside under another name and a new one begun; `on_warning` is told. Timings are cheap
+    to measure again, so nothing else is tried. Raises `UsageError` where the file cannot be opened at all.
+    """
+
+    def __init__(self, path: Path | None = None, on_warning: Callable[[str], None] | None = None) -> None:
+        self.path = path or cache_directory() / "timings.sqlite"
+        self.in_memory = str(self.path) == ":memory:"
+        self._warn = on_warning or (lambda _: None)
+        self._connection = self._open()
+
+    def get(self, key: Key, signature: str) -> Timing | None:
+        """The timing of a kernel, where it is known."""
+
+        def read(connection: sqlite3.Connection) -> Timing | None:
+            row = connection.execute(
+                "SELECT seconds, spread, runs FROM timings"
+                " WHERE (runtime, version, device, threads, signature) = (?, ?, ?, ?, ?)",
+                (*_columns(key), signature),
+            ).fetchone()
+            return Timing(*row) if row else None
+
+        return self._mended(read)
+
+    def put(self, key: Key, signature: str, timing: Timing) -> None:
+        """Enter a timing; a newer one of the same kernel replaces the older."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        row = (*_columns(key), signature, timing.seconds, timing.spread, timing.runs, now)
+        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO timings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row))
+
+    def __len__(self) -> int:
+        return int(self._mended(lambda c: c.execute("SELECT COUNT(*) FROM timings").fetchone()[0]))
+
+    def close(self) -> None:
+        """Release the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _mended(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Act on the table; once more on a new one where the file turns out to be damaged."""
+        try:
+            return action(self._connection)
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise UsageError(f"the table of timings {self.path} cannot be used: {error}") from None
+            self._connection.close()
+            self._connection = self._open()
+            return action(self._connection)
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            if self.in_memory:
+                return _connect(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Two processes that find the damage at once must not set the new file aside too.
+            with self.path.with_name(f"{self.path.name}.lock").open("a") as lock:
+                _acquire(lock)
+                try:
+                    return _connect(self.path)
+                except sqlite3.DatabaseError as error:
+                    if not _is_damage(error):
+                        raise
+                    aside = self._set_aside()
+                    self._warn(f"{self.path} was damaged ({error}); it is now {aside}, and a new table is begun")
+                    return _connect(self.path)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"the table of timings {self.path} cannot be opened: {error}") from None
+
+    def _set_aside(self) -> Path:
+        numbers = iter(range(1, 10_000))
+        aside = next(p for n in numbers if not (p := self.path.with_name(f"{self.path.name}.damaged-{n}")).exists())
+        self.path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            # They belong to the damaged file; beside a new one they would damage it as well.
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        return aside
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(_SCHEMA)
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        # A table of another layout is of no more use than a damaged one.
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(timings)")]
+        if columns != _COLUMNS:
+            raise sqlite3.DatabaseError(f"its columns are {columns}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    # Locks, permissions and full disks are `OperationalError`s.
+    return type(error) is sqlite3.DatabaseError
+
+
+def _columns(key: Key) -> tuple[Any, ...]:
+    return key.runtime, key.version, key.device, key.threads
+
+
+_within = threading.RLock()
+_depth: dict[Path, int] = {}
+"""Which locks this process holds: a second file lock would wait for the first."""
+
+
+@contextmanager
+def measuring(directory: Path | None = None, wait_s: float | None = None) -> Iterator[None]:
+    """Within this block no other process on the machine measures. May be nested in one thread.
+
+    Raises `OutOfTime` where another measures for longer than `wait_s` seconds, `UsageError` without access.
+    """
+    path = (directory or cache_directory()) / "measuring.lock"
+    with _within:
+        if _depth.get(path, 0):
+            yield
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.open("a")
+        except OSError as error:
+            raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
+        with handle:
+            _acquire(handle, wait_s)
+            _depth[path] = 1
+            try:
+                yield
+            finally:
+                del _depth[path]
+
+
+def _acquire(handle: IO[str], wait_s: float | None = None) -> None:
+    """Wait for the exclusive lock on an open file; it is released when the file is closed or the process ends."""
+    if wait_s is None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise OutOfTime(f"another process has been measuring on this machine for {wait_s:.0f} s") from None
+            time.sleep(_POLL_S)
+        else:
+            return

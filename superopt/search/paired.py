@@ -1,0 +1,196 @@
+"""Paired measurement of whole models: is the candidate faster, beyond what chance and a session's luck give?
+
+Two sessions of the same model differ by up to 3 %, by where their memory happens to lie, and the machine drifts. So
+both models get several fresh sessions, run in turns, and each pair of sessions is one observation.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from superopt.cost.runtime import Bound, Draw, Runtime
+from superopt.cost.table import measuring
+from superopt.errors import UsageError
+
+Model = Path | bytes
+Progress = Callable[[int, int], None]
+"""Called with the number of rounds that are done, and of all."""
+
+LEAST_SESSIONS = 5
+LEAST_RUNS = 3
+MOST_RUNS = 300
+LEAST_GAIN = 1.01
+_RESAMPLES = 10_000
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One model's time for an inference: geometric mean over sessions of each one's median, and its 95 % interval."""
+
+    seconds: float
+    low: float
+    high: float
+    sessions: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two models measured in turns: `ratio` is how many times faster the candidate is, with a 95 % interval.
+
+    `runs` counts those of each model, over all sessions; `ratios` has one entry for each pair of sessions.
+    """
+
+    original: Latency
+    candidate: Latency
+    ratio: float
+    low: float
+    high: float
+    sessions: int
+    runs: int
+    ratios: tuple[float, ...]
+
+    @property
+    def original_s(self) -> float:
+        """Seconds of the original."""
+        return self.original.seconds
+
+    @property
+    def candidate_s(self) -> float:
+        """Seconds of the candidate."""
+        return self.candidate.seconds
+
+
+def faster(paired: Paired) -> bool:
+    """Whether the candidate gains at least 1 %, and its interval excludes that it gains nothing."""
+    return paired.ratio >= LEAST_GAIN and paired.low > 1.0
+
+
+def compare(
+    original: Model,
+    candidate: Model,
+    runtime: Runtime,
+    sessions: int = LEAST_SESSIONS,
+    budget_s: float = 60.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+    draw: Draw | None = None,
+    lock_directory: Path | None = None,
+) -> Paired:
+    """Measure two models with the same inputs against each other.
+
+    The budget is aimed at, but each of at least five rounds has at least three runs. At most one session of each model
+    is alive. Raises `RuntimeFailed` for a model that does not run.
+    """
+    rounds = _measure((original, candidate), runtime, sessions, budget_s, seed, progress, draw, lock_directory)
+    medians = [[statistics.median(times) for times in both] for both in rounds]
+    ratios = [a / b for a, b in medians]
+    ratio, low, high = interval(ratios, seed)
+    runs = sum(len(both[0]) for both in rounds)
+    ours, theirs = (_latency([m[i] for m in medians], runs, seed) for i in (0, 1))
+    return Paired(ours, theirs, ratio, low, high, len(rounds), runs, tuple(ratios))
+
+
+def latency(
+    model: Model,
+    runtime: Runtime,
+    sessions: int = LEAST_SESSIONS,
+    budget_s: float = 30.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+    draw: Draw | None = None,
+    lock_directory: Path | None = None,
+) -> Latency:
+    """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run."""
+    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory)
+    return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
+
+
+def interval(values: Sequence[float], seed: int) -> tuple[float, float, float]:
+    """The geometric mean of positive values with its 95 % interval, bootstrapped over them.
+
+    Plain percentiles are too narrow for a handful of values: five cover some 83 %. So they are taken further out, by as
+    much as Student's distribution is wider than the normal one (Hesterberg 2015, expanded percentiles).
+    """
+    n = len(values)
+    if n < 2:
+        raise UsageError(f"an interval needs at least two sessions, not {n}")
+    logs = np.log(values)
+    normal = statistics.NormalDist()
+    tail = normal.cdf(-math.sqrt(n / (n - 1)) * _student((1 + _CONFIDENCE) / 2, n - 1))
+    means = logs[np.random.default_rng(seed).integers(0, n, size=(_RESAMPLES, n))].mean(axis=1)
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(np.exp(logs.mean())), float(np.exp(low)), float(np.exp(high))
+
+
+def _student(p: float, freedom: int) -> float:
+    """The quantile of Student's distribution, by its expansion around the normal one; within 1 % for 4 and more."""
+    z, v = statistics.NormalDist().inv_cdf(p), freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / v + second / v**2 + third / v**3
+
+
+def _latency(medians: Sequence[float], runs: int, seed: int) -> Latency:
+    seconds, low, high = interval(medians, seed)
+    return Latency(seconds, low, high, len(medians), runs)
+
+
+def _measure(
+    models: tuple[Model, ...],
+    runtime: Runtime,
+    sessions: int,
+    budget_s: float,
+    seed: int,
+    progress: Progress | None,
+    draw: Draw | None,
+    lock_directory: Path | None,
+) -> list[list[list[float]]]:
+    """The seconds of each run, by round and by model."""
+    sessions = max(sessions, LEAST_SESSIONS)
+    rounds: list[list[list[float]]] = []
+    spent = 0.0
+    for done in range(sessions):
+        if progress:
+            progress(done, sessions)
+        share = (budget_s - spent) / (sessions - done)
+        with measuring(lock_directory):  # between rounds others may have their turn, which is not our time
+            start = time.perf_counter()
+            rounds.append(_round(models, runtime, share, seed + done, draw, backwards=done % 2 == 1))
+            spent += time.perf_counter() - start
+    if progress:
+        progress(sessions, sessions)
+    return rounds
+
+
+def _round(
+    models: tuple[Model, ...], runtime: Runtime, share_s: float, seed: int, draw: Draw | None, backwards: bool
+) -> list[list[float]]:
+    """One fresh session of each model, run in turns: there and back, so that drift falls on all alike."""
+    start = time.perf_counter()
+    order = list(range(len(models)))[:: -1 if backwards else 1]
+    bound: dict[int, Bound] = {}
+    feeds = None
+    for i in order:
+        session = runtime.session(models[i])
+        feeds = feeds or runtime.feeds(session, seed, draw)
+        bound[i] = Bound(session, feeds)
+    for i in order:
+        bound[i].run()  # the first run sets up the memory of all later ones
+    expected = sum(bound[i].run() for i in order)
+    left = share_s - (time.perf_counter() - start)
+    count = min(max(int(left / expected), LEAST_RUNS), MOST_RUNS)
+    times: list[list[float]] = [[] for _ in models]
+    for turn in range(count):
+        for i in order[:: -1 if turn % 2 else 1]:
+            times[i].append(bound[i].run())
+    return times

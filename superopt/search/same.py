@@ -1,0 +1,266 @@
+"""Whether a candidate model computes what the original does, within what rounding explains.
+
+The original without the runtime's optimizations is the standard; a 64-bit evaluation of it, where the caller has one,
+tells how far rounding alone takes it. Every sample must agree. An output that shows nothing, because it is constant or
+not a number, is not examined, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+
+Array = NDArray[Any]
+Reference: TypeAlias = Callable[[Feeds], Sequence[Array | None]]
+"""A 64-bit evaluation of the original: its outputs in order, None for one that it cannot evaluate."""
+
+DRAWS = (
+    Draw(scale=1.0),
+    Draw(scale=0.1, size=2),
+    Draw(scale=10.0),
+    Draw(scale=1.0, offset=1.0, size=3),
+    Draw(scale=255.0, uniform=True),  # pictures as they come
+)
+
+NOISE_FACTOR = 16.0
+ABSOLUTE_EPS = 1024.0
+REFERENCE_FACTOR = 8.0
+REFERENCE_EPS = 32.0
+"""The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
+
+Against the original: 1024 ε, 1.2e-4 for float32. Rounding errors of a sum of k products grow like √k ε and pass on
+from layer to layer: networks of a hundred layers show 10 to 100 ε between two correct orders of summation, wrong
+programs nearly always 10⁻² or more. Some samples are ill conditioned, as a softmax over logits of a thousand: there,
+16 times the *noise* is allowed, the change of the original itself under the runtime's optimizations and under inputs
+changed in their last bit.
+
+Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
+the sharper bound, and tells a program that is wrong by little from one that rounds differently."""
+
+
+@dataclass(frozen=True)
+class OutputAgreement:
+    """One output: the largest errors over all samples, relative to its largest magnitude in each.
+
+    `error` is the candidate's against the original; the other two are against the 64-bit evaluation, where there is
+    one. `bound` is what `error` was allowed in the sample where it came closest to it or passed it most.
+    """
+
+    name: str
+    error: float
+    bound: float
+    original_error: float | None
+    candidate_error: float | None
+    examined: bool
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined."""
+
+    agrees: bool
+    examined: bool
+    reason: str
+    samples: int
+    outputs: tuple[OutputAgreement, ...]
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of any output against the original."""
+        return max((o.error for o in self.outputs), default=0.0)
+
+
+@dataclass
+class _Sample:
+    """Inputs, and what is known of the outputs that they should give."""
+
+    feeds: Feeds
+    expected: list[Array]
+    noisy: list[list[Array]]
+    exact: Sequence[Array | None]
+
+
+def examine(
+    original: Path,
+    candidate: Path,
+    runtime: Runtime,
+    reference: Reference | None = None,
+    seed: int = 0,
+    inputs: Sequence[Feeds] = (),
+    draws: Sequence[Draw] = DRAWS,
+    sizes: Mapping[str, int] | None = None,
+) -> Agreement:
+    """Compare two models on the given inputs and on random ones of several scales and offsets.
+
+    Random inputs that the original does not accept are left out. One session is alive at a time. Raises `RuntimeFailed`
+    for an original that does not load; a candidate that does not load or run does not agree.
+    """
+    session = runtime.session(original, optimize=False)
+    names = [a.name for a in runtime.outputs(session)]
+    interface = (runtime.inputs(session), runtime.outputs(session))
+    samples = _samples(runtime, session, seed, inputs, draws, sizes or {})
+    if not samples:
+        return Agreement(False, False, "the original runs on none of the inputs", 0, ())
+    del session
+    _complete(original, runtime, samples, reference)
+    worst = [_Worst(name, [s.expected[i] for s in samples]) for i, name in enumerate(names)]
+    for optimize in (False, True):
+        try:
+            session = runtime.session(candidate, optimize)
+            if difference := _interface_differs(interface, (runtime.inputs(session), runtime.outputs(session))):
+                return Agreement(False, True, difference, len(samples), ())
+            for sample in samples:
+                for i, found in enumerate(runtime.run(session, sample.feeds)):
+                    worst[i].compare(sample, i, found)
+        except RuntimeFailed as error:
+            return Agreement(False, True, f"candidate: {error}", len(samples), ())
+        del session
+    return _agreement(worst, len(samples))
+
+
+def _samples(
+    runtime: Runtime, session: Any, seed: int, inputs: Sequence[Feeds], draws: Sequence[Draw], sizes: Mapping[str, int]
+) -> list[_Sample]:
+    samples = [_Sample(feeds, runtime.run(session, feeds), [], ()) for feeds in inputs]
+    for i, draw in enumerate(draws):
+        sized = Draw(draw.scale, draw.offset, draw.uniform, draw.size, {**draw.sizes, **sizes})
+        try:
+            feeds = runtime.feeds(session, seed + i, sized)
+            samples.append(_Sample(feeds, runtime.run(session, feeds), [], ()))
+        except RuntimeFailed:
+            continue
+    for i, sample in enumerate(samples):
+        rng = np.random.default_rng(seed + i)
+        sample.noisy.append(runtime.run(session, {k: _last_bit(v, rng) for k, v in sample.feeds.items()}))
+    return samples
+
+
+def _last_bit(value: Array, rng: np.random.Generator) -> Array:
+    """Floating-point inputs up or down to their next neighbour."""
+    if not np.issubdtype(value.dtype, np.floating):
+        return value
+    toward = np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype)
+    return np.asarray(np.nextafter(value, toward))
+
+
+def _complete(original: Path, runtime: Runtime, samples: list[_Sample], reference: Reference | None) -> None:
+    """What else is known of each sample: the optimized original's outputs, and those of the reference."""
+    session = runtime.session(original)
+    for sample in samples:
+        sample.noisy.append(runtime.run(session, sample.feeds))
+        sample.exact = reference(sample.feeds) if reference else [None] * len(sample.expected)
+
+
+def _interface_differs(ours: tuple[Any, Any], theirs: tuple[Any, Any]) -> str:
+    for kind, a, b in zip(("inputs", "outputs"), ours, theirs, strict=True):
+        if [(x.name, x.type) for x in a] != [(x.name, x.type) for x in b]:
+            return f"{kind} differ: {_show(a)} and {_show(b)}"
+        for x, y in zip(a, b, strict=True):
+            if len(x.shape) != len(y.shape) or (kind == "inputs" and x.shape != y.shape):
+                return f"{kind} differ: {_show([x])} and {_show([y])}"
+    return ""
+
+
+def _show(arguments: Sequence[Any]) -> str:
+    return ", ".join(f"{a.name} {a.type}{list(a.shape)}" for a in arguments)
+
+
+class _Worst:
+    """The comparisons of one output, as they come in."""
+
+    def __init__(self, name: str, expected: list[Array]) -> None:
+        self.name, self.reason = name, ""
+        self.examined = _shows_something(expected)
+        self.error = self.bound = 0.0
+        self.original_error: float | None = None
+        self.candidate_error: float | None = None
+
+    def compare(self, sample: _Sample, index: int, found: Array) -> None:
+        """Compare what the candidate gave for one sample."""
+        expected, exact = sample.expected[index], sample.exact[index]
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
+        elif not np.issubdtype(expected.dtype, np.floating):
+            if not np.array_equal(found, expected):
+                self.error = math.inf
+                self._fail("is not equal, and is of no floating-point type")
+        elif not _same_special(found, expected):
+            self.error = math.inf
+            self._fail("is infinite or not a number in other places")
+        else:
+            noise = max((relative_error(n[index], expected) for n in sample.noisy), default=0.0)
+            self._judge(found, expected, exact, noise)
+
+    def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
+        eps = float(np.finfo(expected.dtype).eps)
+        error, bound = relative_error(found, expected), ABSOLUTE_EPS * eps + NOISE_FACTOR * noise
+        if not self.bound or error / bound > self.error / self.bound:
+            self.error, self.bound = error, bound
+        if error > bound:
+            self._fail(f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed")
+        if exact is None or not _same_special(expected, exact):
+            return
+        ours, theirs = relative_error(expected, exact), relative_error(found, exact)
+        self.original_error = max(ours, self.original_error or 0.0)
+        self.candidate_error = max(theirs, self.candidate_error or 0.0)
+        allowed = REFERENCE_FACTOR * max(ours, noise) + REFERENCE_EPS * eps
+        if theirs > allowed:
+            self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}")
+
+    def _fail(self, reason: str) -> None:
+        self.reason = self.reason or f'output "{self.name}" {reason}'
+
+    def outcome(self) -> OutputAgreement:
+        """What has come in, as a value."""
+        errors = (self.error, self.bound, self.original_error, self.candidate_error)
+        return OutputAgreement(self.name, *errors, self.examined, not self.reason)
+
+
+def relative_error(found: Array, expected: Array) -> float:
+    """The largest difference over the largest magnitude expected, both over finite elements; infinite where one is not.
+
+    Only elements that are finite in `expected` count.
+    """
+    finite = np.isfinite(expected)
+    if not finite.any():
+        return 0.0
+    wanted = expected[finite].astype(np.float64)
+    difference = float(np.abs(found[finite].astype(np.float64) - wanted).max())
+    largest = float(np.abs(wanted).max())
+    if math.isnan(difference):
+        return math.inf
+    return difference / largest if largest else (math.inf if difference else 0.0)
+
+
+def _same_special(found: Array, expected: Array) -> bool:
+    """Whether infinities and NaNs stand in the same places."""
+    return found.shape == expected.shape and all(
+        np.array_equal(test(found), test(expected)) for test in (np.isnan, np.isposinf, np.isneginf)
+    )
+
+
+def _shows_something(values: list[Array]) -> bool:
+    """Whether an output has two different finite values, in one sample or in two."""
+    finite = [v[np.isfinite(v)] if np.issubdtype(v.dtype, np.floating) else v for v in values]
+    seen = [v for v in finite if v.size]
+    return bool(seen) and any((v != seen[0].flat[0]).any() for v in seen)
+
+
+def _agreement(worst: list[_Worst], samples: int) -> Agreement:
+    outputs = tuple(w.outcome() for w in worst)
+    examined = bool(outputs) and all(o.examined for o in outputs)
+    agrees = all(o.agrees for o in outputs)
+    reason = next((w.reason for w in worst if w.reason), "")
+    if agrees and not examined:
+        unseen = ", ".join(f'"{o.name}"' for o in outputs if not o.examined)
+        reason = f"not examined: {unseen} is constant or not a number on all {samples} samples"
+    return Agreement(agrees, examined, reason, samples, outputs)

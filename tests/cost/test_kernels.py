@@ -1,0 +1,122 @@
+"""What is one kernel, and which kernels are equal."""
+
+from superopt.cost.kernels import cut
+from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import BatchNorm
+from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.reader import read_term
+from superopt.term import Term, make, variables
+from superopt.text import read
+from tests.cost.graphs import conv_block, graph, per_channel, tensor, weight
+
+
+def texts(*outputs: Term) -> list[str]:
+    return [repr(k.graph.outputs[0]) for k in cut(graph(*outputs))]
+
+
+def test_convolution_with_bias_and_relu_is_one_kernel() -> None:
+    assert texts(conv_block(tensor("x", 1, 4, 8, 8), "a", 6)) == [
+        "(relu (add (conv :pads (1 1 1 1) ?v0 ?v1) (expand (1) (1 6 8 8) ?v2)))"
+    ]
+
+
+def test_residual_addition_joins_the_convolution_before_it() -> None:
+    x = tensor("x", 1, 4, 8, 8)
+    y = conv_block(x, "a", 4)
+    z = make(Conv((1, 1), (1, 1, 1, 1)), (y, weight("k", 4, 4, 3, 3)))
+    kernels = texts(make(Relu(), (make(Add(), (x, z)),)))
+    assert len(kernels) == 2
+    assert kernels[1] == "(relu (add (conv :pads (1 1 1 1) ?v0 ?v1) ?v2))"
+
+
+def test_normalization_of_a_convolutions_channels_joins_it() -> None:
+    x, k = tensor("x", 1, 4, 8, 8), weight("k", 6, 4, 3, 3)
+    y = make(BatchNorm(), (make(Conv(), (x, k)), *(weight(n, 6) for n in "sbmv")))
+    scaled = make(Mul(), (y, per_channel(weight("w", 6), y)))
+    assert len(texts(make(Relu(), (scaled,)))) == 1
+
+
+def test_what_another_operator_uses_too_is_not_fused() -> None:
+    y = make(Conv(), (tensor("x", 1, 4, 8, 8), weight("k", 6, 4, 3, 3)))
+    assert texts(make(Relu(), (y,)), make(Mul(), (y, y))) == ["(conv ?v0 ?v1)", "(relu ?v0)", "(mul ?v0 ?v0)"]
+
+
+def test_an_output_of_the_graph_is_not_fused() -> None:
+    y = make(Conv(), (tensor("x", 1, 4, 8, 8), weight("k", 6, 4, 3, 3)))
+    assert len(texts(y, make(Relu(), (y,)))) == 2
+
+
+def test_matrix_product_takes_in_transpose_bias_and_relu() -> None:
+    x, w, b = tensor("x", 3, 4), weight("w", 4, 5), weight("b", 5)
+    product = make(MatMul(), (make(Transpose((1, 0)), (tensor("y", 4, 3),)), w))
+    biased = make(Add(), (product, make(Expand((1,), (3, 5)), (b,))))
+    assert len(texts(make(Relu(), (biased,)))) == 1
+    assert len(texts(make(Add(), (make(MatMul(), (x, w)), tensor("z", 3, 5))))) == 2
+
+
+def test_chain_of_concats_is_one_kernel() -> None:
+    a, b, c = (tensor(n, 2, 3) for n in "abc")
+    assert len(texts(make(Concat(1), (make(Concat(1), (a, b)), c)))) == 1
+    assert len(texts(make(Concat(1), (make(Concat(0), (a, b)), tensor("d", 4, 3))))) == 2
+
+
+def test_expand_costs_nothing_where_its_consumer_broadcasts() -> None:
+    x, b = tensor("x", 1, 4, 8, 8), tensor("b", 4)
+    assert texts(make(Mul(), (x, per_channel(b, x)))) == ["(mul ?v0 (expand (1) (1 4 8 8) ?v1))"]
+
+
+def test_expand_is_a_kernel_where_it_must_be_written_out() -> None:
+    b = make(Expand((1,), (1, 4, 8, 8)), (tensor("b", 4),))
+    assert texts(make(Slice(2, 0, 4), (b,))) == ["(expand (1) (1 4 8 8) ?v0)", "(slice 2 0 4 ?v0)"]
+
+
+def test_what_is_made_of_constants_is_a_constant() -> None:
+    kernel = make(Add(), (weight("k", 6, 4, 3, 3), weight("l", 6, 4, 3, 3)))
+    (found,) = cut(graph(make(Conv(), (tensor("x", 1, 4, 8, 8), kernel))))
+    assert [(v.label, v.constant) for v in variables(*found.graph.outputs)] == [("v0", False), ("v1", True)]
+    assert cut(graph(kernel)) == []
+
+
+def test_equal_kernels_anywhere_have_one_signature() -> None:
+    x = tensor("x", 1, 4, 8, 8)
+    y = conv_block(conv_block(x, "first", 4), "second", 4)
+    first, second = cut(graph(y))
+    assert first.signature == second.signature
+    assert first.root is not second.root
+
+
+def test_order_of_a_sum_does_not_change_the_signature() -> None:
+    x = tensor("x", 1, 4, 8, 8)
+    y = make(Conv(), (x, weight("k", 6, 4, 1, 1)))
+    b = per_channel(weight("b", 6), y)
+    assert [k.signature for k in cut(graph(make(Add(), (y, b))))] == [
+        k.signature for k in cut(graph(make(Add(), (b, y))))
+    ]
+
+
+def test_signature_tells_constants_shapes_and_types_apart() -> None:
+    from superopt.term import variable
+
+    kernels = [weight("k", 6, 4, 3, 3), tensor("k", 6, 4, 3, 3), weight("k", 8, 4, 3, 3)]
+    signatures = {cut(graph(make(Conv(), (tensor("x", 1, 4, 8, 8), k))))[0].signature for k in kernels}
+    signatures.add(cut(graph(make(Relu(), (tensor("x", 2, 3),))))[0].signature)
+    signatures.add(cut(graph(make(Relu(), (variable("x", (2, 3), "float16"),))))[0].signature)
+    assert len(signatures) == 5
+
+
+def test_signature_is_text_that_reads_back_as_the_kernel() -> None:
+    (kernel,) = cut(graph(conv_block(tensor("x", 1, 4, 8, 8), "a", 6)))
+    (form,) = read(kernel.signature)
+    names = {v.label: v for v in kernel.graph.inputs}
+    assert read_term(form.items[1], names) is kernel.graph.outputs[0]  # type: ignore[union-attr]
+
+
+def test_every_running_operator_is_in_exactly_one_kernel() -> None:
+    x = tensor("x", 1, 4, 8, 8)
+    y = conv_block(x, "a", 4)
+    out = make(Reshape((1, 512)), (make(Concat(1), (y, conv_block(y, "b", 4))),))
+    kernels = cut(graph(out))
+    operators = [repr(k.graph.outputs[0]).count(" (") for k in kernels]
+    assert len(kernels) == 4, operators
+    assert sum(repr(k.graph.outputs[0]).count("conv") for k in kernels) == 2

@@ -1,0 +1,160 @@
+"""The table of timings: kept, shared, mended."""
+
+import multiprocessing
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from superopt.cost.runtime import Key, Timing
+from superopt.cost.table import Table, cache_directory, measuring
+from superopt.errors import OutOfTime, UsageError
+
+KEY = Key("runtime", "1.0", "cpu", 1)
+
+
+def test_timing_outlives_the_table_object(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "timings.sqlite"
+    with Table(path) as table:
+        assert table.get(KEY, "(kernel)") is None
+        table.put(KEY, "(kernel)", Timing(1e-3, 1e-5, 7))
+    with Table(path) as table:
+        assert table.get(KEY, "(kernel)") == Timing(1e-3, 1e-5, 7)
+        assert len(table) == 1
+
+
+@pytest.mark.parametrize("other", [Key("other", "1.0", "cpu", 1), Key("runtime", "1.1", "cpu", 1),
+                                   Key("runtime", "1.0", "gpu", 1), Key("runtime", "1.0", "cpu", 2)])  # fmt: skip
+def test_timing_of_another_runtime_is_not_used(other: Key) -> None:
+    with Table(Path(":memory:")) as table:
+        table.put(KEY, "k", Timing(1.0, 0.0, 7))
+        assert table.get(other, "k") is None
+
+
+def test_newer_timing_replaces_the_older() -> None:
+    with Table(Path(":memory:")) as table:
+        table.put(KEY, "k", Timing(1.0, 0.0, 7))
+        table.put(KEY, "k", Timing(2.0, 0.0, 9))
+        assert table.get(KEY, "k") == Timing(2.0, 0.0, 9)
+
+
+def _write(path: Path, name: str) -> None:
+    with Table(path) as table:
+        for i in range(200):
+            table.put(KEY, f"{name} {i}", Timing(float(i), 0.0, 7))
+
+
+def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "timings.sqlite"
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(path, name)) for name in "ab"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=50)
+    assert [w.exitcode for w in writers] == [0, 0]
+    with Table(path) as table:
+        assert len(table) == 400
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_damaged_table_is_set_aside_with_a_warning(tmp_path: Path, content: bytes) -> None:
+    path, warnings = tmp_path / "timings.sqlite", list[str]()
+    for number in (1, 2):
+        path.write_bytes(content)
+        with Table(path, warnings.append) as table:
+            table.put(KEY, "k", Timing(1.0, 0.0, 7))
+            assert len(table) == 1
+        assert (tmp_path / f"timings.sqlite.damaged-{number}").read_bytes() == content
+        assert len(warnings) == number
+        assert f"timings.sqlite.damaged-{number}" in warnings[-1]
+
+
+def test_table_that_is_damaged_while_open_is_set_aside(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "timings.sqlite", list[str]()
+    with Table(path) as table:
+        for i in range(500):
+            table.put(KEY, f"k{i}", Timing(1.0, 0.0, 7))
+    with Table(path, warnings.append) as table:
+        with Table(path) as other:
+            other.put(KEY, "other", Timing(1.0, 0.0, 7))  # or the first one would answer from its cache
+            data = path.read_bytes()
+            path.write_bytes(data[:4096] + b"\x7f" * (len(data) - 4096))
+            table.get(KEY, "k250")
+        table.put(KEY, "new", Timing(1.0, 0.0, 7))
+        assert table.get(KEY, "new") == Timing(1.0, 0.0, 7)
+    assert len(warnings) == 1
+
+
+def test_table_of_another_layout_is_set_aside(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "timings.sqlite", list[str]()
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE timings (signature TEXT)")
+    other.close()
+    with Table(path, warnings.append) as table:
+        assert len(table) == 0
+    assert len(warnings) == 1
+
+
+def test_table_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be opened"):
+        Table(tmp_path / "file" / "timings.sqlite")
+
+
+def test_default_place_is_in_the_xdg_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "superopt"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # the specification says to ignore it
+    assert cache_directory() == Path.home() / ".cache" / "superopt"
+
+
+def _hold(
+    directory: Path, started: "multiprocessing.synchronize.Event", end: "multiprocessing.synchronize.Event"
+) -> None:
+    with measuring(directory):
+        started.set()
+        end.wait(50)
+
+
+def test_only_one_process_measures_at_a_time(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    started, end = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path, started, end))
+    other.start()
+    try:
+        assert started.wait(50)
+        with pytest.raises(OutOfTime, match="another process"), measuring(tmp_path, wait_s=0.1):
+            pass
+        end.set()
+        with measuring(tmp_path, wait_s=50):
+            pass
+    finally:
+        end.set()
+        other.join(50)
+
+
+def test_measuring_may_be_nested(tmp_path: Path) -> None:
+    with measuring(tmp_path), measuring(tmp_path, wait_s=0):
+        pass
+
+
+def test_only_one_thread_measures_at_a_time(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def measure() -> None:
+        nonlocal inside, most
+        with measuring(tmp_path):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.01)
+            inside -= 1
+
+    threads = [threading.Thread(target=measure) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1

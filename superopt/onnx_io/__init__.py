@@ -1,1 +1,21 @@
-"""ONNX models in and out: the only package that imports onnx, onnx_ir, and onnxruntime for single nodes."""
+"""ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
+
+from superopt.onnx_io.emit import rewritten, standalone
+from superopt.onnx_io.facts import Facts, facts
+from superopt.onnx_io.files import check, load, save
+from superopt.onnx_io.importer import understand
+from superopt.onnx_io.program import Program, Step, Summary
+
+__all__ = [
+    "Facts",
+    "Program",
+    "Step",
+    "Summary",
+    "check",
+    "facts",
+    "load",
+    "rewritten",
+    "save",
+    "standalone",
+    "understand",
+]

@@ -92,12 +92,11 @@ class _Rewriting:
         opset = self.model.opset_imports.get("", 0)
         writer = TermWriter(opset, readable, self.program.data, taken)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}
-        order = [v.name for node in graph for v in node.outputs if v.name in self.new]
+        order = [name for node in graph for name in (v.name or "" for v in node.outputs) if name in self.new]
         roots = [(self.new[n], self.program.values[n].type.dtype) for n in order]
         for name, handle in zip(order, writer.write(roots, given), strict=True):
             self.final[name] = writer.values[handle]
-        last = graph[-1]
-        graph.insert_after(last, writer.nodes)
+        graph.extend(writer.nodes)
         return writer
 
     def _resolved(self, name: str) -> ir.Value:
@@ -114,46 +113,38 @@ class _Rewriting:
 def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
     """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
 
-    Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express it.
+    Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express a
+    term in this opset, `UsageError` for two variables of one label.
     """
     if opset < OLDEST_OPSET:
         raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
     leaves = list(dict.fromkeys((*graph.inputs, *variables(*graph.outputs))))
-    inputs = [graph_value(v.label, _dtype(v), v.shape) for v in leaves if not v.constant]
+    if len({v.label for v in leaves}) < len(leaves):
+        raise UsageError(f"two variables of one label in {graph}")
+    values = {v.label: graph_value(v.label, _dtype(v), v.shape) for v in leaves}
     weights = {v.label: _random(v, np.random.default_rng([seed, i])) for i, v in enumerate(leaves) if v.constant}
     for label, array in weights.items():
-        inputs_too = any(v.name == label for v in inputs)
-        if inputs_too:
-            raise UsageError(f"two variables are called {label}")
-        weights[label] = array
-    values = {v.name or "": v for v in inputs}
-    for label, array in weights.items():
-        values[label] = ir.Value(
-            name=label,
-            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
-            shape=ir.Shape(array.shape),
-            const_value=ir.Tensor(array, name=label),
-        )
+        values[label].const_value = ir.Tensor(array, name=label)
     writer = TermWriter(opset, values, weights.__getitem__, set(values))
-    names = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
-    outputs = []
-    for term, name in zip(graph.outputs, names, strict=True):
-        made = writer.values[name]
-        if name in values or made.is_initializer() or made.const_value is not None or made in outputs:
-            made = writer.values[writer.node("Identity", (name,))]
-        made.type, made.shape = graph_value("", _dtype(term), term.shape).type, graph_value("", "float32", term.shape).shape
-        outputs.append(made)
-    used = [v for label, v in values.items() if label in weights and v.uses()]
-    made_graph = ir.Graph(
-        inputs,
+    written = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
+    outputs: list[ir.Value] = []
+    for term, name in zip(graph.outputs, written, strict=True):
+        value = writer.values[name]
+        if value.producer() is None or value in outputs:
+            value = writer.values[writer.node("Identity", (name,))]
+        typed = graph_value("", _dtype(term), term.shape)
+        value.type, value.shape = typed.type, typed.shape
+        outputs.append(value)
+    made = ir.Graph(
+        [values[v.label] for v in leaves if not v.constant],
         outputs,
         nodes=writer.nodes,
-        initializers=[*used, *writer.initializers],
+        initializers=[*(values[label] for label in weights if values[label].uses()), *writer.initializers],
         opset_imports={"": opset},
         name="terms",
     )
-    ir_version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
-    return ir.to_proto(ir.Model(made_graph, ir_version=max(ir_version, 8), producer_name="superopt"))
+    oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+    return ir.to_proto(ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt"))
 
 
 def _dtype(term: Term) -> str:
@@ -169,4 +160,4 @@ def _random(v: Term, rng: np.random.Generator) -> Array:
     if len(shape) < 2:
         return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
     fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))
-    return (rng.standard_normal(shape) * np.sqrt(2.0 / fan_in)).astype(_dtype(v))
+    return np.asarray(rng.standard_normal(shape) * np.sqrt(2.0 / fan_in), dtype=_dtype(v))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError

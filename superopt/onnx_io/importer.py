@@ -30,7 +30,7 @@ def understand(model: ir.Model) -> Program:
     return _Reading(model).program()
 
 
-@dataclass(frozen=True)
+@dataclass
 class NodeSource:
     """A node as declarations read it (`operators.Source`)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx
 import onnx_ir as ir
 
@@ -12,11 +14,15 @@ SMALL = 4096
 def clone(model: ir.Model) -> ir.Model:
     """A copy that shares tensors only; nodes without a name stay without."""
     copy = model.clone()
-    pairs = [(model.graph, copy.graph), *zip(model.functions.values(), copy.functions.values(), strict=True)]
-    for original, made in pairs:
-        for before, after in zip(original.all_nodes(), made.all_nodes(), strict=True):
-            after.name = before.name
+    for before, after in zip(_all_nodes(model), _all_nodes(copy), strict=True):
+        after.name = before.name
     return copy
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    yield from model.graph.all_nodes()
+    for function in model.functions.values():
+        yield from function.all_nodes()
 
 
 def skeleton(model: ir.Model) -> onnx.ModelProto:
@@ -32,7 +38,7 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
             continue
         bare.graph.initializers.pop(name)
         value.const_value = None
-        value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape)
+        value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
         if not value.is_graph_input():
             bare.graph.inputs.append(value)
     return ir.to_proto(ir.external_data.load_to_model(bare))

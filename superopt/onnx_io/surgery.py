@@ -30,8 +30,9 @@ def swap_outputs(
         value.type, value.shape, value.doc_string = old[name].type, old[name].shape, old[name].doc_string
         value.metadata_props.update(old[name].metadata_props)
     for i, output in enumerate(graph.outputs):
-        if output.name in old and output is old[output.name]:
-            graph.outputs[i] = taking[output.name]
+        name = output.name or ""
+        if output is old.get(name):
+            graph.outputs[i] = taking[name]
     return taking
 
 

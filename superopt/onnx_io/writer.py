@@ -27,7 +27,9 @@ class TermWriter:
     Values are handled by name: those that exist already (`values`), and those that are made here, under new names.
     """
 
-    def __init__(self, opset: int, values: Mapping[str, ir.Value], data: Callable[[str], Array], taken: set[str]) -> None:
+    def __init__(
+        self, opset: int, values: Mapping[str, ir.Value], data: Callable[[str], Array], taken: set[str]
+    ) -> None:
         self.opset = opset
         self.values = dict(values)
         self.nodes: list[ir.Node] = []
@@ -109,7 +111,7 @@ class TermWriter:
     def _fold(self, term: Term, dtype: str) -> str:
         """A constant term as data, computed in 64-bit floats."""
         given = {v: self._data(v.label).astype(np.float64) for v in variables(term)}
-        return self._initializer("folded", np.ascontiguousarray(evaluate(term, FLOAT, given), dtype=dtype))
+        return self._initializer("folded", np.array(evaluate(term, FLOAT, given), dtype=dtype, order="C"))
 
     def _initializer(self, base: str, array: Array) -> str:
         name = self.fresh(base)

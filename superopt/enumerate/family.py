@@ -10,18 +10,16 @@ from superopt.operators.reader import read_dim
 from superopt.term import Term, variable
 from superopt.text import Form, read
 
-_VARIABLES = """
-(?x n c h w) (?y n c h w) (?k c c 1 1) (?l c c 3 3) (?m c c 3 3)
-(?s c) (?t c) (?a) (?b)
-(?p m k) (?q m k) (?u k n2) (?v k n2) (?w n2 r) (?z m n2)
-"""
+_DATA = "(?x n c h w) (?y n c h w) (?p m k) (?q m k) (?z m n2)"
+_WEIGHTS = "(?k c c 1 1) (?l c c 3 3) (?m c c 3 3) (?s c) (?t c) (?a) (?b) (?u k n2) (?v k n2) (?w n2 r)"
 
 _SIZES = {"n": 2, "c": 4, "h": 5, "w": 6, "m": 3, "k": 7, "n2": 8, "r": 9}
 
 
 @dataclass(frozen=True)
 class Family:
-    """Operators to apply and variables to apply them to. Sizes are all different, so that few equal by accident."""
+    """Operators to apply, and variables to apply them to: data, and weights (constants), which are grown only as far
+    as folding needs. Sizes are all different, so that few terms are equal by accident."""
 
     name: str
     operators: tuple[type[Declared], ...]
@@ -45,8 +43,10 @@ def _tried(cls: type[Declared]) -> bool:
 
 def _variables() -> list[Term]:
     found = []
-    for sexp in read(_VARIABLES):
-        assert isinstance(sexp, Form)
-        dims = [read_dim(d) for d in sexp.items[1:]]
-        found.append(variable(sexp.head[1:], [d if isinstance(d, int) else _SIZES[str(d)] for d in dims]))
+    for text, weight in ((_DATA, False), (_WEIGHTS, True)):
+        for sexp in read(text):
+            assert isinstance(sexp, Form)
+            dims = [read_dim(d) for d in sexp.items[1:]]
+            sizes = [d if isinstance(d, int) else _SIZES[str(d)] for d in dims]
+            found.append(variable(sexp.head[1:], sizes, constant=weight))
     return found

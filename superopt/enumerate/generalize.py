@@ -8,7 +8,7 @@ two widths, unless one side needs them equal; then the variables' shapes say so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,18 +33,14 @@ LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero
 """From the most general to the least."""
 
 
-def generalizations(source: Term, target: Term, name: str) -> Iterator[Rule]:
-    """Rules over symbols that have the found equation as an instance, the most general first, each once."""
-    seen: set[tuple[Term, Term]] = set()
-    for generality in LADDER:
-        try:
-            with assuming():
-                left, right = canonical(*_typed(*_with_symbols((source, target), generality)))
-            if (left, right) not in seen:
-                seen.add((left, right))
-                yield Rule(name, (left,), (right,), open_conditions(left, right))
-        except (ShapeError, Undecided, RuleError):
-            continue
+def generalized(source: Term, target: Term, generality: Generality) -> Rule | None:
+    """The rule over symbols that has the found equation as an instance; None where there is none of this generality."""
+    try:
+        with assuming():
+            left, right = canonical(*_typed(*_with_symbols((source, target), generality)))
+        return Rule("candidate", (left,), (right,), open_conditions(left, right))
+    except (ShapeError, Undecided, RuleError):
+        return None
 
 
 def open_conditions(source: Term, target: Term) -> tuple[Condition, ...]:
@@ -145,13 +141,13 @@ def _names_of_sizes(given: list[Term]) -> dict[str, str]:
     return found
 
 
-def abstracted(source: Term, target: Term, same: object) -> tuple[Term, Term]:
+def abstracted(source: Term, target: Term, same: Callable[[Term, Term], bool]) -> tuple[Term, Term]:
     """Both terms with the largest subterms that they share made variables, where `same(left, right)` still holds."""
     shared = set(subterms(source)) & set(subterms(target))
     for term in reversed(list(subterms(source))):
         if term in shared and not term.is_variable and term is not source and term is not target:
             hole = variable(f"hole{len(variables(source))}", term.shape)
             left, right = replace_all((source, target), {term: hole})
-            if same(left, right):  # type: ignore[operator]
+            if same(left, right):
                 return abstracted(left, right, same)
     return source, target

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 from superopt.arithmetic import EXACT
 from superopt.enumerate.family import Family
-from superopt.enumerate.generalize import abstracted, generalizations
+from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
 from superopt.enumerate.grow import Progress, grow
 from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.instances import all_symbols
 from superopt.rules.format import parse_rule, print_rule
-from superopt.rules.match import instance_of
+from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
-from superopt.term import Term, subterms, variables
+from superopt.term import Term, replace_all, subterms, variable, variables
 from superopt.text import Form, read
 from superopt.verify.check import Proved, Refuted, verify
 
@@ -41,20 +42,29 @@ def generate(
     start = time.monotonic()
     grown = grow(family, max_ops, seed, progress)
     counts = {"terms": sum(map(len, grown.levels)), "evaluated": grown.evaluated, "candidates": len(grown.candidates)}
-    pairs = distinct([p for c in grown.candidates for p in _directions(*abstracted(*c, _same_value))])
+    pairs = distinct([p for c in grown.candidates for p in _directions(*abstracted(*c, _same_value))], family.variables)
     counts["directed, shared parts abstracted"] = len(pairs)
-    groups = _ladders(pairs, progress)
-    counts["different when generalized"] = len(groups)
-    found, unknown, refuted = _verified(groups, workers, progress)
-    counts |= {"refuted": refuted, "unknown": len(unknown), "proved": len(found)}
+    found, unknown = _climb(pairs, workers, counts, progress)
     rules = named(prune_instances(found, progress))
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
 
 
-def distinct(pairs: list[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
-    """Each pair once, in the order found."""
-    return list(dict.fromkeys(pairs))
+def distinct(pairs: list[tuple[Term, Term]], given: Sequence[Term]) -> list[tuple[Term, Term]]:
+    """Each pair once, in the order found: variables of one type are named by first use, so renamings are one."""
+    return list(dict.fromkeys(_renamed(pair, given) for pair in pairs))
+
+
+def _renamed(pair: tuple[Term, Term], given: Sequence[Term]) -> tuple[Term, Term]:
+    spare: dict[object, Iterator[Term]] = {}
+    new: dict[Term, Term] = {}
+    for v in variables(*pair):
+        names = spare.setdefault((v.type, v.constant), iter([g for g in given if (g.type, g.constant) == (v.type, v.constant)]))
+        new[v] = next(names, v)
+    # Two steps, since a swap of names is not a sequence of renamings.
+    aside = {v: variable(f"_{i}", v.shape, constant=v.constant) for i, v in enumerate(new)}
+    left, right = replace_all(replace_all(pair, aside), {aside[v]: w for v, w in new.items()})
+    return left, right
 
 
 def _directions(a: Term, b: Term) -> Iterator[tuple[Term, Term]]:
@@ -69,58 +79,69 @@ def _same_value(left: Term, right: Term) -> bool:
     return any(bool((evaluate(left, r, e) == evaluate(right, r, e)).all()) for r in EXACT for e in [sample((left, right), r, 1)])
 
 
-def _ladders(pairs: list[tuple[Term, Term]], progress: Progress | None) -> list[list[Rule]]:
-    """For each pair its generalizations; pairs whose most general form is the same are tried once."""
-    ladders: dict[tuple[Term, ...], list[Rule]] = {}
-    for i, (source, target) in enumerate(pairs):
-        if progress and i % 64 == 0:
-            progress("generalize", i, len(pairs))
-        steps = list(generalizations(source, target, f"candidate-{i}"))
-        if steps:
-            ladders.setdefault((*steps[0].source, *steps[0].target), steps)
-    return list(ladders.values())
-
-
-def _verified(
-    groups: list[list[Rule]], workers: int, progress: Progress | None
-) -> tuple[list[Rule], list[str], int]:
+def _climb(
+    pairs: list[tuple[Term, Term]], workers: int, counts: dict[str, int], progress: Progress | None
+) -> tuple[list[Rule], list[str]]:
+    """Verify each pair in its most general form, what fails in the next, and so on; each form once."""
     found: list[Rule] = []
-    unknown: list[str] = []
-    refuted = 0
-    texts = [[print_rule(r) for r in group] for group in groups]
-    for i, (proved, why) in enumerate(_answers(texts, workers)):
-        if progress and i % 8 == 0:
-            progress("prove", i, len(groups))
-        if proved is not None:
-            found.append(_read(proved))
-        elif why is None:
-            refuted += 1
-        else:
-            unknown.append(f"{texts[i][0]}; {why}")
-    return found, unknown, refuted
+    last: dict[tuple[Term, Term], str] = {}
+    tried: set[tuple[Term, ...]] = set()
+    with _pool(workers) as run:
+        for number, generality in enumerate(LADDER, start=1):
+            forms = _forms(pairs, generality, f"generalize {number}/{len(LADDER)}", progress)
+            new = [f for f in forms if f not in tried]
+            tried |= set(new)
+            failed: list[tuple[Term, Term]] = []
+            for i, (text, why) in enumerate(run(first_proved, [print_rule(forms[f][0]) for f in new])):
+                if progress and i % 8 == 0:
+                    progress(f"prove {number}/{len(LADDER)}", i, len(new))
+                if text is not None:
+                    found.append(_read(text))
+                else:
+                    failed += forms[new[i]][1]
+                    last |= dict.fromkeys(forms[new[i]][1], why or "refuted")
+            counts[f"forms tried, step {number}"] = len(new)
+            pairs = failed
+    open_ = [f"{p[0]} = {p[1]} ({last[p]})" for p in pairs if last[p] != "refuted"]
+    counts |= {"proved": len(found), "refuted": len(pairs) - len(open_), "unknown": len(open_)}
+    return found, open_
 
 
-def _answers(texts: list[list[str]], workers: int) -> Iterator[tuple[str | None, str | None]]:
+def _forms(
+    pairs: list[tuple[Term, Term]], generality: Generality, stage: str, progress: Progress | None
+) -> dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]]:
+    """The rules that pairs generalize to, and for each the pairs that do."""
+    forms: dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]] = {}
+    for i, pair in enumerate(pairs):
+        if progress and i % 64 == 0:
+            progress(stage, i, len(pairs))
+        rule = generalized(*pair, generality)
+        if rule is not None:
+            key = tuple(map(commuted, (*rule.source, *rule.target)))
+            forms.setdefault(key, (rule, []))[1].append(pair)
+    return forms
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[Callable[..., Iterable[tuple[str | None, str | None]]]]:
     if workers <= 1:
-        yield from map(first_proved, texts)
+        yield map
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(first_proved, texts, chunksize=8)
+        yield lambda function, texts: pool.map(function, texts, chunksize=4)
 
 
-def first_proved(ladder: list[str]) -> tuple[str | None, str | None]:
-    """The first rule of a ladder that proves, as text with its laws; else None, and why the first open one is unknown
-    (None where all are refuted)."""
+def first_proved(text: str) -> tuple[str | None, str | None]:
+    """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
+    unknown (None where it is refuted)."""
+    rule = _read(text)
     why: str | None = None
-    for text in ladder:
-        rule = _read(text)
-        free = replace(rule, conditions=())
-        for attempt in [free, rule] if rule.conditions else [free]:
-            verdict = verify(attempt)
-            if isinstance(verdict, Proved):
-                return print_rule(replace(attempt, by=verdict.laws)), None
-            if not isinstance(verdict, Refuted) and why is None:
-                why = verdict.why
+    for attempt in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
+        verdict = verify(attempt)
+        if isinstance(verdict, Proved):
+            return print_rule(replace(attempt, by=verdict.laws)), None
+        if not isinstance(verdict, Refuted):
+            why = verdict.why
     return None, why
 
 
@@ -145,7 +166,8 @@ def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list
 def _specificity(rule: Rule) -> tuple[int, int, int, str]:
     """Small and with many variables and symbols first; the text decides between equals."""
     sides = (*rule.source, *rule.target)
-    return (len(list(subterms(*sides))), -len(rule.given), -len(all_symbols(*rule.source)), print_rule(rule))
+    operators = sum(not t.is_variable for t in subterms(*sides))
+    return (operators, -len(rule.given), -len(all_symbols(*rule.source)), print_rule(rule))
 
 
 def named(rules: list[Rule]) -> list[Rule]:

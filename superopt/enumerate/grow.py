@@ -86,7 +86,7 @@ def grow(family: Family, max_ops: int, seed: int, progress: Progress | None = No
                 known = values.add(term)
                 if known is None:
                     fresh.append(term)
-                else:
+                elif not (known.constant and term.constant):  # between weights alone there is nothing to gain
                     grown.candidates.append((known, term))
                 if known is not None or level == max_ops:
                     values.forget(term)
@@ -103,7 +103,8 @@ def _applications(family: Family, levels: list[list[Term]], level: int) -> Itera
         else:
             pairs = _tuples(cls, below)
         for inputs in pairs:
-            if _operators(*inputs) == level - 1:
+            weights = inputs[0].constant if cls.axes else all(i.constant for i in inputs)
+            if _operators(*inputs) == level - 1 and (cls.of_weights or not weights):
                 yield cls, inputs
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from superopt.dim import Dim, Expr, equal, substitute, substitute_condition, symbol, symbols
+from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_condition, symbol, symbols
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.rules.rule import Rule
-from superopt.term import Term, make, subterms, variables
+from superopt.term import Term, make, subterms
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,20 @@ def instance_of(special: Rule, general: Rule) -> bool:
     if len(special.source) != len(general.source):
         return False
     for bindings in matches(general, special.source):
-        if build(general, bindings) == special.target and set(variables(*special.target)) <= set(special.given):
+        with assuming():  # sizes of a rule are symbols, and what they must meet is the rule's own business
+            built = build(general, bindings)
+        if built is not None and tuple(map(commuted, built)) == tuple(map(commuted, special.target)):
             return True
     return False
+
+
+def commuted(term: Term) -> Term:
+    """The term with the inputs of commutative operators in one order, so that terms equal but for that are one."""
+    done: dict[Term, Term] = {}
+    with assuming():
+        for t in subterms(term):
+            inputs = [done[i] for i in t.inputs]
+            if isinstance(t.operator, Declared) and t.operator.commutative:
+                inputs.sort(key=repr)
+            done[t] = make(t.operator, inputs)
+    return done[term]

@@ -16,7 +16,10 @@ from superopt.term import Term, subterms, variables
 from superopt.verify.prove import Proved, Unknown, prove
 
 EXAMPLES = 3
-"""On how many shapes every proved rule is also executed."""
+"""On how many shapes, at least, every proved rule is also executed."""
+
+TRIED = 6
+"""On how many shapes a rule is executed before the solver is asked."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ Verdict: TypeAlias = "Proved | Refuted | Unknown"
 
 def verify(rule: Rule, seed: int = 0) -> Verdict:
     """Execute the rule on small examples, then prove it. Nothing but its terms and condition is looked at."""
-    tried = execute(rule.source, rule.target, rule.conditions, EXAMPLES, seed)
+    tried = execute(rule.source, rule.target, rule.conditions, TRIED, seed)
     if isinstance(tried, Refuted):
         return tried
     verdict = prove(rule.source, rule.target, rule.conditions)

@@ -34,13 +34,28 @@ def broken() -> bytes:
     return _model([helper.make_node("Relu", ["nowhere"], ["answer"])], [1, 3, 4, 4], [1, 3, 4, 4])
 
 
-def with_weights_in(path: str) -> bytes:
-    """A model that claims its one weight to be in a file beside it."""
+def with_weight_in(path: str) -> bytes:
+    """A model that claims its one weight to be in this file."""
+    return _model(
+        [helper.make_node("Add", ["image", "weight"], ["answer"])], [1, 3, 4, 4], [1, 3, 4, 4], [_tensor_in(path)]
+    )
+
+
+def with_constant_in(path: str) -> bytes:
+    """The same, with the weight in a node's attribute."""
+    nodes = [
+        helper.make_node("Constant", [], ["weight"], value=_tensor_in(path)),
+        helper.make_node("Add", ["image", "weight"], ["answer"]),
+    ]
+    return _model(nodes, [1, 3, 4, 4], [1, 3, 4, 4])
+
+
+def _tensor_in(path: str) -> TensorProto:
     weight = TensorProto(name="weight", data_type=TensorProto.FLOAT, dims=[1, 1, 1, 1])
     weight.data_location = TensorProto.EXTERNAL
     for key, value in (("location", path), ("offset", "0"), ("length", "4")):
         weight.external_data.add(key=key, value=value)
-    return _model([helper.make_node("Add", ["image", "weight"], ["answer"])], [1, 3, 4, 4], [1, 3, 4, 4], [weight])
+    return weight
 
 
 def vast(elements: int) -> bytes:

@@ -84,9 +84,10 @@ def test_where_nothing_is_faster_the_very_bytes_come_back(client: httpx.Client) 
         pytest.param(b"no model", id="other bytes"),
         pytest.param(models.conv_net()[:-100], id="cut short"),
         pytest.param(models.broken(), id="breaks ONNX's rules"),
-        pytest.param(models.with_weights_in("weights.bin"), id="weights elsewhere"),
-        pytest.param(models.with_weights_in("/proc/self/environ"), id="weights at an absolute path"),
-        pytest.param(models.with_weights_in("../../../../../../proc/self/environ"), id="weights above the model"),
+        pytest.param(models.with_weight_in("weights.bin"), id="weights elsewhere"),
+        pytest.param(models.with_weight_in("/proc/self/environ"), id="weights at an absolute path"),
+        pytest.param(models.with_weight_in("../../../../../../proc/self/environ"), id="weights above the model"),
+        pytest.param(models.with_constant_in("/proc/self/environ"), id="a constant at an absolute path"),
     ],
 )
 def test_an_invalid_model_is_the_senders_problem(client: httpx.Client, server: Server, model: bytes) -> None:

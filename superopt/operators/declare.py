@@ -36,6 +36,7 @@ class Source(Protocol):
     opset: int
     attributes: Mapping[str, Any]
     inputs: Sequence[Term | None]
+    outputs: int
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""

@@ -45,12 +45,22 @@ def split(node: Source) -> tuple[Term, ...]:
     sizes = node.attributes.get("split")
     if sizes is None and len(node.inputs) > 1:
         sizes = node.constant(1)
+    if sizes is None and len(node.inputs) > 1:
+        raise NotUnderstood("the sizes are computed while the model runs")
     if sizes is None:
-        raise NotUnderstood("the sizes are not given")
+        sizes = _equal_parts(x.shape[axis], node.attributes.get("num_outputs", node.outputs))
     bounds = [0]
     for size in sizes:
         bounds.append(bounds[-1] + int(size))
     return tuple(make(Slice(axis, a, b), (x,)) for a, b in zip(bounds, bounds[1:], strict=False))
+
+
+def _equal_parts(size: Dim, count: int) -> list[int]:
+    """Parts of equal size, the last one smaller where that does not come out."""
+    if not isinstance(size, int):
+        raise NotUnderstood(f"the size {size} is split evenly, and symbolic")
+    part = -(-size // count)
+    return [min(part, size - i * part) for i in range(count)]
 
 
 @reads("Flatten")

@@ -12,7 +12,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from superopt.arithmetic import Array
-from superopt.errors import InvalidModel
+from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.tensors import Tensor
 
 RANDOM = frozenset(
@@ -49,7 +49,12 @@ class Constants:
         return True
 
     def data(self, name: str) -> Array:
-        """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
+        """The value of a constant; not to be changed.
+
+        Raises `InvalidModel` where it cannot be computed, `UsageError` for a value that is no constant.
+        """
+        if name not in self._values:
+            raise UsageError(f"{name!r} is no constant of the model")
         if name not in self._data:
             self._data[name] = self._compute(name)
         return self._data[name]

@@ -38,6 +38,7 @@ class NodeSource:
     opset: int
     attributes: Mapping[str, Any]
     inputs: Sequence[Term | None]
+    outputs: int
     names: Sequence[str]
     constants: Constants
 
@@ -119,7 +120,8 @@ class _Reading:
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
         attributes = {a.name: _python(a) for a in node.attributes.values()}
-        made = reader(NodeSource(node.op_type, opset, attributes, inputs, names, self.constants))
+        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.constants)
+        made = reader(source)
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
 

@@ -111,7 +111,11 @@ def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
 def aligned(term: Term) -> Term:
     """What an expand repeats, under the shape that ONNX broadcasts by itself."""
     assert isinstance(term.operator, Expand)
-    return reshaped(term.inputs[0], term.operator.aligned())
+    shape, base = term.operator.aligned(), term.inputs[0]
+    while isinstance(base.operator, Reshape):
+        base = base.inputs[0]
+    # Reading drops sizes of 1 that the repeated value had: under its own shape it broadcasts as it is.
+    return base if _equal(base.shape, shape) else reshaped(term.inputs[0], shape)
 
 
 def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:
@@ -119,7 +123,11 @@ def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:
         common = common_shape([t.shape for t in inputs])
     except NotUnderstood:
         return False
-    return len(common) == len(shape) and all(_same(a, b) for a, b in zip(common, shape, strict=True))
+    return _equal(common, shape)
+
+
+def _equal(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and all(map(_same, a, b))
 
 
 def _same(a: Dim, b: Dim) -> bool:

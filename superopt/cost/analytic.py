@@ -23,7 +23,7 @@ class AnalyticCost:
     The same graph has the same cost on every machine, which makes searches reproducible.
     """
 
-    flops_per_s: float = 5e10
+    flops_per_s: float = 1e11
     bytes_per_s: float = 1e10
     launch_s: float = 2e-6
     sizes: Mapping[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,9 @@ _FAILURES: tuple[type[Exception], ...] = (
     OSError,
 )  # fmt: skip
 """What onnxruntime raises: exceptions of its own without a common base, and some of Python's."""
+
+_ATTEMPTS, _QUIET = 3, 0.1
+"""How often a measurement is tried, until its interquartile range is this part of its median."""
 
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
@@ -157,23 +160,32 @@ class Runtime:
     ) -> Timing:
         """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
 
-        Raises `RuntimeFailed`.
+        With one thread it is processor time that counts, which other programs do not take. Where runs still differ by
+        much, the quietest of a few attempts is given. Raises `RuntimeFailed`.
         """
-        bound = Bound(session, feeds)
+        bound = Bound(session, feeds, time.thread_time if self.threads == 1 else time.perf_counter)
         for _ in range(warm_up):
             bound.run()
-        times: list[float] = []
-        total = 0.0
-        while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
-            times.append(bound.run())
-            total += times[-1]
-        return summary(times)
+        best: Timing | None = None
+        for _ in range(_ATTEMPTS):
+            times: list[float] = []
+            total = 0.0
+            while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
+                times.append(bound.run())
+                total += times[-1]
+            found = summary(times)
+            best = found if best is None else min(best, found, key=lambda t: t.seconds)
+            if best.spread <= _QUIET * best.seconds:
+                break
+        assert best is not None
+        return best
 
 
 class Bound:
     """A session with its inputs bound once, so that a run costs little beside the model itself."""
 
-    def __init__(self, session: Session, feeds: Feeds) -> None:
+    def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
         # The binding points into these arrays, so they stay alive with it.
         self._session, self._feeds = session, {n: np.asarray(v, order="C") for n, v in feeds.items()}
         try:
@@ -186,11 +198,11 @@ class Bound:
             raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
 
     def run(self) -> float:
-        """Run once; the seconds it took. Raises `RuntimeFailed`."""
+        """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
         try:
-            start = time.perf_counter()
+            start = self._clock()
             self._session.run_with_iobinding(self._binding)
-            return time.perf_counter() - start
+            return self._clock() - start
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 

@@ -4,6 +4,7 @@ import multiprocessing
 import sqlite3
 import threading
 import time
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -111,9 +112,7 @@ def test_default_place_is_in_the_xdg_cache(monkeypatch: pytest.MonkeyPatch, tmp_
     assert cache_directory() == Path.home() / ".cache" / "superopt"
 
 
-def _hold(
-    directory: Path, started: "multiprocessing.synchronize.Event", end: "multiprocessing.synchronize.Event"
-) -> None:
+def _hold(directory: Path, started: Event, end: Event) -> None:
     with measuring(directory):
         started.set()
         end.wait(50)

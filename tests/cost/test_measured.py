@@ -1,0 +1,116 @@
+"""Costs that are measured on the runtime."""
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from superopt.cost.measured import MeasuredCost, measure_whole
+from superopt.cost.runtime import Runtime, Timing
+from superopt.cost.table import Table
+from superopt.dim import symbol
+from superopt.errors import OutOfTime
+from superopt.operators.layout import Reshape
+from superopt.operators.linear import MatMul
+from superopt.operators.pointwise import Add, Relu, Sqrt
+from superopt.term import Graph, Term, make, variable
+from tests.cost.graphs import conv_block, graph, per_channel, tensor, weight
+
+RUNTIME = Runtime()
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    with Table(Path(":memory:")) as table:
+        yield table
+
+
+@pytest.fixture
+def cost(table: Table, tmp_path: Path) -> MeasuredCost:
+    return MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path)
+
+
+def products(count: int, size: int) -> Graph:
+    x: Term = tensor("x", size, size)
+    for i in range(count):
+        x = make(Relu(), (make(MatMul(), (x, weight(f"w{i}", size, size))),))
+    return graph(x)
+
+
+def test_cost_is_the_sum_of_the_kernels(cost: MeasuredCost) -> None:
+    g = graph(make(Add(), (conv_block(tensor("x", 1, 8, 16, 16), "a", 8), tensor("y", 1, 8, 16, 16))))
+    total = cost.cost(g)
+    assert 0 < total < 1
+    assert total == math.fsum(seconds for _, seconds in cost.breakdown(g))
+
+
+def test_what_was_measured_is_not_measured_again(cost: MeasuredCost, table: Table, tmp_path: Path) -> None:
+    g = graph(conv_block(conv_block(tensor("x", 1, 8, 16, 16), "a", 8), "b", 8))
+    assert cost.remaining(g) == 1
+    first = cost.cost(g)
+    assert (cost.measured, cost.remaining(g), len(table)) == (1, 0, 1)
+    other = MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path)
+    assert other.cost(g) == first
+    assert other.measured == 0
+
+
+def test_the_table_is_believed(cost: MeasuredCost, table: Table) -> None:
+    g = products(2, 16)
+    for kernel, _ in MeasuredCost(RUNTIME, table, 17).breakdown(g):
+        table.put(RUNTIME.key, kernel.signature, Timing(2.0, 0.0, 7))
+    assert cost.cost(g) == sum(2.0 for _ in cost.breakdown(g))
+
+
+def test_a_larger_product_costs_more(cost: MeasuredCost) -> None:
+    assert cost.cost(products(1, 256)) > 3 * cost.cost(products(1, 64))
+
+
+def test_what_vanishes_costs_nothing(cost: MeasuredCost) -> None:
+    constant = graph(make(Add(), (weight("a", 4), weight("b", 4))))
+    assert cost.cost(constant) == 0
+    assert cost.cost(Graph((x := tensor("x", 2, 2),), (x,))) == 0
+    assert cost.measured == 0
+
+
+def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
+    tiny = graph(make(Reshape((4, 1)), (tensor("x", 2, 2),)))
+    assert 0 <= cost.cost(tiny) < measure_whole(RUNTIME, tiny, 17).seconds
+
+
+def test_nothing_is_measured_past_the_deadline(table: Table, tmp_path: Path) -> None:
+    late = MeasuredCost(RUNTIME, table, 17, deadline=time.monotonic() - 1, lock_directory=tmp_path)
+    g = products(1, 16)
+    with pytest.raises(OutOfTime):
+        late.cost(g)
+    MeasuredCost(RUNTIME, table, 17, lock_directory=tmp_path).cost(g)
+    assert late.cost(g) > 0
+
+
+def test_symbolic_sizes_are_timed_at_the_values_that_are_given(table: Table, tmp_path: Path) -> None:
+    x = tensor("x", symbol("n"), 256)
+    g = graph(make(MatMul(), (x, weight("w", 256, 256))))
+    small, large = (MeasuredCost(RUNTIME, table, 17, {"n": n}, lock_directory=tmp_path) for n in (1, 512))
+    assert large.cost(g) > 3 * small.cost(g)
+
+
+def test_a_kernel_that_cannot_run_costs_infinitely_much_for_a_reason(cost: MeasuredCost, table: Table) -> None:
+    x = variable("x", (2, 2), "int8")  # ONNX has no square root of integers
+    g = graph(make(Relu(), (make(Sqrt(), (x,)),)))
+    assert cost.cost(g) == math.inf
+    assert cost.unrunnable
+    assert all(cost.unrunnable.values())
+    assert len(table) == cost.measured
+
+
+def test_an_expand_of_an_input_is_part_of_its_consumer(cost: MeasuredCost) -> None:
+    x, b = tensor("x", 1, 8, 16, 16), tensor("b", 8)
+    cost.cost(graph(make(Add(), (x, per_channel(b, x)))))
+    assert cost.measured == 1
+
+
+def test_a_graph_is_timed_whole_too() -> None:
+    timing = measure_whole(RUNTIME, products(2, 32), opset=17)
+    assert timing.seconds > 0
+    assert timing.runs >= 7

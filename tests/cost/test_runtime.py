@@ -1,0 +1,116 @@
+"""Loading, feeding and timing models."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import parser
+
+from superopt.cost.runtime import Draw, Runtime, RuntimeFailed, device, summary
+
+RUNTIME = Runtime()
+
+
+def model(text: str) -> bytes:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}').SerializeToString()
+
+
+TYPES = "g (float[2,n] f, double[n] d, float16[3] h, int64[4] i, int32[2] j, bool[5] b, uint8[6] u) => (float[2,n] y) "
+EVERY_TYPE = model(TYPES + "{ y = Relu(f) }")
+
+
+def test_key_names_runtime_version_device_and_threads() -> None:
+    key = Runtime(threads=2).key
+    assert key.runtime == "onnxruntime-cpu"
+    assert key.version.split(".")[0].isdigit()
+    assert key.device == device() != ""
+    assert key.threads == 2
+    assert key != RUNTIME.key
+
+
+def test_random_inputs_have_the_types_and_shapes_that_the_model_asks_for() -> None:
+    session = RUNTIME.session(EVERY_TYPE)
+    feeds = RUNTIME.feeds(session, 0, Draw(size=7))
+    assert {n: (v.dtype.name, v.shape) for n, v in feeds.items()} == {
+        "f": ("float32", (2, 7)),
+        "d": ("float64", (7,)),
+        "h": ("float16", (3,)),
+        "i": ("int64", (4,)),
+        "j": ("int32", (2,)),
+        "b": ("bool", (5,)),
+        "u": ("uint8", (6,)),
+    }
+    assert RUNTIME.run(session, feeds)[0].shape == (2, 7)
+    assert all(set(np.unique(feeds[n])) <= {0, 1} for n in "ijbu")
+
+
+def test_random_inputs_depend_on_the_seed_alone() -> None:
+    session = RUNTIME.session(EVERY_TYPE)
+    first, again, other = (RUNTIME.feeds(session, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(first[n], again[n]) for n in first)
+    assert not np.array_equal(first["f"], other["f"])
+
+
+def test_scale_offset_and_named_sizes_of_random_inputs_are_arguments() -> None:
+    session = RUNTIME.session(EVERY_TYPE)
+    uniform = RUNTIME.feeds(session, 0, Draw(255.0, uniform=True, sizes={"n": 500}))["f"]
+    assert uniform.shape == (2, 500)
+    assert 0 <= uniform.min() < 10 < 245 < uniform.max() <= 255
+    normal = RUNTIME.feeds(session, 0, Draw(0.1, offset=1.0, sizes={"n": 500}))["f"]
+    assert normal.mean() == pytest.approx(1.0, abs=0.02)
+    assert normal.std() == pytest.approx(0.1, abs=0.02)
+
+
+def test_inputs_without_random_values_are_a_named_error() -> None:
+    session = RUNTIME.session(model("g (string[2] s) => (string[2] y) { y = Identity(s) }"))
+    with pytest.raises(RuntimeFailed, match='input "s" is a tensor'):
+        RUNTIME.feeds(session, 0)
+
+
+def test_optimizations_of_the_runtime_can_be_left_out() -> None:
+    text = "g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }"
+    feeds = {"x": np.array([-1, 0, 1, 2], np.float32)}
+    for optimize in (False, True):
+        (y,) = RUNTIME.run(RUNTIME.session(model(text), optimize), feeds)
+        assert y.tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("source", [b"no model", Path("/nowhere/model.onnx")])
+def test_a_model_that_does_not_load_is_a_named_error_on_one_line(source: bytes | Path) -> None:
+    with pytest.raises(RuntimeFailed, match="cannot load") as caught:
+        RUNTIME.session(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_does_not_run_is_a_named_error_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    session = RUNTIME.session(model("g (float[n] x, float[m] z) => (float[k] y) { y = Add(x, z) }"))
+    feeds = {"x": np.ones(2, np.float32), "z": np.ones(3, np.float32)}
+    for action in (RUNTIME.run, RUNTIME.time):
+        with pytest.raises(RuntimeFailed, match="cannot run"):
+            action(session, feeds)
+    with pytest.raises(RuntimeFailed):
+        RUNTIME.run(session, {})
+    assert capfd.readouterr() == ("", "")
+
+
+def test_unused_weights_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    RUNTIME.session(model("g (float[4] x) => (float[4] y) <float[1] unused = {1.0}> { y = Relu(x) }"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_short_model_is_run_at_least_seven_times() -> None:
+    session = RUNTIME.session(model("g (float[4] x) => (float[4] y) { y = Relu(x) }"))
+    timing = RUNTIME.time(session, RUNTIME.feeds(session, 0))
+    assert timing.runs >= 7
+    assert timing.seconds > 0
+    assert timing.spread >= 0
+
+
+def test_a_slow_model_is_run_three_times_and_no_more() -> None:
+    session = RUNTIME.session(model("g (float[300,300] x) => (float[300,300] y) { a = MatMul(x, x) y = MatMul(a, x) }"))
+    assert RUNTIME.time(session, RUNTIME.feeds(session, 0), budget_s=0.0).runs == 3
+
+
+def test_summary_is_median_and_interquartile_range() -> None:
+    found = summary([5.0, 1.0, 2.0, 3.0, 4.0])
+    assert (found.seconds, found.spread, found.runs) == (3.0, 2.0, 5)

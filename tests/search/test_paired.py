@@ -1,0 +1,97 @@
+"""Which differences of two models' times count as a gain."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.search.paired import Latency, Paired, _student, compare, faster, interval, latency
+from tests.search.networks import classifier, products
+
+RUNTIME = Runtime()
+
+
+def paired(ratio: float, low: float, high: float) -> Paired:
+    some = Latency(1.0, 0.9, 1.1, 5, 15)
+    return Paired(some, some, ratio, low, high, 5, 15, (ratio,) * 5)
+
+
+def test_a_model_compared_with_itself_is_not_faster(tmp_path: Path) -> None:
+    model = products(tmp_path / "a.onnx", 2)
+    found = compare(model, model, RUNTIME, budget_s=3, lock_directory=tmp_path)
+    assert not faster(found)
+    # 95 % intervals miss 1 once in twenty times; that they miss it by a tenth is another matter.
+    assert found.low < 1.1
+    assert found.high > 0.9
+    assert found.low <= found.ratio <= found.high
+
+
+def test_a_model_with_twice_the_products_is_slower(tmp_path: Path) -> None:
+    short, long = products(tmp_path / "a.onnx", 2), products(tmp_path / "b.onnx", 6)
+    assert faster(compare(long, short, RUNTIME, budget_s=3, lock_directory=tmp_path))
+    found = compare(short, long, RUNTIME, budget_s=3, lock_directory=tmp_path)
+    assert not faster(found)
+    assert found.ratio < 0.7
+    assert found.candidate_s > found.original_s
+
+
+def test_models_may_be_given_as_bytes(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "a.onnx").read_bytes()
+    assert compare(model, model, RUNTIME, budget_s=0, lock_directory=tmp_path).original_s > 0
+
+
+def test_five_sessions_and_three_runs_are_the_least_however_small_the_budget(tmp_path: Path) -> None:
+    model, seen = classifier(tmp_path / "a.onnx"), list[tuple[int, int]]()
+    found = compare(
+        model, model, RUNTIME, sessions=1, budget_s=0, progress=lambda *p: seen.append(p), lock_directory=tmp_path
+    )
+    assert (found.sessions, found.runs, len(found.ratios)) == (5, 15, 5)
+    assert seen == [(i, 5) for i in range(6)]
+
+
+def test_latency_of_one_model_has_an_interval(tmp_path: Path) -> None:
+    found = latency(products(tmp_path / "a.onnx", 2), RUNTIME, budget_s=1, lock_directory=tmp_path)
+    assert 0 < found.low <= found.seconds <= found.high < 1
+    assert found.sessions == 5
+    assert found.runs >= 15
+
+
+def test_a_model_that_does_not_load_is_a_named_error_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    with pytest.raises(RuntimeFailed) as caught:
+        latency(tmp_path / "bad.onnx", RUNTIME, lock_directory=tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (paired(1.02, 1.005, 1.03), True),
+        (paired(1.005, 1.004, 1.006), False),  # certain, but too little
+        (paired(1.20, 0.99, 1.40), False),  # much, but not certain
+        (paired(0.80, 0.79, 0.81), False),
+    ],
+)
+def test_faster_means_one_percent_and_an_interval_above_one(found: Paired, expected: bool) -> None:
+    assert faster(found) is expected
+
+
+@pytest.mark.parametrize("sessions", [5, 8])
+def test_interval_covers_the_truth_in_more_than_nine_of_ten_experiments(sessions: int) -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        _, low, high = interval(list(np.exp(rng.normal(0.1, 0.03, sessions))), seed=1)
+        hits += low <= np.exp(0.1) <= high
+    assert 0.90 <= hits / 400 <= 0.98  # plain percentiles: 0.83 for five
+
+
+def test_interval_depends_on_the_seed_alone() -> None:
+    values = [1.0, 1.1, 1.05, 0.98, 1.2]
+    assert interval(values, 3) == interval(values, 3)
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045)])
+def test_students_quantile_is_that_of_the_tables(freedom: int, quantile: float) -> None:
+    assert _student(0.975, freedom) == pytest.approx(quantile, rel=0.01)

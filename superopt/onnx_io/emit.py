@@ -14,7 +14,7 @@ from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.surgery import bury, put, swap_outputs
+from superopt.onnx_io.surgery import bury, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import NotUnderstood
 from superopt.term import REAL, Graph, Term, variables
@@ -67,7 +67,7 @@ class _Rewriting:
                 self.old[name].name = writer.fresh(name)
             value.name = name
         try:
-            graph.sort()
+            sort(graph)
         except ValueError:
             raise SuperoptError(f"rewriting {', '.join(self.new)} would make a cycle") from None
 

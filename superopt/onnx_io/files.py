@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -15,7 +16,7 @@ from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
-from superopt.onnx_io.skeleton import clone, one_line, skeleton
+from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
 
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
@@ -45,13 +46,10 @@ def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
     if isinstance(model, onnx.ModelProto):
         _model(model, Path(), name)
         return
-    for graph in model.graphs():
-        for value in graph.initializers.values():
-            _check_tensor(value.name, value.const_value, name)
-    try:
-        onnx.checker.check_model(skeleton(model), full_check=True)
-    except (ValidationError, InferenceError, ValueError, RuntimeError) as error:
-        raise InvalidModel(f"{name}: fails onnx's check: {one_line(error)}") from None
+    _check_tensors(model, name)
+    with _refusing(name, "its graph is broken"):
+        small = skeleton(model)
+    _check_message(small, name)
 
 
 def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None) -> None:
@@ -108,27 +106,40 @@ def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
     if proto.graph.sparse_initializer:
         culprit = proto.graph.sparse_initializer[0].values.name
         raise InvalidModel(f"{name}: initializer {culprit!r} is sparse, which is not supported; make it dense first")
-    try:
+    with _refusing(name, "cannot be read"):
+        small = bare(proto)
+    _check_message(small, name)
+    with _refusing(name, "cannot be read"):
         model = ir.from_proto(proto)
-    except (SerdeError, ValueError, KeyError, TypeError, NotImplementedError) as error:
-        raise InvalidModel(f"{name}: fails onnx's check: {_why(proto, error)}") from None
-    _forget_made_names(proto.graph.node, model.graph)
-    for function, made in zip(proto.functions, model.functions.values(), strict=True):
-        _forget_made_names(function.node, made)
+        _forget_made_names(proto.graph.node, model.graph)
+        for function, made in zip(proto.functions, model.functions.values(), strict=True):
+            _forget_made_names(function.node, made)
     ir.external_data.set_base_dir(model.graph, directory)
-    check(model, name)
+    _check_tensors(model, name)
+    with _refusing(name, "cannot be written again"):  # onnx's check lets names pass that are no text
+        skeleton(model)
     return model
 
 
-def _why(proto: onnx.ModelProto, error: Exception) -> str:
-    """What onnx's checker says of a model that does not even become a graph; else what stopped it."""
+def _check_message(proto: onnx.ModelProto, name: str) -> None:
+    with _refusing(name, "fails onnx's check"):
+        onnx.checker.check_model(proto, full_check=True)
+
+
+@contextmanager
+def _refusing(name: str, complaint: str) -> Iterator[None]:
+    """Make whatever the libraries raise over a bad model an `InvalidModel`."""
     try:
-        onnx.checker.check_model(proto)
-    except (ValidationError, ValueError, RuntimeError) as complaint:
-        return one_line(complaint)
-    while error.__cause__ is not None and isinstance(error.__cause__, Exception):
+        yield
+    except (SerdeError, ValidationError, InferenceError, RuntimeError, ValueError, TypeError, LookupError) as error:
+        raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error))}") from None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Where a chain of errors began."""
+    while error.__cause__ is not None:
         error = error.__cause__
-    return one_line(error)
+    return error
 
 
 def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node]) -> None:
@@ -145,24 +156,30 @@ def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node
                     _forget_made_names(inner.node, graph)
 
 
-def _check_tensor(label: str | None, tensor: ir.TensorProtocol | None, name: str) -> None:
-    """That a tensor's bytes are there, and as many as its type needs. Raises `InvalidModel`."""
-    if tensor is None or tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED):
-        return  # the checker's business
-    needed = tensor.nbytes
-    if isinstance(tensor, ir.ExternalTensor):
-        location = Path(tensor.location)
-        if location.is_absolute() or ".." in location.parts:
-            raise InvalidModel(f"{name}: external data {str(location)!r} lie outside the model's directory")
-        path = Path(tensor.path)
-        if not path.is_file():
-            raise InvalidModel(f"{name}: external data file {str(path)!r} of initializer {label!r} is missing")
-        held = min(path.stat().st_size - (tensor.offset or 0), needed if tensor.length is None else tensor.length)
-    elif isinstance(tensor, ir.serde.TensorProtoTensor):
-        held = len(tensor.tobytes())
-    else:
-        return
-    if held != needed:
-        raise InvalidModel(
-            f"{name}: initializer {label!r} holds {held} bytes, its type {tensor.dtype}{tensor.shape} needs {needed}"
-        )
+def _check_tensors(model: ir.Model, name: str) -> None:
+    """That the bytes of all weights are there, and as many as their types need. Raises `InvalidModel`."""
+    for graph in model.graphs():
+        for label, value in graph.initializers.items():
+            tensor = value.const_value
+            if tensor is None or tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED):
+                continue  # the checker's business
+            held = tensor.nbytes
+            if isinstance(tensor, ir.ExternalTensor):
+                held = _external_bytes(tensor, name)
+            elif isinstance(tensor, ir.serde.TensorProtoTensor):
+                held = len(tensor.tobytes())
+            if held != tensor.nbytes:
+                type_ = f"{tensor.dtype}{tensor.shape}"
+                raise InvalidModel(f"{name}: initializer {label!r} holds {held} bytes, {type_} needs {tensor.nbytes}")
+
+
+def _external_bytes(tensor: ir.ExternalTensor, name: str) -> int:
+    """How many bytes of a tensor its file holds. Raises `InvalidModel` for a file that is missing or elsewhere."""
+    location = Path(tensor.location)
+    if location.is_absolute() or ".." in location.parts:
+        raise InvalidModel(f"{name}: external data {str(location)!r} lie outside the model's folder")
+    path = Path(tensor.path)
+    if not path.is_file():
+        raise InvalidModel(f"{name}: external data file {str(path)!r} of initializer {tensor.name!r} is missing")
+    stated = tensor.nbytes if tensor.length is None else tensor.length
+    return min(path.stat().st_size - (tensor.offset or 0), stated)

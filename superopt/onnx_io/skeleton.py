@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -27,8 +28,8 @@ def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
 
 def skeleton(model: ir.Model) -> onnx.ModelProto:
     """The model with every large initializer turned into an input of its type. The model is not changed."""
-    bare = clone(model)
-    for name, value in list(bare.graph.initializers.items()):
+    small = clone(model)
+    for name, value in list(small.graph.initializers.items()):
         tensor = value.const_value
         if tensor is None:
             continue
@@ -36,12 +37,39 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
             if isinstance(tensor, ir.ExternalTensor):  # a message alone does not know where the file lies
                 value.const_value = ir.Tensor(tensor.numpy(), name=name)
             continue
-        bare.graph.initializers.pop(name)
+        small.graph.initializers.pop(name)
         value.const_value = None
         value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
         if not value.is_graph_input():
-            bare.graph.inputs.append(value)
-    return ir.to_proto(ir.external_data.load_to_model(bare))
+            small.graph.inputs.append(value)
+    return ir.to_proto(ir.external_data.load_to_model(small))
+
+
+def bare(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A message with every large initializer turned into an input of its type. The message is not changed."""
+    small = onnx.ModelProto()
+    _copy(proto, small, "graph")
+    _copy(proto.graph, small.graph, "initializer")
+    inputs = {i.name for i in proto.graph.input}
+    for tensor in proto.graph.initializer:
+        if tensor.ByteSize() <= SMALL and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            small.graph.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            small.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return small
+
+
+def _copy(source: Any, target: Any, without: str) -> None:
+    """Copy all fields of a message but one."""
+    for field, value in source.ListFields():
+        if field.name == without:
+            continue
+        if field.is_repeated:
+            getattr(target, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:

@@ -44,6 +44,14 @@ def _identity(graph: ir.Graph, value: ir.Value, writer: TermWriter) -> ir.Value:
     return node.outputs[0]
 
 
+def sort(graph: ir.Graph) -> None:
+    """Bring the nodes into topological order, in place. Raises `ValueError` for a cycle."""
+    unnamed = [node for node in graph.all_nodes() if node.name is None]
+    graph.sort()
+    for node in unnamed:  # sorting gave them names
+        node.name = None
+
+
 def put(model: ir.Model, initializers: Iterable[ir.Value]) -> None:
     """Add initializers that something reads; before IR 4 each must be an input too, so the new ones follow the old."""
     for value in initializers:

@@ -1,0 +1,242 @@
+"""Files that are good, bad, large, half written, and in the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import numpy_helper
+
+from superopt.errors import InvalidModel, SuperoptError, UsageError
+from superopt.onnx_io import check, facts, files, load, save, understand
+from tests.onnx_io.models import model
+from tests.onnx_io.networks import LIGHT
+
+GOOD = "g (float[2, 3] x) => (float[2, 3] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) }"
+
+
+def large_weight(count: int = 4000) -> onnx.ModelProto:
+    """A model with one weight that is worth a file of its own."""
+    source = model(f"g (float[{count}] x) => (float[{count}] y) {{ y = Add(x, w) }}")
+    source.graph.initializer.append(numpy_helper.from_array(np.arange(count, dtype=np.float32), "w"))
+    return source
+
+
+def with_external_data(folder: Path) -> Path:
+    """A model in a folder whose weight stands in a file `w.data` beside it."""
+    path = folder / "m.onnx"
+    onnx.save(large_weight(), path, save_as_external_data=True, location="w.data", size_threshold=16)
+    return path
+
+
+BAD: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "empty"),
+    "text": (lambda: b"this is no model" * 9, "not an ONNX model"),
+    "truncated": (lambda: large_weight().SerializeToString()[:-300], "cut short"),
+    "half a header": (lambda: model(GOOD).SerializeToString()[:2], "no graph"),
+    "another message": (lambda: numpy_helper.from_array(np.ones(3, np.float32)).SerializeToString(), "ONNX"),
+    "unknown operator": (lambda: model("g (float x) => (float y) { y = Nope(x) }").SerializeToString(), "Nope"),
+    "undefined input": (lambda: model("g (float x) => (float y) { y = Relu(z) }").SerializeToString(), "z"),
+    "undefined output": (lambda: model("g (float x) => (float q) { y = Relu(x) }").SerializeToString(), "q"),
+    "wrong order": (
+        lambda: model("g (float x) => (float y) { y = Relu(a) a = Relu(x) }").SerializeToString(),
+        "sorted",
+    ),
+    "wrong shapes": (
+        lambda: model("g (float[2, 3] x) => (float y) { y = MatMul(x, x) }").SerializeToString(),
+        "check",
+    ),
+    "two values of one name": (
+        lambda: model("g (float x) => (float y) { y = Relu(x) y = Relu(x) }").SerializeToString(),
+        "y",
+    ),
+    "a weight with too few bytes": (lambda: _short_weight().SerializeToString(), "15996 bytes"),
+    "a sparse weight": (lambda: _sparse_weight().SerializeToString(), "sparse"),
+}
+
+
+def _short_weight() -> onnx.ModelProto:
+    source = large_weight()
+    source.graph.initializer[0].raw_data = source.graph.initializer[0].raw_data[:-4]
+    return source
+
+
+def _sparse_weight() -> onnx.ModelProto:
+    source = model("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
+    values, places = np.ones(1, np.float32), np.array([2])
+    tensors = numpy_helper.from_array(values, "w"), numpy_helper.from_array(places)
+    source.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(*tensors, [4]))
+    return source
+
+
+@pytest.mark.parametrize(("content", "complaint"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_refused_in_one_line_that_names_it(
+    tmp_path: Path, content: Callable[[], bytes], complaint: str
+) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content())
+    with pytest.raises(InvalidModel) as error:
+        load(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    assert complaint in message
+    assert "\n" not in message
+    assert len(message) < 600
+
+
+def test_cutting_a_file_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
+    whole, path, refused = LIGHT[0].read_bytes(), tmp_path / "cut.onnx", 0
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        try:
+            load(path)
+        except InvalidModel:
+            refused += 1
+    assert refused > len(range(0, len(whole), 97)) * 0.9
+
+
+def test_a_changed_byte_is_refused_or_harmless(tmp_path: Path) -> None:
+    whole, path, rng, refused = LIGHT[0].read_bytes(), tmp_path / "changed.onnx", np.random.default_rng(0), 0
+    for _ in range(300):
+        content = bytearray(whole)
+        content[rng.integers(len(whole))] = rng.integers(256)
+        path.write_bytes(content)
+        try:
+            understand(load(path))
+        except InvalidModel:
+            refused += 1
+    assert refused > 30
+
+
+def test_paths_that_cannot_be_read_are_usage_errors(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.onnx", tmp_path, tmp_path / "a" / "b.onnx"):
+        with pytest.raises(UsageError, match=path.name):
+            load(path)
+
+
+def test_a_missing_external_file_is_named(tmp_path: Path) -> None:
+    path = with_external_data(tmp_path)
+    (tmp_path / "w.data").unlink()
+    with pytest.raises(InvalidModel, match=r"w\.data.*'w' is missing"):
+        load(path)
+
+
+def test_a_short_external_file_is_refused(tmp_path: Path) -> None:
+    path = with_external_data(tmp_path)
+    os.truncate(tmp_path / "w.data", 100)
+    with pytest.raises(InvalidModel, match="holds 100 bytes"):
+        load(path)
+
+
+@pytest.mark.parametrize("location", ["/etc/passwd", "../w.data"])
+def test_external_data_outside_the_folder_are_refused(tmp_path: Path, location: str) -> None:
+    path = with_external_data(tmp_path)
+    proto = onnx.load(path, load_external_data=False)
+    proto.graph.initializer[0].external_data[0].value = location
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(InvalidModel, match="outside"):
+        load(path)
+
+
+def test_external_data_are_read_only_when_asked_for(tmp_path: Path) -> None:
+    program = understand(load(with_external_data(tmp_path)))
+    tensor = program.model.graph.initializers["w"].const_value
+    assert isinstance(tensor, ir.ExternalTensor)
+    assert tensor.raw is None
+    assert program.data("w")[-1] == 3999
+
+
+def test_saved_external_data_load_again_from_another_folder(tmp_path: Path) -> None:
+    loaded, other = load(with_external_data(tmp_path)), tmp_path / "other"
+    other.mkdir()
+    save(loaded, other / "n.onnx")
+    assert sorted(p.name for p in other.iterdir()) == ["n.onnx", "n.onnx.data"]
+    (tmp_path / "w.data").unlink()
+    assert understand(load(other / "n.onnx")).data("w")[-1] == 3999
+
+
+def test_saving_over_the_model_that_is_read_keeps_both_readable(tmp_path: Path) -> None:
+    path = with_external_data(tmp_path)
+    for _ in range(3):
+        loaded = load(path)
+        save(loaded, path)
+        assert understand(loaded).data("w")[-1] == 3999
+    assert understand(load(path)).data("w")[-1] == 3999
+
+
+def test_a_model_past_the_limit_of_protobuf_gets_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load(large_weight())
+    monkeypatch.setattr(files, "PROTOBUF_LIMIT", files._ROOM + 15_000)
+    save(loaded, tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx.data").stat().st_size == 16_000
+    assert (tmp_path / "m.onnx").stat().st_size < 1000
+    assert understand(load(tmp_path / "m.onnx")).data("w")[-1] == 3999
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=lambda p: p.stem)
+def test_what_is_saved_loads_as_the_same(tmp_path: Path, path: Path) -> None:
+    loaded = load(path)
+    save(loaded, tmp_path / "m.onnx")
+    again = load(tmp_path / "m.onnx")
+    assert ir.to_proto(again).SerializeToString() == ir.to_proto(loaded).SerializeToString()
+    assert onnx.load(tmp_path / "m.onnx").graph == onnx.load(path).graph
+
+
+def test_a_failing_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"before")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UsageError, match="No space left"):
+        save(load(model(GOOD)), path)
+    assert path.read_bytes() == b"before"
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_folder_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        save(load(model(GOOD)), tmp_path / "none" / "m.onnx")
+
+
+def test_loading_does_not_change_its_argument() -> None:
+    proto = model(GOOD)
+    before = proto.SerializeToString()
+    loaded = load(proto)
+    again = load(loaded)
+    again.graph.remove(list(again.graph))
+    assert len(loaded.graph) == 1
+    assert proto.SerializeToString() == before
+
+
+def test_nodes_without_names_stay_without() -> None:
+    loaded = load(model(GOOD))
+    assert [n.name for n in loaded.graph] == [None]
+    assert [n.name for n in load(loaded).graph] == [None]
+
+
+def test_check_takes_messages_and_models() -> None:
+    bad = model("g (float[2, 3] x) => (float y) { y = MatMul(x, x) }")
+    for each in (bad, ir.from_proto(bad)):
+        with pytest.raises(SuperoptError, match="MatMul"):
+            check(each)
+
+
+def test_facts_of_a_model() -> None:
+    assert facts(
+        load(model("g (float[N, 3] x) => (double[N, 3] y) <float w = {1}> { a = Add(x, w) y = Cast<to = 11>(a) }"))
+    ) == {
+        "nodes": {"Add": 1, "Cast": 1},
+        "bytes": 4,
+        "inputs": {"x": "float32(N, 3)"},
+        "outputs": {"y": "float64(N, 3)"},
+        "opset": 17,
+        "ir_version": 8,
+    }

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from superopt.operators import Declared
 from superopt.operators.layout import Concat, Expand, Pad, Transpose
@@ -148,6 +149,7 @@ def _step(term: Term, producer: Term) -> str:
     return "residual" if isinstance(op, Add) and not isinstance(other.operator, Expand) else ""
 
 
+@lru_cache(maxsize=1 << 14)  # a search asks again for all kernels that a rewrite left as they were
 def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     within, names = {root, *inner}, dict[Term, Term]()
 

@@ -47,7 +47,7 @@ class MeasuredCost:
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
         self._known: dict[str, float] = {}
-        self._call_s: float | None = None
+        self._overhead_s: tuple[float, float] | None = None
 
     def cost(self, graph: Graph) -> float:
         """Seconds; infinite where a kernel cannot run. Raises `OutOfTime` past the deadline if measuring is needed."""
@@ -93,17 +93,22 @@ class MeasuredCost:
             except SuperoptError as error:
                 self.unrunnable[kernel.signature] = str(error)
                 return math.inf
-            timing = Timing(max(whole.seconds - self._call(), 0.0), whole.spread, whole.runs)
+            call_s, node_s = self._overhead()
+            timing = Timing(max(whole.seconds - call_s, node_s), whole.spread, whole.runs)
             self.table.put(self._key, kernel.signature, timing)
             self.measured += 1
             return timing.seconds
 
-    def _call(self) -> float:
-        """What a call costs without any kernel: that of one addition, less what each of many more adds to it."""
-        if self._call_s is None:
+    def _overhead(self) -> tuple[float, float]:
+        """What a call costs without any kernel, and the least that a kernel costs, in seconds.
+
+        The one is a call of one addition, less the other: what each of many more adds to it.
+        """
+        if self._overhead_s is None:
             one, many = (self._time(_additions(n)).seconds for n in (1, _CHAIN + 1))
-            self._call_s = max(one - (many - one) / _CHAIN, 0.0)
-        return self._call_s
+            node = max(many - one, 0.0) / _CHAIN
+            self._overhead_s = max(one - node, 0.0), node
+        return self._overhead_s
 
     def _time(self, graph: Graph) -> Timing:
         session = self.runtime.session(standalone(graph, self.opset).SerializeToString())

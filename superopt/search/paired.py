@@ -92,7 +92,8 @@ def compare(
     """
     rounds = _measure((original, candidate), runtime, sessions, budget_s, seed, progress, draw, lock_directory)
     medians = [[statistics.median(times) for times in both] for both in rounds]
-    ratios = [a / b for a, b in medians]
+    # Of neighbouring runs, not of the medians: what else the machine does for a while then slows down both.
+    ratios = [statistics.median(a / b for a, b in zip(*both, strict=True)) for both in rounds]
     ratio, low, high = interval(ratios, seed)
     runs = sum(len(both[0]) for both in rounds)
     ours, theirs = (_latency([m[i] for m in medians], runs, seed) for i in (0, 1))

@@ -51,7 +51,9 @@ class OutputAgreement:
     """One output: the largest errors over all samples, relative to its largest magnitude in each.
 
     `error` is the candidate's against the original; the other two are against the 64-bit evaluation, where there is
-    one. `bound` is what `error` was allowed in the sample where it came closest to it or passed it most.
+    one. `bound` is what `error` was allowed in the sample where it came closest to it or passed it most. `saturated`
+    says that no sample shows two values that differ by more than rounding, as a softmax that always gives 1 for one
+    class: then agreement says little of what stands before it.
     """
 
     name: str
@@ -60,6 +62,7 @@ class OutputAgreement:
     original_error: float | None
     candidate_error: float | None
     examined: bool
+    saturated: bool
     agrees: bool
 
 
@@ -180,6 +183,7 @@ class _Worst:
     def __init__(self, name: str, expected: list[Array]) -> None:
         self.name, self.reason = name, ""
         self.examined = _shows_something(expected)
+        self.saturated = not any(map(_shows_two_values, expected))
         self.error = self.bound = 0.0
         self.original_error: float | None = None
         self.candidate_error: float | None = None
@@ -222,7 +226,7 @@ class _Worst:
     def outcome(self) -> OutputAgreement:
         """What has come in, as a value."""
         errors = (self.error, self.bound, self.original_error, self.candidate_error)
-        return OutputAgreement(self.name, *errors, self.examined, not self.reason)
+        return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
 
 
 def relative_error(found: Array, expected: Array) -> float:
@@ -253,6 +257,18 @@ def _shows_something(values: list[Array]) -> bool:
     finite = [v[np.isfinite(v)] if np.issubdtype(v.dtype, np.floating) else v for v in values]
     seen = [v for v in finite if v.size]
     return bool(seen) and any((v != seen[0].flat[0]).any() for v in seen)
+
+
+def _shows_two_values(value: Array) -> bool:
+    """Whether elements that stand out from rounding at the largest magnitude differ; a single one shows itself."""
+    if not np.issubdtype(value.dtype, np.floating):
+        return bool(value.size < 2 or (value != value.flat[0]).any())
+    finite = value[np.isfinite(value)].astype(np.float64)
+    if finite.size < 2:
+        return bool(finite.size)
+    resolution = REFERENCE_EPS * float(np.finfo(value.dtype).eps) * np.abs(finite).max()
+    seen = finite[np.abs(finite) > resolution]
+    return bool(seen.size and (np.abs(seen - seen[0]) > resolution).any())
 
 
 def _agreement(worst: list[_Worst], samples: int) -> Agreement:

@@ -6,7 +6,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term
-from superopt.term import Term, make, variables
+from superopt.term import Term, make, variable, variables
 from superopt.text import read
 from tests.cost.graphs import conv_block, graph, per_channel, tensor, weight
 
@@ -96,8 +96,6 @@ def test_order_of_a_sum_does_not_change_the_signature() -> None:
 
 
 def test_signature_tells_constants_shapes_and_types_apart() -> None:
-    from superopt.term import variable
-
     kernels = [weight("k", 6, 4, 3, 3), tensor("k", 6, 4, 3, 3), weight("k", 8, 4, 3, 3)]
     signatures = {cut(graph(make(Conv(), (tensor("x", 1, 4, 8, 8), k))))[0].signature for k in kernels}
     signatures.add(cut(graph(make(Relu(), (tensor("x", 2, 3),))))[0].signature)

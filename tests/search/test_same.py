@@ -95,6 +95,16 @@ def test_an_output_of_one_element_is_examined_by_several_samples(tmp_path: Path)
     assert examine(model, model, RUNTIME).examined
 
 
+@pytest.mark.parametrize(("factor", "saturated"), [(1, False), (1e6, True)])
+def test_an_output_that_is_always_one_for_one_class_is_saturated(
+    tmp_path: Path, factor: float, saturated: bool
+) -> None:
+    text = "g (float[1,5] x) => (float[1,5] y) { s = Mul(x, f) y = Softmax(s) }"
+    model = write(tmp_path / "a.onnx", text, {"f": np.array(factor, np.float32)})
+    (output,) = examine(model, model, RUNTIME).outputs
+    assert output.saturated is saturated
+
+
 def test_not_a_number_in_other_places_does_not_agree(tmp_path: Path) -> None:
     original = write(tmp_path / "a.onnx", "g (float[8] x) => (float[8] y) { y = Sqrt(x) }")
     candidate = write(tmp_path / "b.onnx", "g (float[8] x) => (float[8] y) { r = Relu(x) y = Sqrt(r) }")

@@ -2,7 +2,8 @@
 
 Terms are grown level by level. A term is kept where its value is new in every exact carrier; where it equals the value
 of a term that was there before, the two are a candidate, and only the earlier one is built upon (TASO, SOSP 2019; Ruler,
-OOPSLA 2021). Operators under a term count once however often they are used, `expand` not at all.
+OOPSLA 2021). Operators under a term count once however often they are used; `expand` and what is applied to weights
+alone (one operator deep) do not count, since the one vanishes and the other is folded to data.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def grow(family: Family, max_ops: int, seed: int, progress: Progress | None = No
     values = Values(family.variables, seed)
     for v in family.variables:
         values.add(v)
-    grown = Grown([list(family.variables)])
+    grown = Grown([[*family.variables, *_weights(family, values)]])
     for level in range(1, max_ops + 1):
         fresh: list[Term] = []
         plans = list(_applications(family, grown.levels, level))
@@ -94,17 +95,29 @@ def grow(family: Family, max_ops: int, seed: int, progress: Progress | None = No
     return grown
 
 
+def _weights(family: Family, values: Values) -> list[Term]:
+    """Sums and products of two different weights of one shape, and matrix products: what constants are merged into."""
+    weights = [v for v in family.variables if v.constant]
+    found: list[Term] = []
+    for cls in family.operators:
+        for x, y in itertools.permutations(weights, 2) if cls.of_weights and cls.arity == 2 else ():
+            merges = x.shape == y.shape and cls.commutative or cls.axes
+            if merges:
+                found += [t for t in _made(cls, (x, y)) if values.add(t) is None]
+    return found
+
+
 def _applications(family: Family, levels: list[list[Term]], level: int) -> Iterator[tuple[type[Declared], tuple[Term, ...]]]:
     """Operators with inputs under which, together, stand `level - 1` operators."""
     below = [t for terms in levels for t in terms]
     for cls in family.operators:
         if cls.pointwise and cls.arity == 2:
-            pairs: Iterator[tuple[Term, ...]] = _pointwise_pairs(cls, below, family.variables)
+            pairs: Iterator[tuple[Term, ...]] = _pointwise_pairs(cls, below, [t for t in levels[0] if t.type.rank < 2])
         else:
             pairs = _tuples(cls, below)
         for inputs in pairs:
-            weights = inputs[0].constant if cls.axes else all(i.constant for i in inputs)
-            if _operators(*inputs) == level - 1 and (cls.of_weights or not weights):
+            weights = inputs[0].constant if cls.axes and not cls.of_weights else all(i.constant for i in inputs)
+            if not weights and _operators(*inputs) == level - 1:
                 yield cls, inputs
 
 
@@ -124,15 +137,15 @@ def _tuples(cls: type[Declared], below: list[Term]) -> Iterator[tuple[Term, ...]
     yield from itertools.product(*choices)
 
 
-def _pointwise_pairs(cls: type[Declared], below: list[Term], variables: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
-    """Two terms of one shape, or one and a variable of smaller rank repeated to its shape."""
+def _pointwise_pairs(cls: type[Declared], below: list[Term], small: list[Term]) -> Iterator[tuple[Term, ...]]:
+    """Two terms of one shape, or one and a smaller one repeated to its shape."""
     by_shape: dict[object, list[Term]] = {}
     for t in below:
         by_shape.setdefault(t.shape, []).append(t)
     for shape, terms in by_shape.items():
         for i, a in enumerate(terms):
             yield from ((a, b) for j, b in enumerate(terms) if not cls.commutative or i <= j)
-            for v in variables:
+            for v in small:
                 for spread in _spreads(v, shape):  # type: ignore[arg-type]
                     yield (a, spread)
                     if not cls.commutative:
@@ -157,5 +170,5 @@ def _made(cls: type[Declared], inputs: tuple[Term, ...]) -> Iterator[Term]:
 
 
 def _operators(*terms: Term) -> int:
-    """How many operators stand under terms: shared ones once, free ones not."""
-    return sum(isinstance(t.operator, Declared) and not t.operator.free for t in subterms(*terms))
+    """How many operators stand under terms: shared ones once, free ones and those over weights alone not."""
+    return sum(isinstance(t.operator, Declared) and not t.operator.free and not t.constant for t in subterms(*terms))

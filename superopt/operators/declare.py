@@ -117,6 +117,8 @@ class Declared(Operator):
     free: ClassVar[bool] = False
     """Counts as no operator in enumeration."""
     enumerated: ClassVar[bool] = True
+    of_weights: ClassVar[bool] = False
+    """Whether enumeration applies it to weights alone (what it makes of them is folded to data)."""
 
     def shape(self, *shapes: Shape) -> Shape:
         """The shape of the result. Raises `ShapeError` where the inputs do not fit."""
@@ -159,7 +161,8 @@ class Declared(Operator):
         if len(inputs) != self.arity:
             raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
         for truth in self.legal():
-            require(truth, f"{self}: an attribute is smaller than it may be")
+            if truth is not True:
+                require(truth, f"{self.name}: the attributes {self.sizes()} are smaller than they may be")
         return Type(join_dtypes(inputs, self.name), self.shape(*(i.shape for i in inputs)))
 
     def __call__(self, *inputs: Term) -> Term:

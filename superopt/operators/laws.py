@@ -16,7 +16,7 @@ from superopt.dim import assuming, symbol
 from superopt.errors import ParseError
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
-from superopt.operators.pointwise import Add, Mul
+from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reader import read_term, term_sexp
 from superopt.term import Term, subterms, variable, variables
 from superopt.text import Atom, Form, form, read, show
@@ -135,8 +135,9 @@ def _linear(scope: Scope) -> Iterator[Law]:
                 yield Law(f"{cls.name}-add", at(Add()(x, z)), Add()(at(x), at(z)))
                 if not cls.pointwise:
                     a, whole = variable("a", ()), at(x)
-                    scaled = Mul()(x, Expand((), x.shape)(a))
-                    yield Law(f"{cls.name}-scale", at(scaled), Mul()(whole, Expand((), whole.shape)(a)))
+                    for by in (Mul(), Div()):
+                        scaled = by(x, Expand((), x.shape)(a))
+                        yield Law(f"{cls.name}-scale", at(scaled), by(whole, Expand((), whole.shape)(a)))
 
 
 def _axes(scope: Scope) -> Iterator[Law]:
@@ -170,16 +171,17 @@ def _axis_laws(
 def _factor_laws(op: Declared, inputs: list[Term], at: list[int | None], result: list[str], name: str) -> Iterator[Law]:
     """A factor for each position along an axis, in any one place where the axis occurs, is the same."""
     v = variable("v", (symbol("size"),))
-    forms = []
-    for i, a in enumerate(at):
-        if a is not None and i in op.linear:
-            scaled = Mul()(inputs[i], Expand((a,), inputs[i].shape)(v))
-            forms.append(op(*(scaled if j == i else t for j, t in enumerate(inputs))))
-    if name in result and forms:
-        plain = op(*inputs)
-        forms.append(Mul()(plain, Expand((result.index(name),), plain.shape)(v)))
-    for other in forms[1:]:
-        yield Law(f"{op.name}-factor", forms[0], other)
+    for by in (Mul(), Div()):
+        forms = []
+        for i, a in enumerate(at):
+            if a is not None and i in op.linear:
+                scaled = by(inputs[i], Expand((a,), inputs[i].shape)(v))
+                forms.append(op(*(scaled if j == i else t for j, t in enumerate(inputs))))
+        if name in result and forms:
+            plain = op(*inputs)
+            forms.append(by(plain, Expand((result.index(name),), plain.shape)(v)))
+        for other in forms[1:]:
+            yield Law(f"{op.name}-factor", forms[0], other)
 
 
 def _layout(scope: Scope) -> Iterator[Law]:

@@ -17,6 +17,7 @@ from superopt.term import Term, make
 class Transpose(Declared):
     """`y[i_perm] = x[i]`: axis a of the result is axis perm[a] of the input."""
 
+    of_weights = True
     linear = (0,)
     zero = True
     perm: tuple[int, ...] = attr(onnx="perm", sample=[(1, 0), (0, 2, 1), (1, 0, 2), (0, 2, 3, 1), (0, 3, 1, 2)])
@@ -41,6 +42,7 @@ class Transpose(Declared):
 class Reshape(Declared):
     """`y = x` read in row-major order under another shape of the same size."""
 
+    of_weights = True
     linear = (0,)
     zero = True
     to: Shape = attr(size=True, least=1)
@@ -86,6 +88,7 @@ class Reshape(Declared):
 class Concat(Declared):
     """`z = x followed by y` along an axis."""
 
+    of_weights = True
     zero = True
     axis: int = attr(onnx="axis", sample=[0, 1])
     laws = ""
@@ -116,6 +119,7 @@ class Concat(Declared):
 class Slice(Declared):
     """`y = x[start : stop]` along an axis."""
 
+    of_weights = True
     linear = (0,)
     zero = True
     axis: int = attr(sample=[0, 1])
@@ -174,6 +178,7 @@ class Slice(Declared):
 class Pad(Declared):
     """`y = x` with zeros around it: `pads` holds the widths before each axis, then after each."""
 
+    of_weights = True
     linear = (0,)
     zero = True
     pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])

@@ -18,6 +18,7 @@ from superopt.term import Term, make
 class MatMul(Declared):
     """`z[m,n] = Σ_k x[m,k] · y[k,n]`, with equal batch axes before them."""
 
+    of_weights = True
     linear = (0, 1)
     zero = True
     axes = "m k, k n -> m n"

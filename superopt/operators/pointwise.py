@@ -50,6 +50,7 @@ class Binary(Pointwise):
 class Add(Binary):
     """`z = x + y`."""
 
+    of_weights = True
     commutative = True
     zero = True
     laws = """
@@ -65,6 +66,7 @@ class Add(Binary):
 class Mul(Binary):
     """`z = x · y`."""
 
+    of_weights = True
     commutative = True
     zero = True
     linear = (0, 1)
@@ -81,6 +83,7 @@ class Mul(Binary):
 class Div(Binary):
     """`z = x / y`."""
 
+    of_weights = True
     needs = frozenset({"div"})
     linear = (0,)
     laws = """

@@ -1,0 +1,209 @@
+"""The library's own entrance: `optimize` a model, generate rules, verify them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Runtime
+from superopt.cost.table import Table
+from superopt.errors import UsageError
+from superopt.onnx_io import Program, facts, load, save, understand
+from superopt.operators.declare import CATALOGUE, Declared
+from superopt.search import report as parts
+from superopt.search.optimize import Attempt, applied_rewrites, attempt
+from superopt.search.paired import Latency
+from superopt.search.rewrites import rewrites_of
+from superopt.search.same import Agreement
+from superopt.search.solve import Progress
+from superopt.shipped import shipped_rules
+from superopt.verify.trusted import trusted_rules
+
+Model = str | Path | onnx.ModelProto | ir.Model
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to optimize. `time` is the limit in seconds; `rules` are rule files (None: those that come with superopt);
+    `definitions` allows composite operators to be unfolded; `timings` is the table of measured kernels (None: the
+    user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions."""
+
+    time: float = 60.0
+    threads: int = 1
+    alpha: float = 1.05
+    seed: int = 0
+    rules: tuple[Path, ...] | None = None
+    definitions: bool = True
+    timings: Path | None = None
+    inputs: tuple[Mapping[str, np.ndarray], ...] = ()
+    sizes: Mapping[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.time <= 0 or self.threads < 1 or self.alpha < 1:
+            raise UsageError(f"time is above 0, threads and alpha at least 1; got {self.time}, {self.threads}, {self.alpha}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model that is the same as the original and, where `report.outcome` is *faster*, measured to be faster.
+
+    Otherwise `model` is the original itself."""
+
+    model: ir.Model
+    report: parts.Report
+
+
+def optimize(model: Model, options: Options | None = None, progress: Progress | None = None) -> Result:
+    """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.
+
+    Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original) and
+    `OutOfTime` (the limit passed without an answer)."""
+    options, progress = options or Options(), progress or (lambda stage, done: None)
+    progress("load", 0.0)
+    loaded = load(model)
+    program = understand(loaded)
+    files = tuple(shipped_rules()) if options.rules is None else options.rules
+    rules = trusted_rules(files, progress)
+    rewrites = rewrites_of(rules, definitions() if options.definitions else [])
+    with tempfile.TemporaryDirectory(prefix="superopt-") as name, Table(options.timings) as table:
+        folder = Path(name)
+        original = Path(model) if isinstance(model, str | Path) else folder / "original.onnx"
+        if not isinstance(model, str | Path):
+            save(loaded, original)
+        cost = MeasuredCost(Runtime(options.threads), table, loaded.opset_imports.get("", 1), options.sizes)
+        tried = attempt(
+            program,
+            original,
+            folder,
+            rewrites,
+            cost,
+            alpha=options.alpha,
+            limit=options.time,
+            seed=options.seed,
+            inputs=[dict(i) for i in options.inputs],
+            progress=progress,
+        )
+        optimized = None
+        if tried.accepted and tried.candidate is not None:
+            optimized = load(tried.candidate)
+            ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
+        laws = {r.name: r.by for r in rules}
+        report = _report(loaded, optimized, program, tried, cost, options, files, laws)
+    return Result(loaded if optimized is None else optimized, report)
+
+
+def definitions() -> list[str]:
+    """The composite operators that can be unfolded."""
+    return [name for name, cls in CATALOGUE.items() if cls.definition is not Declared.definition]
+
+
+def _report(
+    loaded: ir.Model,
+    optimized: ir.Model | None,
+    program: Program,
+    tried: Attempt,
+    cost: MeasuredCost,
+    options: Options,
+    files: Sequence[Path],
+    laws: dict[str, tuple[str, ...]],
+) -> parts.Report:
+    summary, key = program.summary, cost.runtime.key
+    return parts.Report(
+        outcome="original" if optimized is None else "faster",
+        reason=tried.reason,
+        original=_facts(loaded),
+        optimized=None if optimized is None else _facts(optimized),
+        understood=summary.understood,
+        opaque=summary.opaque,
+        rewrites=tuple(applied_rewrites(tried.solved, laws)) if optimized is not None else (),
+        predicted=_predicted(tried),
+        measured=_measured(tried),
+        compared=None if tried.agreement is None else _compared(tried.agreement),
+        searched=parts.Searched(
+            pieces=len(tried.pieces),
+            distinct=len(tried.solved),
+            graphs=sum(s.outcome.seen for s in tried.solved),
+            kernels_measured=cost.measured,
+            seconds=tried.search_seconds,
+            stopped=tuple(s.outcome.reason for s in tried.solved),
+        ),
+        settings=parts.Settings(
+            time=options.time,
+            threads=options.threads,
+            alpha=options.alpha,
+            seed=options.seed,
+            definitions=options.definitions,
+            rules=tuple(f.name for f in files),
+        ),
+        versions=parts.Versions(
+            superopt=importlib.metadata.version("superopt"),
+            runtime=f"{key.runtime} {key.version}",
+            device=key.device,
+            onnx=onnx.__version__,
+        ),
+    )
+
+
+def _facts(model: ir.Model) -> parts.ModelFacts:
+    return parts.ModelFacts(**facts(model))
+
+
+def _predicted(tried: Attempt) -> parts.Predicted | None:
+    if not tried.solved:
+        return None
+    counts = [len(s.places) for s in tried.solved]
+    before = sum(c * s.outcome.start.cost for c, s in zip(counts, tried.solved, strict=True))
+    after = sum(c * s.winner.cost for c, s in zip(counts, tried.solved, strict=True))
+    return parts.Predicted(original=before, optimized=after)
+
+
+def _measured(tried: Attempt) -> parts.Measured | None:
+    paired, alone = tried.paired, tried.alone
+    if paired is not None:
+        return parts.Measured(
+            original=_seconds(paired.original),
+            optimized=_seconds(paired.candidate),
+            speedup=paired.ratio,
+            low=paired.low,
+            high=paired.high,
+            sessions=paired.sessions,
+            runs=paired.runs,
+        )
+    if alone is None:
+        return None
+    return parts.Measured(
+        original=_seconds(alone), optimized=None, speedup=1.0, low=1.0, high=1.0, sessions=alone.sessions, runs=alone.runs
+    )
+
+
+def _seconds(latency: Latency) -> parts.Seconds:
+    return parts.Seconds(seconds=latency.seconds, low=latency.low, high=latency.high)
+
+
+def _compared(agreement: Agreement) -> parts.Compared:
+    outputs = tuple(
+        parts.OutputError(
+            name=o.name,
+            error=o.error,
+            bound=o.bound,
+            original_error=o.original_error,
+            optimized_error=o.candidate_error,
+        )
+        for o in agreement.outputs
+    )
+    return parts.Compared(
+        agrees=agreement.agrees,
+        examined=agreement.examined,
+        reason=agreement.reason,
+        samples=agreement.samples,
+        reference=any(o.original_error is not None for o in outputs),
+        outputs=outputs,
+    )

@@ -1,0 +1,116 @@
+"""Cost-based backtracking (TASO, SOSP 2019): always rewrite the cheapest graph not yet rewritten, and keep what costs
+less than α times the best.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from superopt.cost.model import Cost
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.rewrites import Known, Rewrite, applied
+from superopt.term import Graph, Term, subterms
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rewrite that was applied: its name, how it is known to be right, and the term before and after."""
+
+    name: str
+    known: Known
+    before: Term
+    after: Term
+
+
+@dataclass(frozen=True)
+class Found:
+    """A graph equal to the start, what led to it, and its predicted seconds."""
+
+    graph: Graph
+    cost: float
+    steps: tuple[Applied, ...]
+
+
+@dataclass
+class Outcome:
+    """The cheapest graphs found, the start among them, cheapest first; how many were seen; and why the search ended."""
+
+    start: Found
+    best: list[Found] = field(default_factory=list)
+    seen: int = 0
+    reason: str = "exhausted"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: graphs rewritten, a time of `time.monotonic`, how far above the best to go on, results to keep."""
+
+    expanded: int = 60
+    deadline: float = math.inf
+    alpha: float = 1.05
+    keep: int = 3
+
+
+def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Limits) -> Outcome:
+    """Search from a graph. Raises `OutOfTime` only where not even the start could be costed."""
+    start = Found(graph, cost.cost(graph), ())
+    outcome = Outcome(start, [start], 1)
+    known: set[tuple[Term, ...]] = {graph.outputs}
+    order = itertools.count()
+    queue: list[tuple[float, int, Found]] = [(start.cost, next(order), start)]
+    best = start.cost
+    for _ in range(limits.expanded):
+        if not queue:
+            break
+        _, _, here = heapq.heappop(queue)
+        if here.cost > limits.alpha * best:
+            break
+        for found in _neighbours(here, rewrites, known, cost, limits, outcome):
+            best = min(best, found.cost)
+            if found.cost <= limits.alpha * best:
+                heapq.heappush(queue, (found.cost, next(order), found))
+                _keep(outcome, found, limits.keep)
+        if outcome.reason == "out of time":
+            break
+    else:
+        outcome.reason = "limit of graphs"
+    return outcome
+
+
+def _neighbours(
+    here: Found, rewrites: Sequence[Rewrite], known: set[tuple[Term, ...]], cost: Cost, limits: Limits, outcome: Outcome
+) -> list[Found]:
+    """Every graph one rewrite away that was not seen before, with its cost."""
+    found: list[Found] = []
+    for rewrite in rewrites:
+        for new in rewrite.applications(here.graph):
+            if time.monotonic() > limits.deadline:
+                outcome.reason = "out of time"
+                return found
+            try:
+                graph = applied(here.graph, new)
+                if graph.outputs in known:
+                    continue
+                known.add(graph.outputs)
+                outcome.seen += 1
+                seconds = cost.cost(graph)
+            except OutOfTime:
+                outcome.reason = "out of time"
+                return found
+            except SuperoptError:  # a graph that the types above the place do not accept, or that ONNX cannot write
+                continue
+            if math.isfinite(seconds):
+                steps = tuple(Applied(rewrite.name, rewrite.known, b, a) for b, a in new.items())
+                found.append(Found(graph, seconds, (*here.steps, *steps)))
+    return found
+
+
+def _keep(outcome: Outcome, found: Found, count: int) -> None:
+    outcome.best.append(found)
+    outcome.best.sort(key=lambda f: (f.cost, len(list(subterms(*f.graph.outputs)))))
+    del outcome.best[count + 1 :]

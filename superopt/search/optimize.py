@@ -1,0 +1,160 @@
+"""From a model to a faster one that is the same: search, write, compare, measure, accept."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from superopt.arithmetic import FLOAT, Array
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Feeds
+from superopt.errors import OutOfTime, VerificationFailed
+from superopt.evaluate import evaluate_all
+from superopt.onnx_io import Program, check, load, rewritten, save
+from superopt.operators.reader import term_text
+from superopt.search.paired import Latency, Paired, compare, faster, latency
+from superopt.search.pieces import Piece, cut_into_pieces
+from superopt.search.report import Rewritten
+from superopt.search.rewrites import Rewrite
+from superopt.search.same import Agreement, Reference, examine
+from superopt.search.solve import Progress, Solved, solve
+from superopt.term import Term, replace
+
+SEARCH_SHARE = 0.45
+"""Of the time limit, what the search may take; the rest is for comparing and measuring whole models."""
+
+
+@dataclass
+class Attempt:
+    """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not."""
+
+    pieces: list[Piece]
+    solved: list[Solved] = field(default_factory=list)
+    candidate: Path | None = None
+    agreement: Agreement | None = None
+    paired: Paired | None = None
+    alone: Latency | None = None
+    accepted: bool = False
+    reason: str = ""
+    search_seconds: float = 0.0
+
+
+def attempt(
+    program: Program,
+    original: Path,
+    folder: Path,
+    rewrites: Sequence[Rewrite],
+    cost: MeasuredCost,
+    *,
+    alpha: float,
+    limit: float,
+    seed: int,
+    inputs: Sequence[Feeds],
+    progress: Progress,
+) -> Attempt:
+    """Optimize a program whose model lies at `original`; a candidate is written into `folder`.
+
+    Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
+    passes before anything is known."""
+    start = time.monotonic()
+    tried = Attempt(cut_into_pieces(program))
+    cost.deadline = start + SEARCH_SHARE * limit
+    if tried.pieces:
+        tried.solved = solve(tried.pieces, rewrites, cost, alpha, cost.deadline, progress)
+    tried.search_seconds = time.monotonic() - start
+    winners = [s for s in tried.solved if s.gain > 1.0]
+    left = max(limit - (time.monotonic() - start), 0.0)
+    if not winners:
+        tried.reason = "no rewrite makes a piece of it faster"
+        tried.alone = latency(original, cost.runtime, budget_s=min(0.3 * left, 5.0), seed=seed)
+        return tried
+    progress("write", 0.0)
+    tried.candidate = _written(program, winners, folder / "candidate.onnx")
+    progress("compare", 0.0)
+    tried.agreement = examine(original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes)
+    if not tried.agreement.examined:
+        tried.reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
+        tried.alone = latency(original, cost.runtime, budget_s=min(0.3 * left, 5.0), seed=seed)
+        return tried
+    if not tried.agreement.agrees:
+        raise VerificationFailed(f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written")
+    left = limit - (time.monotonic() - start)
+    if left <= 0:
+        raise OutOfTime(f"{limit:.0f} s passed before the optimized model could be measured; allow more with --time")
+    tried.paired = compare(
+        original,
+        tried.candidate,
+        cost.runtime,
+        budget_s=0.9 * left,
+        seed=seed,
+        progress=lambda done, all_: progress("measure", done / all_),
+    )
+    tried.accepted = faster(tried.paired)
+    tried.reason = "confirmed in fresh sessions" if tried.accepted else "the gain was not confirmed in fresh sessions"
+    return tried
+
+
+def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
+    """The model with the winning pieces in place, saved and checked by ONNX's own checker."""
+    new: dict[str, Term] = {}
+    origins: dict[Term, str] = {}
+    for solved in winners:
+        for piece in solved.places:
+            new |= dict(zip(piece.names, piece.placed(solved.winner.graph.outputs), strict=True))
+            origins |= piece.origins
+    model = rewritten(program, new, origins)
+    save(model, path)
+    check(load(path), "the optimized model")
+    return path
+
+
+def reference_of(program: Program) -> Reference | None:
+    """A 64-bit evaluation of the original by the declarations' own meaning; None where a node is opaque."""
+    if any(not s.terms for s in program.steps):
+        return None
+
+    def evaluated(feeds: Feeds) -> Sequence[Array | None]:
+        values: dict[Term, Array] = {program.values[n]: np.asarray(a, np.float64) for n, a in feeds.items()}
+        last = {name: i for i, s in enumerate(program.steps) for name in s.inputs}
+        for i, step in enumerate(program.steps):
+            weights = {program.values[n]: program.data(n) for n in step.inputs if _is_weight(program, n)}
+            results = evaluate_all(step.terms, FLOAT, values | weights)
+            for name, result in zip(step.outputs, results, strict=False):
+                if name in program.values:
+                    values[program.values[name]] = result
+            for name in step.inputs:
+                if last[name] == i and name not in program.outputs:
+                    values.pop(program.values[name], None) if name in program.values else None
+        return [values.get(program.values[n]) if n in program.values else None for n in program.outputs]
+
+    return evaluated
+
+
+def _is_weight(program: Program, name: str) -> bool:
+    return name in program.values and program.values[name].constant
+
+
+def applied_rewrites(solved: Sequence[Solved], laws: dict[str, tuple[str, ...]]) -> list[Rewritten]:
+    """The rewrites that winning pieces contain, equal ones counted together."""
+    counted: Counter[tuple[str, str, str, str, str]] = Counter()
+    for s in solved:
+        if s.gain > 1.0:
+            back = {v: k for k, v in s.places[0].renaming.items()}
+            for step in s.winner.steps:
+                value = _nearest(s.places[0], step.before, back)
+                key = (step.name, step.known, term_text(step.before), term_text(step.after), value)
+                counted[key] += len(s.places)
+    return [
+        Rewritten(name=n, known=k, by=laws.get(n, ()), before=b, after=a, value=v, times=c)  # type: ignore[arg-type]
+        for (n, k, b, a, v), c in counted.items()
+    ]
+
+
+def _nearest(piece: Piece, before: Term, back: dict[Term, Term]) -> str:
+    """The name of the value that a term is in the original; that of the piece's first output where it is none."""
+    return piece.origins.get(replace(before, back), piece.names[0])

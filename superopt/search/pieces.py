@@ -1,0 +1,112 @@
+"""Cutting a model into pieces that are searched one by one, and equal pieces only once.
+
+A piece is a run of neighbouring understood nodes in topological order, so nothing outside of it stands between two of
+its nodes. Cuts are made where few values cross. Terms are interned, so a rewrite renews every term above it: within a
+piece that is a few dozen terms, however large the model is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from superopt.onnx_io.program import Program, Step
+from superopt.term import Graph, Term, replace_all, subterms, variable, variables
+
+SMALLEST, LARGEST = 6, 20
+"""How many nodes a piece has, at least (where nothing forces a cut) and at most."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some steps of a program as one graph over its values; `names` are the values that its outputs are."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    origins: dict[Term, str]
+    """The value that each term within the piece is in the original."""
+
+    @property
+    def canonical(self) -> Graph:
+        """The same graph with its variables renamed by first use: equal pieces have equal ones."""
+        return Graph(tuple(self.renaming.values()), replace_all(self.graph.outputs, self.renaming))
+
+    @property
+    def renaming(self) -> dict[Term, Term]:
+        """From the program's variables to the canonical ones."""
+        used = variables(*self.graph.outputs)
+        return {v: variable(f"v{i}", v.shape, v.type.dtype, v.constant) for i, v in enumerate(used)}
+
+    def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
+        """Terms over the canonical variables, back over the program's."""
+        return replace_all(tuple(outputs), {new: old for old, new in self.renaming.items()})
+
+
+def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
+    """The pieces of a program, in topological order; opaque nodes are in none."""
+    pieces: list[Piece] = []
+    run: list[Step] = []
+    for step in [*program.steps, None]:
+        if step is not None and step.terms:
+            run.append(step)
+            continue
+        pieces += [_piece(program, part) for part in _parts(program, run, largest)]
+        run = []
+    return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
+
+
+def _parts(program: Program, run: list[Step], largest: int) -> list[list[Step]]:
+    """A run of steps, cut at the narrowest places that keep the parts within bounds."""
+    parts: list[list[Step]] = []
+    crossing = _crossing(program, run)
+    start = 0
+    while len(run) - start > largest:
+        window = range(start + SMALLEST, start + largest + 1)
+        # Of equally narrow places the last, so that parts are as large as they may be.
+        end = min(window, key=lambda i: (crossing[i], -i))
+        parts.append(run[start:end])
+        start = end
+    return [*parts, run[start:]] if run[start:] else parts
+
+
+def _crossing(program: Program, run: list[Step]) -> list[int]:
+    """For each place in a run, how many values made before it within the run are read after it."""
+    made = {name: i for i, step in enumerate(run) for name in step.outputs}
+    last: dict[str, int] = {}
+    for i, step in enumerate(run):
+        for name in step.inputs:
+            if name in made:
+                last[name] = i
+    last |= {name: len(run) for name in _read_outside(program, run) if name in made}
+    return [sum(made[n] < place <= i for n, i in last.items()) for place in range(len(run) + 1)]
+
+
+def _read_outside(program: Program, part: Sequence[Step]) -> set[str]:
+    inside = {id(step) for step in part}
+    read = {name for step in program.steps if id(step) not in inside for name in step.inputs}
+    return read | set(program.outputs)
+
+
+def _piece(program: Program, part: list[Step]) -> Piece:
+    composed: dict[Term, Term] = {}
+    origins: dict[Term, str] = {}
+    names: list[str] = []
+    outside = _read_outside(program, part)
+    for step in part:
+        # Variables of the step's term that the piece itself computes are replaced by their terms.
+        terms = replace_all(step.terms, {v: composed[v] for v in variables(*step.terms) if v in composed})
+        for name, term in zip(step.outputs, terms, strict=False):
+            if name in program.values:
+                composed[program.values[name]] = term
+                origins.setdefault(term, name)
+                if name in outside:
+                    names.append(name)
+    outputs = tuple(composed[program.values[n]] for n in names)
+    return Piece(Graph(tuple(variables(*outputs)), outputs), tuple(names), origins)
+
+
+def size(graph: Graph) -> int:
+    """How many operators of a graph run; what is made of constants alone does not."""
+    return sum(not t.is_variable and not t.constant for t in subterms(*graph.outputs))
+
+

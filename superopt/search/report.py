@@ -1,0 +1,143 @@
+"""The report of an optimization: a value that prints as JSON and reads back, with every claim and how it is known."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Part(BaseModel):
+    """Base of the parts of a report: immutable, and nothing in it that is not declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelFacts(Part):
+    """What a model consists of. `bytes` counts its weights; inputs and outputs are given with their types."""
+
+    nodes: dict[str, int]
+    bytes: int
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    opset: int | None
+    ir_version: int
+
+    @property
+    def operators(self) -> int:
+        """The number of nodes."""
+        return sum(self.nodes.values())
+
+
+class Seconds(Part):
+    """A measured time, with its 95 % interval."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+class Measured(Part):
+    """The original and the optimized model, run in turns in fresh sessions; `speedup` is original over optimized."""
+
+    original: Seconds
+    optimized: Seconds | None
+    speedup: float
+    low: float
+    high: float
+    sessions: int
+    runs: int
+
+
+class Rewritten(Part):
+    """A rewrite that the optimized model contains: at `value` (the nearest named value), `times` times.
+
+    `known` is *proved* (by z3, from the laws in `by`, for all sizes) or *definition* (what the operator means)."""
+
+    name: str
+    known: Literal["proved", "definition"]
+    by: tuple[str, ...]
+    before: str
+    after: str
+    value: str
+    times: int
+
+
+class OutputError(Part):
+    """How far one output is from the original's, relative to its largest magnitude, and how far that was allowed.
+
+    The other two errors are against a 64-bit evaluation of the original, where there was one."""
+
+    name: str
+    error: float
+    bound: float
+    original_error: float | None
+    optimized_error: float | None
+
+
+class Compared(Part):
+    """The floating-point comparison with the original: on how many inputs, and the errors found."""
+
+    agrees: bool
+    examined: bool
+    reason: str
+    samples: int
+    reference: bool
+    outputs: tuple[OutputError, ...]
+
+
+class Searched(Part):
+    """What the search did."""
+
+    pieces: int
+    distinct: int
+    graphs: int
+    kernels_measured: int
+    seconds: float
+    stopped: tuple[str, ...]
+
+
+class Predicted(Part):
+    """Sums of measured kernel times over the rewritten pieces, in seconds. Sums only rank."""
+
+    original: float
+    optimized: float
+
+
+class Settings(Part):
+    """With what the optimization was asked for."""
+
+    time: float
+    threads: int
+    alpha: float
+    seed: int
+    definitions: bool
+    rules: tuple[str, ...]
+
+
+class Versions(Part):
+    """With what it was done."""
+
+    superopt: str
+    runtime: str
+    device: str
+    onnx: str
+
+
+class Report(Part):
+    """Everything about one optimization. `outcome` is *original* where nothing faster was found, for `reason`."""
+
+    format: int = 1
+    outcome: Literal["faster", "original"]
+    reason: str
+    original: ModelFacts
+    optimized: ModelFacts | None
+    understood: int
+    opaque: dict[str, dict[str, int]]
+    rewrites: tuple[Rewritten, ...]
+    predicted: Predicted | None
+    measured: Measured | None
+    compared: Compared | None
+    searched: Searched
+    settings: Settings
+    versions: Versions

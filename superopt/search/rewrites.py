@@ -1,0 +1,98 @@
+"""Everything that the search may do to a graph, behind one interface: proved rules, and definitions unfolded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from superopt.operators.declare import Declared
+from superopt.rules.match import build, matches
+from superopt.rules.rule import Rule
+from superopt.term import Graph, Term, replace_all, subterms
+
+Known = Literal["proved", "definition"]
+
+
+class Rewrite(Protocol):
+    """One way of replacing terms in a graph by equal ones. `known` says how it is known that they are equal."""
+
+    name: str
+    known: Known
+
+    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
+        """What may be replaced by what, each a replacement of one place."""
+
+
+@dataclass(frozen=True)
+class ByRule:
+    """A proved rule, at every place where it matches."""
+
+    rule: Rule
+    known: Known = "proved"
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self.rule.name
+
+    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
+        """Replacements for all sources of the rule together, at different terms that do not depend on each other."""
+        places = by_operator(graph)
+        choices = [places.get(s.operator.name, []) for s in self.rule.source]
+        for roots in itertools.product(*choices):
+            if len(set(roots)) < len(roots):
+                continue
+            for bindings in matches(self.rule, roots):
+                built = build(self.rule, bindings)
+                if built is not None and not _cyclic(roots, bindings.tensors.values()):
+                    yield dict(zip(roots, built, strict=True))
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """A composite operator by its definition."""
+
+    operator: str
+    known: Known = "definition"
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return f"definition of {self.operator}"
+
+    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
+        """Each term of the operator, by the term that it stands for."""
+        for term in by_operator(graph).get(self.operator, []):
+            assert isinstance(term.operator, Declared)
+            meaning = term.operator.definition(*term.inputs)
+            if meaning is not None:
+                yield {term: meaning}
+
+
+def by_operator(graph: Graph) -> dict[str, list[Term]]:
+    """The terms of a graph that run, by operator; what is made of constants alone is left to folding."""
+    found: dict[str, list[Term]] = {}
+    for term in subterms(*graph.outputs):
+        if not term.is_variable and not term.constant:
+            found.setdefault(term.operator.name, []).append(term)
+    return found
+
+
+def applied(graph: Graph, new: dict[Term, Term]) -> Graph:
+    """The graph with terms replaced, everything above them made anew."""
+    return Graph(graph.inputs, replace_all(graph.outputs, new))
+
+
+def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:
+    """Definitions first (they are few, and change most), then rules."""
+    return [*map(Unfold, definitions), *map(ByRule, rules)]
+
+
+def _cyclic(roots: Sequence[Term], bound: object) -> bool:
+    """Whether something that a match binds depends on what it replaces, which would close a cycle."""
+    if len(roots) == 1:
+        return False
+    below = set(subterms(*bound))  # type: ignore[misc]
+    return any(root in below for root in roots)

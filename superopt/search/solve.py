@@ -1,0 +1,88 @@
+"""Searching all pieces of a model: equal pieces once, each for its share of the time, the best timed whole."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Bound
+from superopt.cost.sizes import concretize
+from superopt.cost.table import measuring
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.onnx_io.emit import standalone
+from superopt.search.backtrack import Found, Limits, Outcome, backtrack
+from superopt.search.pieces import Piece
+from superopt.search.rewrites import Rewrite
+from superopt.term import Graph, Term
+
+Progress = Callable[[str, float], None]
+"""Told what is being done, and how much of it is done (0 to 1)."""
+
+WORTH_TIMING = 0.998
+"""A graph is timed whole where its predicted cost is below this share of the original's."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A distinct piece: where it stands, what the search found, and the winner with its measured gain (1 for none)."""
+
+    places: tuple[Piece, ...]
+    outcome: Outcome
+    winner: Found
+    gain: float
+
+
+def solve(
+    pieces: Sequence[Piece], rewrites: Sequence[Rewrite], cost: MeasuredCost, alpha: float, deadline: float, progress: Progress
+) -> list[Solved]:
+    """Search each distinct piece. Raises `OutOfTime` where not even one could be costed before the deadline."""
+    groups: dict[tuple[Term, ...], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.canonical.outputs, []).append(piece)
+    solved: list[Solved] = []
+    for i, places in enumerate(groups.values()):
+        progress("search", i / len(groups))
+        # What earlier pieces left of the time is shared by those that follow; some is kept for timing them whole.
+        share = (deadline - time.monotonic()) / (len(groups) - i)
+        limits = Limits(deadline=time.monotonic() + 0.8 * share, alpha=alpha)
+        try:
+            outcome = backtrack(places[0].canonical, rewrites, cost, limits)
+        except OutOfTime:
+            if not solved:
+                raise
+            break
+        winner, gain = _best_in_context(outcome, cost)
+        solved.append(Solved(tuple(places), outcome, winner, gain))
+    return solved
+
+
+def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float]:
+    """Of the cheapest graphs by sums of kernels, the one that is fastest as a whole; the start where none is faster."""
+    best, gain = outcome.start, 1.0
+    for found in outcome.best:
+        if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
+            continue
+        try:
+            ratio = _ratio(outcome.start.graph, found.graph, cost)
+        except SuperoptError:  # it cannot be written or run as a whole
+            continue
+        if ratio > gain:
+            best, gain = found, ratio
+    return best, gain
+
+
+def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost, rounds: int = 9) -> float:
+    """How many times faster the candidate is, both run in turns; the median over rounds."""
+    bound = []
+    for graph in (original, candidate):
+        session = cost.runtime.session(standalone(concretize(graph, cost.sizes), cost.opset).SerializeToString())
+        bound.append(Bound(session, cost.runtime.feeds(session, seed=0)))
+    with measuring(cost.lock_directory):
+        for _ in range(2):
+            for b in bound:
+                b.run()
+        times = [(bound[0].run(), bound[1].run()) for _ in range(rounds)]
+    return statistics.median(a / b for a, b in times)

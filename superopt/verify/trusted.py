@@ -1,0 +1,55 @@
+"""Rules that may be used: those of files whose seal says they were proved as they stand, the rest proved afresh.
+
+The seal in a file's header is a digest of the rules, the operators and the laws. It is there so that a file edited by
+hand, or proved under other declarations, is proved again before it is used; it is no protection against malice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from superopt.errors import RuleError
+from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_rule
+from superopt.rules.rule import Rule
+from superopt.verify.check import Proved, Refuted, Verdict, verify
+
+Told = Callable[[str, float], None]
+
+
+def seal(rules: Sequence[Rule]) -> str:
+    """A digest of rules and of what their proofs rest on."""
+    text = "\n".join([operators_hash(), laws_hash(), *map(print_rule, rules)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def sealed(rules: Sequence[Rule], facts: dict[str, str]) -> RuleFile:
+    """A rule file of proved rules, with the header that says so."""
+    header = {"operators": operators_hash(), "laws": laws_hash(), **facts, "seal": seal(rules)}
+    return RuleFile(tuple(rules), header)
+
+
+def trusted_rules(paths: Sequence[Path], progress: Told) -> list[Rule]:
+    """The rules of files, each file either sealed or proved now. Raises `RuleError` for a rule that does not prove."""
+    found: list[Rule] = []
+    for path in paths:
+        file = load_rules(path)
+        if file.header.get("seal") == seal(file.rules):
+            found += file.rules
+            continue
+        for i, rule in enumerate(file.rules):
+            progress(f"prove {path.name}", i / len(file.rules))
+            verdict = verify(rule)
+            if not isinstance(verdict, Proved):
+                raise RuleError(f"{path}: rule {rule.name} does not prove: {describe(verdict)}; it was not used")
+            found.append(replace(rule, by=verdict.laws))
+    return found
+
+
+def describe(verdict: Verdict) -> str:
+    """A verdict in words."""
+    if isinstance(verdict, Proved):
+        return f"proved by {', '.join(verdict.laws) or 'congruence alone'}"
+    return f"refuted: {verdict}" if isinstance(verdict, Refuted) else f"unknown: {verdict.why}"

@@ -17,6 +17,7 @@ from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
+from superopt.onnx_io.weights import check_weights, load_inner
 
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
@@ -46,7 +47,7 @@ def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
     if isinstance(model, onnx.ModelProto):
         _model(model, Path(), name)
         return
-    _check_tensors(model, name)
+    check_weights(model, name)
     with _refusing(name, "its graph is broken"):
         small = skeleton(model)
     _check_message(small, name)
@@ -108,6 +109,7 @@ def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
         raise InvalidModel(f"{name}: initializer {culprit!r} is sparse, which is not supported; make it dense first")
     with _refusing(name, "cannot be read"):
         small = bare(proto)
+        load_inner(small, directory, name)
     _check_message(small, name)
     with _refusing(name, "cannot be read"):
         model = ir.from_proto(proto)
@@ -115,7 +117,7 @@ def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
         for function, made in zip(proto.functions, model.functions.values(), strict=True):
             _forget_made_names(function.node, made)
     ir.external_data.set_base_dir(model.graph, directory)
-    _check_tensors(model, name)
+    check_weights(model, name)
     with _refusing(name, "cannot be written again"):  # onnx's check lets names pass that are no text
         skeleton(model)
     return model
@@ -154,32 +156,3 @@ def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node
             elif attribute.type == onnx.AttributeProto.GRAPHS:
                 for inner, graph in zip(attribute.graphs, given.as_graphs(), strict=True):
                     _forget_made_names(inner.node, graph)
-
-
-def _check_tensors(model: ir.Model, name: str) -> None:
-    """That the bytes of all weights are there, and as many as their types need. Raises `InvalidModel`."""
-    for graph in model.graphs():
-        for label, value in graph.initializers.items():
-            tensor = value.const_value
-            if tensor is None or tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED):
-                continue  # the checker's business
-            held = tensor.nbytes
-            if isinstance(tensor, ir.ExternalTensor):
-                held = _external_bytes(tensor, name)
-            elif isinstance(tensor, ir.serde.TensorProtoTensor):
-                held = len(tensor.tobytes())
-            if held != tensor.nbytes:
-                type_ = f"{tensor.dtype}{tensor.shape}"
-                raise InvalidModel(f"{name}: initializer {label!r} holds {held} bytes, {type_} needs {tensor.nbytes}")
-
-
-def _external_bytes(tensor: ir.ExternalTensor, name: str) -> int:
-    """How many bytes of a tensor its file holds. Raises `InvalidModel` for a file that is missing or elsewhere."""
-    location = Path(tensor.location)
-    if location.is_absolute() or ".." in location.parts:
-        raise InvalidModel(f"{name}: external data {str(location)!r} lie outside the model's folder")
-    path = Path(tensor.path)
-    if not path.is_file():
-        raise InvalidModel(f"{name}: external data file {str(path)!r} of initializer {tensor.name!r} is missing")
-    stated = tensor.nbytes if tensor.length is None else tensor.length
-    return min(path.stat().st_size - (tensor.offset or 0), stated)

@@ -122,7 +122,7 @@ def test_paths_that_cannot_be_read_are_usage_errors(tmp_path: Path) -> None:
 def test_a_missing_external_file_is_named(tmp_path: Path) -> None:
     path = with_external_data(tmp_path)
     (tmp_path / "w.data").unlink()
-    with pytest.raises(InvalidModel, match=r"w\.data.*'w' is missing"):
+    with pytest.raises(InvalidModel, match=r"w\.data' of 'w' is missing"):
         load(path)
 
 
@@ -141,6 +141,41 @@ def test_external_data_outside_the_folder_are_refused(tmp_path: Path, location: 
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(InvalidModel, match="outside"):
         load(path)
+
+
+def test_external_data_through_a_link_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    path = with_external_data(folder)
+    (folder / "w.data").rename(tmp_path / "elsewhere")
+    (folder / "w.data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidModel, match="outside"):
+        load(path)
+
+
+def test_external_data_of_a_subgraph_are_found(tmp_path: Path) -> None:
+    source = model("""g (bool c, float[999] x) => (float[999] y)
+      { y = If(c) <then_branch = then () => (float[999] t) { t = Add(x, w) },
+                   else_branch = other () => (float[999] e) { e = Relu(x) }> }""")
+    branch = next(a.g for a in source.graph.node[0].attribute if a.name == "then_branch")
+    branch.initializer.append(numpy_helper.from_array(np.ones(999, np.float32), "w"))
+    onnx.save(source, tmp_path / "m.onnx", save_as_external_data=True, location="w.data", size_threshold=16)
+    assert onnx.load(tmp_path / "m.onnx", load_external_data=False).ByteSize() < 999
+    save(load(tmp_path / "m.onnx"), tmp_path / "n.onnx")
+    (tmp_path / "w.data").unlink()
+    assert understand(load(tmp_path / "n.onnx")).summary.nodes == 1
+    with pytest.raises(InvalidModel, match=r"w\.data' of 'w' is missing"):
+        load(tmp_path / "m.onnx")
+
+
+def test_external_data_of_an_attribute_are_refused(tmp_path: Path) -> None:
+    source = model("g (float[2] x) => (float[2] y) { c = Constant<value = float[2] {1, 2}>() y = Add(x, c) }")
+    tensor = source.graph.node[0].attribute[0].t
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="/etc/passwd")
+    (tmp_path / "m.onnx").write_bytes(source.SerializeToString())
+    with pytest.raises(InvalidModel, match="attribute"):
+        load(tmp_path / "m.onnx")
 
 
 def test_external_data_are_read_only_when_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""ONNX's own node tests: the term that a node is read as has the value that ONNX says, and is written back as it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from superopt.arithmetic import FLOAT
+from superopt.evaluate import evaluate
+from superopt.onnx_io import Program, check, load, rewritten, understand
+from superopt.operators import READERS
+from superopt.term import Term, variables
+from tests.onnx_io.models import terms
+from tests.onnx_io.networks import run
+
+Feed = dict[str, NDArray[np.float32]]
+
+WITHOUT_A_CASE = {"Pad"}
+"""ONNX's cases for these pad with other numbers than zero; `test_catalogue` examines them."""
+
+
+@cache
+def cases() -> dict[str, list[tuple[str, Program, Feed, Feed]]]:
+    """For each operator that is read: the name, program, inputs and outputs of its cases."""
+    found: dict[str, list[tuple[str, Program, Feed, Feed]]] = {op_type: [] for op_type in READERS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # making the cases overflows and divides by zero on purpose
+        collected = collect_testcases(None)
+    for case in collected:
+        if case.model is None or len(case.model.graph.node) != 1 or case.model.graph.node[0].op_type not in READERS:
+            continue
+        inputs, outputs = case.data_sets[0]
+        model, feed = with_constants(case.model, inputs)
+        expected = {v.name: o for v, o in zip(case.model.graph.output, outputs, strict=True)}
+        found[case.model.graph.node[0].op_type].append((case.name, understand(load(model)), feed, expected))
+    return found
+
+
+def with_constants(model: onnx.ModelProto, inputs: list[object]) -> tuple[onnx.ModelProto, Feed]:
+    """A case whose inputs that are no floats (shapes, axes, flags) are weights, as they are in real models."""
+    made, feed = onnx.ModelProto(), {}
+    made.CopyFrom(model)
+    del made.graph.input[:]
+    for info, value in zip(model.graph.input, inputs, strict=True):
+        if isinstance(value, np.ndarray) and value.dtype not in (np.float32, np.float64):
+            made.graph.initializer.append(numpy_helper.from_array(value, info.name))
+        else:
+            made.graph.input.append(info)
+            feed[info.name] = np.asarray(value)
+    return made, feed
+
+
+def understood(op_type: str) -> Iterator[tuple[str, Program, Feed, Feed]]:
+    """The cases of an operator that are understood."""
+    for name, program, feed, expected in cases()[op_type]:
+        if program.steps and not program.steps[0].reason:
+            yield name, program, feed, expected
+
+
+def value(term: Term, program: Program, feed: Feed) -> NDArray[np.float64]:
+    """The value of a term, in 64-bit floats."""
+    given = {v: feed[v.label] if v.label in feed else program.data(v.label) for v in variables(term)}
+    return evaluate(term, FLOAT, {v: a.astype(np.float64) for v, a in given.items()})
+
+
+@pytest.mark.parametrize("op_type", sorted(READERS))
+def test_the_term_of_a_node_has_the_value_that_onnx_says(op_type: str) -> None:
+    seen = 0
+    for name, program, feed, expected in understood(op_type):
+        for output, term in zip(program.steps[0].outputs, program.steps[0].terms, strict=True):
+            actual = value(term, program, feed)
+            assert actual.shape == expected[output].shape, name
+            np.testing.assert_allclose(actual, expected[output], rtol=1e-4, atol=1e-6, err_msg=name)
+        seen += 1
+    assert (seen == 0) == (op_type in WITHOUT_A_CASE), f"{seen} cases of {op_type} were understood"
+
+
+@pytest.mark.parametrize("op_type", sorted(set(READERS) - WITHOUT_A_CASE))
+def test_a_node_that_is_written_anew_computes_what_onnx_says(op_type: str) -> None:
+    seen = 0
+    for name, program, feed, expected in understood(op_type):
+        model = rewritten(program, terms(program), {})
+        check(model)
+        for output, actual in zip(program.outputs, run(ir.to_proto(model), feed), strict=True):
+            np.testing.assert_allclose(actual, expected[output], rtol=1e-3, atol=1e-5, err_msg=name)
+        seen += 1
+    assert seen
+
+
+def test_a_case_that_is_not_understood_has_a_reason_and_is_carried_through() -> None:
+    seen = 0
+    for op_type in READERS:
+        for _, program, _, _ in cases()[op_type]:
+            if program.steps and not program.steps[0].terms:
+                assert program.steps[0].reason
+                before = ir.to_proto(program.model).SerializeToString(deterministic=True)
+                assert ir.to_proto(rewritten(program, {}, {})).SerializeToString(deterministic=True) == before
+                seen += 1
+    assert seen > 10

@@ -118,11 +118,11 @@ def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
     """
     if opset < OLDEST_OPSET:
         raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
-    leaves = list(dict.fromkeys((*graph.inputs, *variables(*graph.outputs))))
+    leaves = _leaves(graph)
     if len({v.label for v in leaves}) < len(leaves):
         raise UsageError(f"two variables of one label in {graph}")
     values = {v.label: graph_value(v.label, _dtype(v), v.shape) for v in leaves}
-    weights = {v.label: _random(v, np.random.default_rng([seed, i])) for i, v in enumerate(leaves) if v.constant}
+    weights = {v.label: array for v, array in random_weights(graph, seed).items()}
     for label, array in weights.items():
         values[label].const_value = ir.Tensor(array, name=label)
     writer = TermWriter(opset, values, weights.__getitem__, set(values))
@@ -145,6 +145,15 @@ def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
     )
     oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
     return ir.to_proto(ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt"))
+
+
+def random_weights(graph: Graph, seed: int = 0) -> dict[Term, Array]:
+    """The values that `standalone` gives to the constant variables of a graph."""
+    return {v: _random(v, np.random.default_rng([seed, i])) for i, v in enumerate(_leaves(graph)) if v.constant}
+
+
+def _leaves(graph: Graph) -> list[Term]:
+    return list(dict.fromkeys((*graph.inputs, *variables(*graph.outputs))))
 
 
 def _dtype(term: Term) -> str:

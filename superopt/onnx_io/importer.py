@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
+from superopt.dim import Condition, assuming
 from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.program import Program, Step
@@ -121,7 +122,9 @@ class _Reading:
         inputs = [self._input(name) for name in names]
         attributes = {a.name: _python(a) for a in node.attributes.values()}
         source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.constants)
-        made = reader(source)
+        with assuming() as conditions:
+            made = reader(source)
+        _demand_only_bounds(conditions)
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
 
@@ -145,6 +148,16 @@ class _Reading:
             if name in self.tensors:
                 _demand_agreement(name, term.type, self.tensors[name])
         return kept
+
+
+def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
+    """Raise `NotUnderstood` where a term holds for some sizes only.
+
+    That a window fits, or that a tensor is not empty, holds whenever the model itself runs, so it may be assumed.
+    """
+    for condition in conditions:
+        if condition.relation != "<=":
+            raise NotUnderstood(f"whether {condition} holds depends on the sizes")
 
 
 def _demand_agreement(name: str, ours: Type, theirs: Tensor) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
+from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, Reshape, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -43,6 +44,8 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
         return Form(_chained(term, op, inner), lambda out, *names: out.node("Concat", names, {"axis": op.axis}))
     if isinstance(op, Reshape):
         return _reshape(term, op)
+    if isinstance(op, Expand):
+        return _expand(term, op)
     return Form(_without_expands(term, given), op.to_onnx)
 
 
@@ -84,6 +87,16 @@ def _shape_vector(source: Shape, to: Shape) -> list[int]:
     if len(rest) > 1:
         raise NotUnderstood(f"reshape: {source} to {to} computes more than one symbolic size")
     return [d if isinstance(d, int) else 0 if i in kept else -1 for i, d in enumerate(to)]
+
+
+def _expand(term: Term, op: Expand) -> Form:
+    """Sizes that the input has need not be said again (1), so they may be symbolic."""
+
+    def write(out: Emitter, name: str) -> str:
+        said = [1 if i in op.axes else d for i, d in enumerate(op.to)]
+        return out.node("Expand", (name, out.integers(concrete(tuple(said), "expand"))))
+
+    return Form((aligned(term),), write)
 
 
 def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.defs
 import onnx_ir as ir
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.dim import product
+from superopt.dim import assuming, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
 from superopt.onnx_io.tensors import IR_TYPES
@@ -48,12 +50,14 @@ class TermWriter:
         express in this opset.
         """
         uses = _count_uses([term for term, _ in roots], given)
-        return [self._write(term, dtype, uses, given) for term, dtype in roots]
+        with assuming():  # the terms are well formed where the model is; so are the reshapes that stand for expands
+            return [self._write(term, dtype, uses, given) for term, dtype in roots]
 
     def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
         """Add a node with one output and give that output's name."""
         for value in (attributes or {}).values():
             _demand_numbers(op_type, value)
+        _demand_schema(op_type, self.opset, len(inputs), attributes or {})
         name = self.fresh(op_type.lower())
         output = ir.Value(name=name)
         given = ir.convenience.convert_attributes(dict(attributes or {}))
@@ -155,3 +159,15 @@ def _demand_numbers(op_type: str, value: Any) -> None:
     parts = value if isinstance(value, list | tuple) else (value,)
     if not all(isinstance(p, int | float | str) for p in parts):
         raise NotUnderstood(f"{op_type}: {value} is symbolic and cannot be an attribute")
+
+
+def _demand_schema(op_type: str, opset: int, inputs: int, attributes: Iterable[str]) -> None:
+    """Raise `NotUnderstood` where ONNX's operator of that version does not exist, or not in this form."""
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        raise NotUnderstood(f"opset {opset} has no operator {op_type}; it needs a newer one") from None
+    missing = [a for a in attributes if a not in schema.attributes]
+    if missing or not schema.min_input <= inputs <= schema.max_input:
+        what = f"attribute {missing[0]}" if missing else f"form with {inputs} inputs"
+        raise NotUnderstood(f"{op_type} has no {what} in opset {opset}")

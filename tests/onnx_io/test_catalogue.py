@@ -1,0 +1,113 @@
+"""Every declared operator, in every range of opsets: written, run, and read back."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from superopt.arithmetic import FLOAT, Array
+from superopt.evaluate import evaluate
+from superopt.onnx_io import check, load, random_weights, standalone, understand
+from superopt.operators import CATALOGUE, NotUnderstood
+from superopt.operators.constant import Band, filled
+from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
+from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
+from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
+from superopt.term import Graph, Term, subterms, variable, variables
+from tests.onnx_io.networks import run
+
+OPSETS = (7, 9, 10, 11, 13, 18, 21)
+"""One of each range in which the operators' forms differ."""
+
+X = variable("x", (2, 4, 7, 6))
+M, N = variable("m", (3, 5)), variable("n", (5, 4))
+K = variable("k", (6, 2, 3, 2), constant=True)
+W = variable("w", (6, 7), constant=True)
+B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
+V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
+
+SAMPLES: dict[str, Term] = {
+    "transpose": Transpose((2, 0, 3, 1))(X),
+    "reshape": Reshape((8, 42))(X),
+    "concat": Concat(1)(X, X),
+    "concat of three": Concat(2)(Concat(2)(X, X), X),
+    "slice": Slice(2, 1, 5)(X),
+    "pad": Pad((0, 1, 2, 0, 0, 0, 1, 3))(X),
+    "expand": Expand((0, 2), (3, 2, 5))(M),
+    "add": Add()(X, X),
+    "mul": Mul()(X, Expand((1,), X.shape)(C)),
+    "div": Div()(X, filled(3.0, X.shape)),
+    "sqrt": Sqrt()(Mul()(X, X)),
+    "relu": Relu()(X),
+    "matmul": MatMul()(M, N),
+    "matmul with batches": MatMul()(Transpose((0, 1, 3, 2))(X), X),
+    "matmul with one matrix": MatMul()(Reshape((8, 7, 6))(X), Expand((1, 2), (8, 6, 7))(W)),
+    "conv": Conv((2, 1), (1, 0, 2, 1), (1, 2), 2)(X, K),
+    "conv with a bias": Add()(Conv((1, 1), (0, 0, 0, 0), (1, 1), 2)(X, K), Expand((1,), (2, 6, 5, 5))(B)),
+    "softmax": Softmax(1)(X),
+    "softmax of the last axis": Softmax(1)(M),
+    "batchnorm": BatchNorm(1e-3)(X, *V),
+    "lrn": Lrn(3, 0.5, 0.75, 2.0)(X),
+    "gemm": Gemm(0.5, 2.0, 1, 1)(Transpose((1, 0))(M), Transpose((1, 0))(N), Expand((1,), (3, 4))(C)),
+    "maxpool": MaxPool((3, 2), (2, 1), (1, 0, 1, 1))(X),
+    "avgpool": AvgPool((3, 2), (2, 1), (1, 0, 1, 1))(X),
+    "avgpool that counts padding": AvgPool((3, 2), (2, 1), (1, 0, 1, 1), (1, 1), 1)(X),
+    "global_avgpool": GlobalAvgPool()(X),
+    "scalar": Add()(X, filled(2.5, X.shape)),
+    "band": MatMul()(M, Slice(1, 0, 4)(Band(5, 1, 0)())),
+}
+"""A term for each operator, over variables without data of their own."""
+
+
+def value(term: Term, given: dict[Term, Array]) -> Array:
+    return evaluate(term, FLOAT, {v: given[v].astype(np.float64) for v in variables(term)})
+
+
+def test_there_is_a_sample_of_every_operator() -> None:
+    assert {t.operator.name for s in SAMPLES.values() for t in subterms(s)} >= set(CATALOGUE)
+
+
+@pytest.mark.parametrize(("name", "opset"), [(n, o) for n in SAMPLES for o in OPSETS if (n, o) != ("expand", 7)])
+def test_a_term_that_is_written_runs_reads_and_means_the_same(name: str, opset: int) -> None:
+    term = SAMPLES[name]
+    graph = Graph((), (term,))
+    model = standalone(graph, opset, seed=3)
+    check(model)
+    rng = np.random.default_rng(1)
+    given = {v: rng.standard_normal(v.shape).astype(np.float32) for v in variables(term) if not v.constant}
+    expected = value(term, {**given, **random_weights(graph, seed=3)})
+    feed = {v.label: a for v, a in given.items()}
+    np.testing.assert_allclose(run(model, feed)[0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(read_back(model, feed), expected, rtol=1e-4, atol=1e-5)
+
+
+def read_back(model: onnx.ModelProto, feed: dict[str, Array]) -> Array:
+    """The value of a model's output by the terms that its nodes are read as, all of which must be understood."""
+    program = understand(load(model))
+    assert program.summary.opaque == {}
+    known = {program.values[n]: a for n, a in feed.items()}
+    known |= {v: program.data(n) for n, v in program.values.items() if v.constant}
+    for step in program.steps:
+        for output, term in zip(step.outputs, step.terms, strict=True):
+            known[program.values[output]] = value(term, known)
+    return known[program.values[program.outputs[0]]]
+
+
+def test_an_operator_that_the_opset_lacks_is_a_named_error() -> None:
+    with pytest.raises(NotUnderstood, match="opset 7 has no operator Expand"):
+        standalone(Graph((), (SAMPLES["expand"],)), 7)
+
+
+def test_an_attribute_that_the_opset_lacks_is_a_named_error() -> None:
+    pool = AvgPool((3, 2), (1, 1), (0, 0, 0, 0), (2, 2))(X)
+    assert standalone(Graph((), (pool,)), 19).graph.node[0].op_type == "AveragePool"
+    with pytest.raises(NotUnderstood, match="AveragePool has no attribute dilations in opset 18"):
+        standalone(Graph((), (pool,)), 18)
+
+
+def test_an_opset_before_7_is_a_named_error() -> None:
+    with pytest.raises(NotUnderstood, match="older than 7"):
+        standalone(Graph((), (SAMPLES["relu"],)), 6)

@@ -1,0 +1,199 @@
+"""What terms look like as ONNX: broadcasts, biases, joins and constants cost no node of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from superopt.dim import assuming, symbol
+from superopt.errors import UsageError
+from superopt.onnx_io import check, load, rewritten, standalone, understand
+from superopt.onnx_io.writer import FILL_LIMIT
+from superopt.operators import NotUnderstood
+from superopt.operators.constant import filled
+from superopt.operators.layout import Concat, Expand, Reshape
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Gemm
+from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.term import Graph, Term, variable
+from tests.onnx_io.models import model
+from tests.onnx_io.networks import run
+
+X = variable("x", (1, 4, 6, 6))
+V = variable("v", (4,), constant=True)
+K, L = (variable(n, (4, 4, 3, 3), constant=True) for n in "kl")
+B = variable("b", (4,), constant=True)
+
+
+def written(*outputs: Term) -> onnx.ModelProto:
+    made = standalone(Graph((), outputs), 17)
+    check(made)
+    return made
+
+
+def nodes(*outputs: Term) -> list[str]:
+    return [n.op_type for n in written(*outputs).graph.node]
+
+
+def biased(conv: Term, bias: Term) -> Term:
+    return Add()(conv, Expand((1,), conv.shape)(bias))
+
+
+def test_a_broadcast_by_the_consumer_is_no_node() -> None:
+    made = written(Mul()(X, Expand((1,), X.shape)(V)))
+    assert [n.op_type for n in made.graph.node] == ["Mul"]
+    assert [list(i.dims) for i in made.graph.initializer] == [[4, 1, 1]]
+
+
+def test_two_broadcasts_that_meet_are_no_nodes() -> None:
+    a, b = variable("a", (3,)), variable("b", (5,))
+    assert nodes(Add()(Expand((0,), (3, 5))(a), Expand((1,), (3, 5))(b))) == ["Reshape", "Add"]
+
+
+def test_a_broadcast_that_nothing_else_makes_is_an_expand() -> None:
+    a, b = variable("a", (3,)), variable("b", (3,))
+    assert nodes(Add()(Expand((1,), (5, 3))(a), Expand((1,), (5, 3))(b))) == ["Expand", "Add"]
+    assert nodes(Relu()(Expand((1,), (5, 3))(a))) == ["Expand", "Relu"]
+
+
+def test_the_batch_of_a_matrix_product_is_broadcast_by_it() -> None:
+    x, y = variable("x", (7, 3, 4)), variable("y", (4, 5))
+    assert nodes(MatMul()(x, Expand((1, 2), (7, 4, 5))(y))) == ["MatMul"]
+    assert (
+        nodes(MatMul()(Expand((1, 2), (7, 5, 4))(variable("z", (5, 4))), Expand((1, 2), (7, 4, 5))(y)))[-1] == "MatMul"
+    )
+
+
+def test_the_summand_of_a_gemm_is_broadcast_by_it() -> None:
+    a, b = variable("a", (2, 3)), variable("w", (3, 4), constant=True)
+    for axes, size in (((1,), 4), ((0,), 2)):
+        c = variable("c", (size,), constant=True)
+        assert nodes(Gemm()(a, b, Expand(axes, (2, 4))(c))) == ["Gemm"]
+    assert nodes(Gemm()(a, b, filled(1.0, (2, 4)))) == ["Gemm"]
+
+
+def test_a_bias_is_part_of_its_convolution() -> None:
+    assert nodes(Relu()(biased(Conv()(X, K), B))) == ["Conv", "Relu"]
+    y = Conv()(X, K)
+    assert nodes(Add()(Expand((1,), y.shape)(B), y)) == ["Conv"]
+
+
+def test_a_convolution_that_something_else_reads_has_no_bias() -> None:
+    y = Conv()(X, K)
+    assert nodes(Add()(biased(y, B), y)) == ["Conv", "Add", "Add"]
+    assert nodes(biased(y, B), y) == ["Conv", "Add"]
+
+
+def test_a_chain_of_concats_is_one() -> None:
+    assert nodes(Concat(1)(Concat(1)(X, Relu()(X)), Concat(1)(X, X))) == ["Relu", "Concat"]
+
+
+def test_a_concat_that_something_else_reads_is_its_own() -> None:
+    inner = Concat(1)(X, X)
+    assert nodes(Concat(1)(inner, X), inner) == ["Concat", "Concat"]
+    assert nodes(Concat(1)(Concat(2)(X, X), Concat(2)(X, X))) == ["Concat", "Concat"]
+
+
+def test_constant_terms_are_folded_once_each() -> None:
+    kernel = Add()(K, L)
+    made = written(Conv()(Conv()(X, kernel), kernel))
+    assert [n.op_type for n in made.graph.node] == ["Conv", "Conv"]
+    assert [i.name for i in made.graph.initializer] == ["folded_1"]
+
+
+def test_a_number_is_folded_as_a_number() -> None:
+    big = (1, 64, 56, 56)
+    made = written(Mul()(variable("big", big), filled(2.0, big)))
+    assert [(list(i.dims), i.float_data or numpy_helper.to_array(i)) for i in made.graph.initializer] == [([], 2.0)]
+
+
+def test_a_large_fill_that_must_be_there_stays_small_in_the_file() -> None:
+    side = int(FILL_LIMIT**0.5) + 1
+    x = variable("x", (side, side))
+    made = written(MatMul()(x, filled(1.0, (side, side))))
+    assert [n.op_type for n in made.graph.node] == ["Reshape", "Expand", "MatMul"] or len(
+        made.SerializeToString()
+    ) < 999
+    assert len(made.SerializeToString()) < 999
+    small = written(MatMul()(variable("s", (2, 2)), filled(1.0, (2, 2))))
+    assert [n.op_type for n in small.graph.node] == ["MatMul"]
+
+
+def test_a_made_number_takes_the_element_type_of_its_reader() -> None:
+    source = model("g (float[2] x, double[2] z) => (float[2] y, double[2] v) { y = Relu(x) v = Relu(z) }")
+    program = understand(load(source))
+    new = {n: Mul()(program.values[i], filled(2.0, (2,))) for n, i in (("y", "x"), ("v", "z"))}
+    made = rewritten(program, new, {})
+    check(made)
+    assert [str(v.dtype) for v in made.graph.initializers.values()] == ["FLOAT", "DOUBLE"]
+
+
+def test_folding_is_done_in_64_bits() -> None:
+    source = model("g (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {3}> { y = Add(x, a) }")
+    program = understand(load(source))
+    a, b, x = (program.values[n] for n in "abx")
+    tiny = Mul()(b, filled(1e-9, (1,)))
+    made = rewritten(program, {"y": Add()(x, Add()(Add()(a, tiny), Mul()(a, filled(-1.0, (1,)))))}, {})
+    folded = made.graph.initializers["folded_1"].const_value
+    assert folded is not None
+    assert folded.numpy() == pytest.approx(3e-9, rel=1e-6)
+
+
+def test_a_reshape_of_symbolic_sizes_copies_those_that_stay() -> None:
+    n, s = symbol("N"), symbol("S")
+    x = variable("x", (n, s, 12))
+    with assuming():
+        parted, joined = Reshape((n, s, 3, 4))(x), Reshape((n * s, 12))(x)
+    made = written(parted)
+    assert list(numpy_helper.to_array(made.graph.initializer[0])) == [0, 0, 3, 4]
+    assert [d.dim_param for d in made.graph.input[0].type.tensor_type.shape.dim] == ["N", "S", ""]
+    feed = {"x": np.zeros((2, 5, 12), np.float32)}
+    assert run(made, feed)[0].shape == (2, 5, 3, 4)
+    assert list(numpy_helper.to_array(written(joined).graph.initializer[0])) == [-1, 12]
+
+
+def test_a_reshape_that_computes_two_symbolic_sizes_is_a_named_error() -> None:
+    n, s = symbol("N"), symbol("S")
+    with assuming():
+        swapped = Reshape((s, n))(variable("x", (n, s)))
+    with pytest.raises(NotUnderstood, match="more than one symbolic size"):
+        written(swapped)
+
+
+def test_an_expand_may_keep_a_symbolic_size() -> None:
+    n = symbol("N")
+    with assuming():
+        repeated = Relu()(Expand((0, 2), (n, 3, 4))(variable("x", (n, 4))))
+    made = written(repeated)
+    assert [o.op_type for o in made.graph.node] == ["Reshape", "Expand", "Relu"]
+    assert run(made, {"x": np.ones((5, 4), np.float32)})[0].shape == (5, 3, 4)
+
+
+def test_random_weights_are_the_same_for_one_seed_and_tame() -> None:
+    graph = Graph((), (biased(Conv()(X, K), B),))
+    one, two, other = (standalone(graph, 17, seed=s).SerializeToString() for s in (1, 1, 2))
+    assert one == two != other
+    k, b = (numpy_helper.to_array(i) for i in standalone(graph, 17, seed=1).graph.initializer)
+    assert 0.5 <= b.min() <= b.max() <= 1.5
+    assert k.std() == pytest.approx((2 / 36) ** 0.5, rel=0.2)
+
+
+def test_inputs_that_nothing_reads_stay_and_outputs_may_repeat() -> None:
+    made = standalone(Graph((X, variable("unused", (2,))), (Relu()(X), X, Relu()(X))), 17)
+    check(made)
+    assert [i.name for i in made.graph.input] == ["x", "unused"]
+    assert [n.op_type for n in made.graph.node] == ["Relu", "Identity", "Identity"]
+
+
+def test_two_variables_of_one_label_are_refused() -> None:
+    with pytest.raises(UsageError, match="one label"):
+        standalone(Graph((), (Relu()(variable("x", (1,))), Relu()(variable("x", (2,))))), 17)
+
+
+def test_a_deep_term_is_written_without_recursion() -> None:
+    deep = X
+    for _ in range(3000):
+        deep = Relu()(deep)
+    assert len(standalone(Graph((), (deep,)), 17).graph.node) == 3000

@@ -73,8 +73,8 @@ class Reshape(Declared):
             raise NotUnderstood("the shape is computed while the model runs")
         copies = not node.attributes.get("allowzero", 0)
         to: list[Dim] = [x.shape[i] if d == 0 and copies else int(d) for i, d in enumerate(wanted)]
-        if -1 in [d for d in to if isinstance(d, int)]:
-            at = to.index(-1)
+        at = next((i for i, d in enumerate(to) if isinstance(d, int) and d == -1), None)
+        if at is not None:
             known = product([d for i, d in enumerate(to) if i != at])
             to[at] = product(x.shape) // known
         return reshaped(x, tuple(to))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import filecmp
 import importlib.metadata
+import shutil
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,3 +210,40 @@ def _compared(agreement: Agreement) -> parts.Compared:
         reference=any(o.original_error is not None for o in outputs),
         outputs=outputs,
     )
+
+
+def load_inputs(path: Path) -> dict[str, np.ndarray]:
+    """One sample of inputs from an .npz file with an array for each. Raises `UsageError` where it cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{path}: not an .npz file of arrays: {error}") from None
+
+
+def copy_model(source: Path, target: Path) -> None:
+    """Copy a model byte for byte, with the files of its external data where the folder differs.
+
+    Raises `UsageError` where that cannot be written or would replace another file."""
+    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
+    names = {str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)}
+    try:
+        for name in sorted(names) if source.parent.resolve() != target.parent.resolve() else []:
+            beside = target.parent / name
+            if beside.exists() and not filecmp.cmp(source.parent / name, beside, shallow=False):
+                raise UsageError(f"{beside}: exists already, and the model's weights would go there; choose another folder")
+            beside.parent.mkdir(parents=True, exist_ok=True)
+            _copy(source.parent / name, beside)
+        _copy(source, target)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file; another process sees the whole of it or nothing."""
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        shutil.copyfile(source, partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

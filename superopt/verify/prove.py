@@ -35,6 +35,11 @@ RESOURCES = 3_000_000
 """z3 resource units for one proof; a typical one takes a few thousand."""
 
 
+def solver_version() -> str:
+    """The solver and its version."""
+    return f"z3 {Z3.get_version_string()}"
+
+
 @dataclass(frozen=True)
 class Proved:
     """True for all sizes at which the source is well formed and the condition holds, by these laws."""

@@ -1,0 +1,170 @@
+"""The command line, thin over `api`: `superopt optimize`, `show`, `rules`, `serve`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from superopt import api, tables
+from superopt.errors import SuperoptError, UsageError
+from superopt.onnx_io import load, save, understand
+from superopt.operators.reader import term_text
+from superopt.rule_commands import rules_app
+
+app = typer.Typer(
+    name="superopt",
+    help="A graph superoptimizer for ONNX: an equivalent, faster model, by rules that were found and proved.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(rules_app, name="rules")
+
+ModelIn = Annotated[Path, typer.Argument(help="The ONNX model to read.", show_default=False)]
+
+
+@app.command()
+def optimize(
+    source: ModelIn,
+    target: Annotated[Path | None, typer.Argument(help="Where to write the result [default: IN.optimized.onnx].", show_default=False)] = None,
+    time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
+    threads: Annotated[int, typer.Option(help="Threads that the runtime uses.")] = 1,
+    alpha: Annotated[float, typer.Option(help="Go on from graphs that cost up to this much times the best.")] = 1.05,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    rules: Annotated[list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")] = None,
+    definitions: Annotated[bool, typer.Option(help="Unfold composite operators by their definitions.")] = True,
+    inputs: Annotated[list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")] = None,
+    timings: Annotated[Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of tables.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Optimize and report, but write no model.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+) -> None:
+    """Find an equivalent, faster model.
+
+    The result was compared with the original, and measured to be faster on this machine; where nothing faster is found
+    the original is written, byte for byte. Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the
+    original (nothing is written), 5 out of time without an answer.
+    """
+    target = target or source.with_name(f"{source.stem}.optimized.onnx")
+    for path in [p for p in (None if dry_run else target, report) if p is not None]:
+        _demand_writable(path, source, overwrite)
+    options = api.Options(
+        time=time,
+        threads=threads,
+        alpha=alpha,
+        seed=seed,
+        rules=None if rules is None else tuple(rules),
+        definitions=definitions,
+        timings=timings,
+        inputs=tuple(api.load_inputs(p) for p in inputs or ()),
+    )
+    with progress_line() as progress:
+        result = api.optimize(source, options, progress)
+    if not dry_run:
+        _write(result, source, target)
+    if report is not None:
+        _write_text(report, result.report.model_dump_json(indent=2) + "\n")
+    if json:
+        typer.echo(result.report.model_dump_json(indent=2))
+    else:
+        Console(highlight=False).print(tables.optimization(result.report, source, None if dry_run else target))
+
+
+@app.command()
+def show(source: ModelIn) -> None:
+    """Print a model as terms, a line for each node; opaque nodes say why they are."""
+    program = understand(load(source))
+    for step in program.steps:
+        for name, term in zip(step.outputs, step.terms, strict=False):
+            typer.echo(f"?{name} = {term_text(term)} ; {term.type}")
+        if not step.terms:
+            outputs = " ".join(f"?{n}" for n in step.outputs)
+            typer.echo(f"{outputs} = ({step.node.op_type} {' '.join(f'?{n}' for n in step.inputs)}) ; opaque: {step.reason}")
+    summary = program.summary
+    typer.echo(f"{summary.understood} of {summary.nodes} nodes are understood", err=True)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")] = 8000,
+    max_bytes: Annotated[int, typer.Option(help="Largest model accepted, in bytes.")] = 512 * 2**20,
+    time_limit: Annotated[float, typer.Option(help="Longest time for one model, in seconds.")] = 600.0,
+    memory: Annotated[int, typer.Option(help="Most memory for one model, in bytes.")] = 8 * 2**30,
+) -> None:
+    """Serve POST /v1/optimize over HTTP (needs the extra: pip install 'superopt[service]')."""
+    try:
+        from service.app import serve as run
+        from service.settings import Settings
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; the service needs: pip install 'superopt[service]'") from None
+    run(Settings(host=host, port=port, max_bytes=max_bytes, time_limit=time_limit, memory=memory))
+
+
+def main() -> None:
+    """Run the command; every error that a user can cause is one line on stderr, and its exit code."""
+    try:
+        app(standalone_mode=True)
+    except SuperoptError as error:
+        one_line = " ".join(str(error).split())
+        typer.echo(f"superopt: {one_line}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("superopt: interrupted; nothing was written", err=True)
+        sys.exit(130)
+
+
+@contextmanager
+def progress_line() -> Iterator[api.Progress]:
+    """A live line on stderr that says what is being done; nothing where stderr is no terminal."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as line:
+        task = line.add_task("load", total=1.0)
+        yield lambda stage, done: line.update(task, description=stage, completed=done)
+
+
+def _demand_writable(path: Path, source: Path, overwrite: bool) -> None:
+    if path.exists() and source.exists() and path.samefile(source):
+        raise UsageError(f"{path}: this is the model itself, which is never overwritten; name another file")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path}: exists already; give another name, or --overwrite")
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"{path}: cannot be written, {'it is a folder' if path.is_dir() else f'there is no folder {path.parent}'}")
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write(result: api.Result, source: Path, target: Path) -> None:
+    """Write the answer: the optimized model, or the original byte for byte."""
+    if result.report.outcome == "faster":
+        save(result.model, target)
+    else:
+        api.copy_model(source, target)
+
+
+def _write_text(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        shutil.move(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+if __name__ == "__main__":
+    main()

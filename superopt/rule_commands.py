@@ -1,0 +1,121 @@
+"""`superopt rules`: generate, verify, list and show rules."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from superopt.enumerate.family import core_family
+from superopt.enumerate.generate import generate as generate_rules
+from superopt.enumerate.grow import Progress as Told
+from superopt.errors import RuleError, UsageError
+from superopt.rules.format import load_rules, print_file, print_rule
+from superopt.shipped import shipped_rules
+from superopt.verify.check import Proved, Verdict, verify
+from superopt.verify.prove import solver_version
+from superopt.verify.trusted import describe, sealed
+
+rules_app = typer.Typer(help="Find rewrite rules, prove them, look at them.", no_args_is_help=True)
+
+
+@rules_app.command()
+def generate(
+    out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
+    max_ops: Annotated[int, typer.Option(help="Operators a side, at most.", min=1, max=3)] = 2,
+    operators: Annotated[str, typer.Option(help="Operators to enumerate, with commas between [default: all].")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)] = os.cpu_count() or 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+) -> None:
+    """Enumerate all graphs of a few operators, pair equal ones, prove them for all shapes, and write the proved rules.
+
+    What is not proved is counted, and never written.
+    """
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out}: exists already; give another name, or --overwrite")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: cannot be written, there is no folder {out.parent}")
+    family = core_family(operators)
+    with stage_bar() as told:
+        found = generate_rules(family, max_ops, seed, workers, told)
+    settings = f"family={family.name} operators={operators or 'all'} max-ops={max_ops} seed={seed}"
+    partial = out.with_name(f".{out.name}.partial")
+    partial.write_text(print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})), encoding="utf-8")
+    partial.replace(out)
+    table = Table("stage", "count", show_edge=False)
+    table.columns[1].justify = "right"
+    for stage, count in found.counts.items():
+        table.add_row(stage, f"{count:,}")
+    Console(stderr=True).print(table, f"{found.seconds:.1f} s; written to {out}")
+
+
+@rules_app.command("verify")
+def verify_file(
+    file: Annotated[Path, typer.Argument(help="The rule file to prove afresh.", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
+) -> None:
+    """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove."""
+    rules = load_rules(file).rules
+    verdicts: list[tuple[str, Verdict, float]] = []
+    with stage_bar() as told:
+        for i, rule in enumerate(rules):
+            told(f"prove {file.name}", i, len(rules))
+            start = time.perf_counter()
+            verdicts.append((rule.name, verify(rule), time.perf_counter() - start))
+    failed = [v for v in verdicts if not isinstance(v[1], Proved)]
+    if json:
+        rows = [{"rule": n, "verdict": type(v).__name__.lower(), "why": describe(v), "seconds": s} for n, v, s in verdicts]
+        typer.echo(json_format.dumps(rows, indent=2))
+    else:
+        for name, verdict, seconds in failed if quiet else verdicts:
+            typer.echo(f"{name}: {describe(verdict)} ({seconds * 1e3:.0f} ms)")
+    typer.echo(f"{len(verdicts) - len(failed)} of {len(verdicts)} rules proved in {sum(s for *_, s in verdicts):.1f} s", err=True)
+    if failed:
+        raise RuleError(f"{file}: rule {failed[0][0]} does not prove: {describe(failed[0][1])}")
+
+
+@rules_app.command("list")
+def list_rules(
+    files: Annotated[list[Path] | None, typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False)] = None,
+) -> None:
+    """List rules by name, with the laws that prove them."""
+    for path in files or shipped_rules():
+        for rule in load_rules(path).rules:
+            typer.echo(f"{rule.name}\t{', '.join(rule.by)}")
+
+
+@rules_app.command("show")
+def show_rule(
+    name: Annotated[str, typer.Argument(help="The name of a rule.", show_default=False)],
+    files: Annotated[list[Path] | None, typer.Option("--file", help="Rule files [default: those that come with superopt].")] = None,
+) -> None:
+    """Print one rule."""
+    for path in files or shipped_rules():
+        for rule in load_rules(path).rules:
+            if rule.name == name:
+                typer.echo(print_rule(rule))
+                return
+    raise UsageError(f"no rule is called {name}; see: superopt rules list")
+
+
+@contextmanager
+def stage_bar() -> Iterator[Told]:
+    """A bar on stderr for each stage; nothing where stderr is no terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("start", total=None)
+        yield lambda stage, done, whole: bar.update(task, description=stage, completed=done, total=whole)
+
+

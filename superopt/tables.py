@@ -1,0 +1,92 @@
+"""Reports and rules as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from superopt.search.report import ModelFacts, Report, Seconds
+
+_MOST_OPERATORS = 12
+
+
+def optimization(report: Report, source: Path, target: Path | None) -> RenderableType:
+    """Before and after, what was rewritten, and how the result is known to be right and fast."""
+    parts: list[RenderableType] = [_before_and_after(report, source)]
+    if report.rewrites:
+        parts.append(_rewrites(report))
+    parts += [Text(line) for line in _verdict(report, target)]
+    return Group(*parts)
+
+
+def _before_and_after(report: Report, source: Path) -> Table:
+    before, after = report.original, report.optimized or report.original
+    table = Table(title=f"{source.name}", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("", "before", "after"):
+        table.add_column(name, justify="right" if name else "left")
+    measured = report.measured
+    if measured is not None:
+        later = measured.optimized if report.optimized is not None else measured.original
+        table.add_row("latency", _milliseconds(measured.original), _milliseconds(later) if later else "")
+    table.add_row("weights", _bytes(before.bytes), _bytes(after.bytes))
+    table.add_row("nodes", str(before.operators), str(after.operators))
+    for name in _operators_of_interest(before, after):
+        old, new = before.nodes.get(name, 0), after.nodes.get(name, 0)
+        table.add_row(f"  {name}", str(old), str(new), style=None if old == new else "bold")
+    for kind, old_types, new_types in (("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)):
+        for name in old_types:
+            table.add_row(f"{kind} {name}", old_types[name], new_types.get(name, "gone"))
+    return table
+
+
+def _operators_of_interest(before: ModelFacts, after: ModelFacts) -> list[str]:
+    """Those whose number changed first, then the most frequent."""
+    names = sorted({*before.nodes, *after.nodes}, key=lambda n: -max(before.nodes.get(n, 0), after.nodes.get(n, 0)))
+    changed = [n for n in names if before.nodes.get(n, 0) != after.nodes.get(n, 0)]
+    return [*changed, *(n for n in names if n not in changed)][:_MOST_OPERATORS]
+
+
+def _rewrites(report: Report) -> Table:
+    table = Table(title="rewrites", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("times", "rewrite", "known", "at"):
+        table.add_column(name, justify="right" if name == "times" else "left", overflow="fold")
+    for r in report.rewrites:
+        known = f"proved by {', '.join(r.by)}" if r.known == "proved" else "definition"
+        table.add_row(str(r.times), r.name, known, r.value)
+    return table
+
+
+def _verdict(report: Report, target: Path | None) -> Iterable[str]:
+    m, c = report.measured, report.compared
+    if report.outcome == "faster" and m is not None and c is not None:
+        yield f"{m.speedup:.3f}x faster (95 % interval {m.low:.3f} to {m.high:.3f}; {m.sessions} fresh pairs of sessions, {m.runs} runs each)"
+        worst = max((o.error for o in c.outputs), default=0.0)
+        beside = ", and with a 64-bit evaluation of it" if c.reference else ""
+        yield f"compared with the original on {c.samples} inputs{beside}: largest relative error {worst:.1e}"
+    else:
+        yield f"nothing faster was found: {report.reason}; the original comes back unchanged"
+        if m is not None and m.optimized is not None:
+            yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
+    if report.opaque:
+        count = sum(sum(reasons.values()) for reasons in report.opaque.values())
+        yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
+    s = report.searched
+    yield (
+        f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces, measured {s.kernels_measured} new "
+        f"kernels, in {s.seconds:.1f} s"
+    )
+    if target is not None:
+        yield f"written to {target}"
+
+
+def _milliseconds(time: Seconds) -> str:
+    half = (time.high - time.low) / 2
+    return f"{time.seconds * 1e3:.2f} ± {half * 1e3:.2f} ms"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 2**20:.2f} MB" if count >= 2**20 else f"{count / 2**10:.1f} kB"

@@ -37,7 +37,8 @@ Model = str | Path | onnx.ModelProto | ir.Model
 class Options:
     """How to optimize. `time` is the limit in seconds; `rules` are rule files (None: those that come with superopt);
     `definitions` allows composite operators to be unfolded; `timings` is the table of measured kernels (None: the
-    user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions."""
+    user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions.
+    """
 
     time: float = 60.0
     threads: int = 1
@@ -58,7 +59,8 @@ class Options:
 class Result:
     """A model that is the same as the original and, where `report.outcome` is *faster*, measured to be faster.
 
-    Otherwise `model` is the original itself."""
+    Otherwise `model` is the original itself.
+    """
 
     model: ir.Model
     report: parts.Report
@@ -68,7 +70,8 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.
 
     Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original) and
-    `OutOfTime` (the limit passed without an answer)."""
+    `OutOfTime` (the limit passed without an answer).
+    """
     options, progress = options or Options(), progress or (lambda stage, done: None)
     progress("load", 0.0)
     loaded = load(model)
@@ -224,7 +227,8 @@ def load_inputs(path: Path) -> dict[str, np.ndarray]:
 def copy_model(source: Path, target: Path) -> None:
     """Copy a model byte for byte, with the files of its external data where the folder differs.
 
-    Raises `UsageError` where that cannot be written or would replace another file."""
+    Raises `UsageError` where that cannot be written or would replace another file.
+    """
     tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
     names = {str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)}
     try:

@@ -231,7 +231,8 @@ def assuming() -> Iterator[list[Condition]]:
 
 def require(truth: Truth, message: str) -> None:
     """Demand something of sizes. Raises `ShapeError` where it is false, `Undecided` where that is not known and no
-    `assuming` block notes it."""
+    `assuming` block notes it.
+    """
     if isinstance(truth, Condition):
         conditions = _collected.get()
         if conditions is None:

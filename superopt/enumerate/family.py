@@ -19,7 +19,8 @@ _SIZES = {"n": 2, "c": 4, "h": 5, "w": 6, "m": 3, "k": 7, "n2": 8, "r": 9}
 @dataclass(frozen=True)
 class Family:
     """Operators to apply, and variables to apply them to: data, and weights (constants), which are grown only as far
-    as folding needs. Sizes are all different, so that few terms are equal by accident."""
+    as folding needs. Sizes are all different, so that few terms are equal by accident.
+    """
 
     name: str
     operators: tuple[type[Declared], ...]
@@ -28,7 +29,8 @@ class Family:
 
 def core_family(operators: str = "") -> Family:
     """All enumerated operators of the catalogue (or those listed, with commas between), over images, kernels,
-    vectors, numbers and matrices. Raises `UsageError` for an operator that is unknown or not enumerated."""
+    vectors, numbers and matrices. Raises `UsageError` for an operator that is unknown or not enumerated.
+    """
     names = [n.strip() for n in operators.split(",") if n.strip()] or [n for n, c in CATALOGUE.items() if _tried(c)]
     for name in names:
         if name not in CATALOGUE or not _tried(CATALOGUE[name]):

@@ -133,7 +133,8 @@ def _pool(workers: int) -> Iterator[Callable[..., Iterable[tuple[str | None, str
 
 def first_proved(text: str) -> tuple[str | None, str | None]:
     """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
-    unknown (None where it is refuted)."""
+    unknown (None where it is refuted).
+    """
     rule = _read(text)
     why: str | None = None
     for attempt in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:

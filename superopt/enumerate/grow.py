@@ -101,7 +101,7 @@ def _weights(family: Family, values: Values) -> list[Term]:
     found: list[Term] = []
     for cls in family.operators:
         for x, y in itertools.permutations(weights, 2) if cls.of_weights and cls.arity == 2 else ():
-            merges = x.shape == y.shape and cls.commutative or cls.axes
+            merges = (x.shape == y.shape and cls.commutative) or cls.axes
             if merges:
                 found += [t for t in _made(cls, (x, y)) if values.add(t) is None]
     return found

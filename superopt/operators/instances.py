@@ -51,7 +51,8 @@ def resize(roots: Sequence[Term], values: Mapping[str, Dim]) -> tuple[Term, ...]
 def unify(open_conditions: Sequence[Condition], keep: Sequence[str] = ()) -> tuple[dict[str, Dim], list[Condition]]:
     """Solve equalities for symbols, those in `keep` last: the values found, and the conditions that remain.
 
-    Raises `ShapeError` where an equality cannot hold."""
+    Raises `ShapeError` where an equality cannot hold.
+    """
     values: dict[str, Dim] = {}
     rest = list(open_conditions)
     solved = True

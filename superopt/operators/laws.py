@@ -101,7 +101,7 @@ def _given(sexp: Atom | Form, rank: int) -> tuple[str, Term]:
 
 
 def _pointwise(scope: Scope) -> Iterator[Law]:
-    """f of re-laid-out inputs is the re-laid-out f."""
+    """F of re-laid-out inputs is the re-laid-out f."""
     for cls in _declared(scope, lambda c: c.pointwise):
         f = cls()
         for rank in scope.ranks:

@@ -97,7 +97,8 @@ def attribute_items(op: Declared) -> list[Sexp]:
 def read_term(sexp: Sexp, names: Mapping[str, Term], to: Shape | None = None) -> Term:
     """A term from an expression; `names` gives its tensors, `to` the shape of an expand that states none.
 
-    Raises `ParseError` that names the place for what is malformed, unknown or ill typed."""
+    Raises `ParseError` that names the place for what is malformed, unknown or ill typed.
+    """
     if isinstance(sexp, Atom):
         if isinstance(sexp.value, str) and sexp.value.startswith("?") and sexp.value[1:] in names:
             return names[sexp.value[1:]]

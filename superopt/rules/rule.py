@@ -16,7 +16,8 @@ class Rule:
     """`source[i]` may be replaced by `target[i]`, all together, where the `conditions` on sizes hold.
 
     `by` names the laws that prove it. Raises `RuleError` for a rule that could not be applied: a variable or size on
-    the right that the left does not bind, or a source that is a bare variable."""
+    the right that the left does not bind, or a source that is a bare variable.
+    """
 
     name: str
     source: tuple[Term, ...]

@@ -60,7 +60,8 @@ def attempt(
     """Optimize a program whose model lies at `original`; a candidate is written into `folder`.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
-    passes before anything is known."""
+    passes before anything is known.
+    """
     start = time.monotonic()
     tried = Attempt(cut_into_pieces(program))
     cost.deadline = start + SEARCH_SHARE * limit

@@ -52,7 +52,8 @@ class Measured(Part):
 class Rewritten(Part):
     """A rewrite that the optimized model contains: at `value` (the nearest named value), `times` times.
 
-    `known` is *proved* (by z3, from the laws in `by`, for all sizes) or *definition* (what the operator means)."""
+    `known` is *proved* (by z3, from the laws in `by`, for all sizes) or *definition* (what the operator means).
+    """
 
     name: str
     known: Literal["proved", "definition"]
@@ -66,7 +67,8 @@ class Rewritten(Part):
 class OutputError(Part):
     """How far one output is from the original's, relative to its largest magnitude, and how far that was allowed.
 
-    The other two errors are against a 64-bit evaluation of the original, where there was one."""
+    The other two errors are against a 64-bit evaluation of the original, where there was one.
+    """
 
     name: str
     error: float

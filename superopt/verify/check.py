@@ -54,7 +54,8 @@ def execute(
     """Evaluate both sides at up to `count` small shapes: on how many they agree, or where they differ.
 
     A difference counts in carriers that have all the operators need. Agreement is asked for in one carrier at least:
-    what a carrier lacks is a keyed hash there, under which only what holds for any function agrees."""
+    what a carrier lacks is a keyed hash there, under which only what holds for any function agrees.
+    """
     roots, done = (*source, *target), 0
     for example in small_instances(roots, given, count, seed):
         left, right = example[: len(source)], example[len(source) :]

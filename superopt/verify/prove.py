@@ -120,7 +120,8 @@ def _triggered(law: Law, side: Term, other: Term) -> Any | None:
     """The law, instantiated wherever `side` occurs: None where it does not bind all that the law speaks of.
 
     In the trigger every size that is an expression becomes a fresh integer, bound by the match and equated in the
-    guard, since matching knows nothing of arithmetic."""
+    guard, since matching knows nothing of arithmetic.
+    """
     if side.is_variable or not set(variables(other)) <= set(variables(side)):
         return None
     tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(side)}

@@ -1,0 +1,1 @@
+"""Finding candidate equations: grow terms, fingerprint, pair, generalize, prune."""

@@ -1,0 +1,1 @@
+"""Rewrite rules: the value, its text, matching and building."""

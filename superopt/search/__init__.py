@@ -1,0 +1,1 @@
+"""Searching a model for the fastest equivalent graph, and accepting it by measurement."""

@@ -48,7 +48,7 @@ def _only_shapes(model: onnx.ModelProto) -> set[str]:
 def _weight(shape: Sequence[int], rng: np.random.Generator) -> Array:
     if len(shape) < 2:
         return rng.uniform(0.5, 1.5, shape).astype(np.float32)
-    return (rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))).astype(np.float32)
+    return np.asarray(rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:])), dtype=np.float32)
 
 
 def run(model: onnx.ModelProto, feed: Mapping[str, Array] | None = None, seed: int = 0) -> list[Array]:

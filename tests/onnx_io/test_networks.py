@@ -27,7 +27,7 @@ def interface(model: ir.Model) -> list[tuple[str, str]]:
 
 
 def serialized(model: ir.Model) -> bytes:
-    return ir.to_proto(model).SerializeToString(deterministic=True)
+    return bytes(ir.to_proto(model).SerializeToString(deterministic=True))
 
 
 def test_there_are_nine_networks() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -36,16 +36,18 @@ def cases() -> dict[str, list[tuple[str, Program, Feed, Feed]]]:
         warnings.simplefilter("ignore")  # making the cases overflows and divides by zero on purpose
         collected = collect_testcases(None)
     for case in collected:
-        if case.model is None or len(case.model.graph.node) != 1 or case.model.graph.node[0].op_type not in READERS:
+        if case.model is None or case.data_sets is None or len(case.model.graph.node) != 1:
             continue
-        inputs, outputs = case.data_sets[0]
-        model, feed = with_constants(case.model, inputs)
-        expected = {v.name: o for v, o in zip(case.model.graph.output, outputs, strict=True)}
-        found[case.model.graph.node[0].op_type].append((case.name, understand(load(model)), feed, expected))
+        op_type = case.model.graph.node[0].op_type
+        if op_type in READERS:
+            inputs, outputs = case.data_sets[0]
+            model, feed = with_constants(case.model, inputs)
+            expected = {v.name: o for v, o in zip(case.model.graph.output, outputs, strict=True)}
+            found[op_type].append((case.name, understand(load(model)), feed, expected))
     return found
 
 
-def with_constants(model: onnx.ModelProto, inputs: list[object]) -> tuple[onnx.ModelProto, Feed]:
+def with_constants(model: onnx.ModelProto, inputs: Sequence[object]) -> tuple[onnx.ModelProto, Feed]:
     """A case whose inputs that are no floats (shapes, axes, flags) are weights, as they are in real models."""
     made, feed = onnx.ModelProto(), {}
     made.CopyFrom(model)

@@ -52,7 +52,9 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.time <= 0 or self.threads < 1 or self.alpha < 1:
-            raise UsageError(f"time is above 0, threads and alpha at least 1; got {self.time}, {self.threads}, {self.alpha}")
+            raise UsageError(
+                f"time is above 0, threads and alpha at least 1; got {self.time}, {self.threads}, {self.alpha}"
+            )
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,13 @@ def _measured(tried: Attempt) -> parts.Measured | None:
     if alone is None:
         return None
     return parts.Measured(
-        original=_seconds(alone), optimized=None, speedup=1.0, low=1.0, high=1.0, sessions=alone.sessions, runs=alone.runs
+        original=_seconds(alone),
+        optimized=None,
+        speedup=1.0,
+        low=1.0,
+        high=1.0,
+        sessions=alone.sessions,
+        runs=alone.runs,
     )
 
 
@@ -235,7 +243,9 @@ def copy_model(source: Path, target: Path) -> None:
         for name in sorted(names) if source.parent.resolve() != target.parent.resolve() else []:
             beside = target.parent / name
             if beside.exists() and not filecmp.cmp(source.parent / name, beside, shallow=False):
-                raise UsageError(f"{beside}: exists already, and the model's weights would go there; choose another folder")
+                raise UsageError(
+                    f"{beside}: exists already, and the model's weights would go there; choose another folder"
+                )
             beside.parent.mkdir(parents=True, exist_ok=True)
             _copy(source.parent / name, beside)
         _copy(source, target)

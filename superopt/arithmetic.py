@@ -161,7 +161,9 @@ class Order(Carrier):
     def constant(self, value: float) -> Array:
         """Integers are themselves, other numbers a keyed hash."""
         whole = float(value).is_integer() and abs(value) < 2**31
-        return np.asarray(int(value) if whole else self._hash(repr(float(value)), np.zeros((), np.int64)), dtype=np.int64)
+        return np.asarray(
+            int(value) if whole else self._hash(repr(float(value)), np.zeros((), np.int64)), dtype=np.int64
+        )
 
     def _hash(self, key: str, *arrays: Array) -> Array:
         return keyed_hash(key, *arrays) % 1021 - 510

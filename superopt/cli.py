@@ -35,15 +35,23 @@ ModelIn = Annotated[Path, typer.Argument(help="The ONNX model to read.", show_de
 @app.command()
 def optimize(
     source: ModelIn,
-    target: Annotated[Path | None, typer.Argument(help="Where to write the result [default: IN.optimized.onnx].", show_default=False)] = None,
+    target: Annotated[
+        Path | None, typer.Argument(help="Where to write the result [default: IN.optimized.onnx].", show_default=False)
+    ] = None,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
     threads: Annotated[int, typer.Option(help="Threads that the runtime uses.")] = 1,
     alpha: Annotated[float, typer.Option(help="Go on from graphs that cost up to this much times the best.")] = 1.05,
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
-    rules: Annotated[list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")] = None,
+    rules: Annotated[
+        list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")
+    ] = None,
     definitions: Annotated[bool, typer.Option(help="Unfold composite operators by their definitions.")] = True,
-    inputs: Annotated[list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")] = None,
-    timings: Annotated[Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")] = None,
+    inputs: Annotated[
+        list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")
+    ] = None,
+    timings: Annotated[
+        Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of tables.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Optimize and report, but write no model.")] = False,
@@ -89,7 +97,9 @@ def show(source: ModelIn) -> None:
             typer.echo(f"?{name} = {term_text(term)} ; {term.type}")
         if not step.terms:
             outputs = " ".join(f"?{n}" for n in step.outputs)
-            typer.echo(f"{outputs} = ({step.node.op_type} {' '.join(f'?{n}' for n in step.inputs)}) ; opaque: {step.reason}")
+            typer.echo(
+                f"{outputs} = ({step.node.op_type} {' '.join(f'?{n}' for n in step.inputs)}) ; opaque: {step.reason}"
+            )
     summary = program.summary
     typer.echo(f"{summary.understood} of {summary.nodes} nodes are understood", err=True)
 
@@ -140,7 +150,9 @@ def _demand_writable(path: Path, source: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise UsageError(f"{path}: exists already; give another name, or --overwrite")
     if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"{path}: cannot be written, {'it is a folder' if path.is_dir() else f'there is no folder {path.parent}'}")
+        raise UsageError(
+            f"{path}: cannot be written, {'it is a folder' if path.is_dir() else f'there is no folder {path.parent}'}"
+        )
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass

@@ -34,7 +34,9 @@ def generate(
     max_ops: Annotated[int, typer.Option(help="Operators a side, at most.", min=1, max=3)] = 2,
     operators: Annotated[str, typer.Option(help="Operators to enumerate, with commas between [default: all].")] = "",
     seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)] = os.cpu_count() or 1,
+    workers: Annotated[
+        int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
+    ] = os.cpu_count() or 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
 ) -> None:
     """Enumerate all graphs of a few operators, pair equal ones, prove them for all shapes, and write the proved rules.
@@ -50,7 +52,9 @@ def generate(
         found = generate_rules(family, max_ops, seed, workers, told)
     settings = f"family={family.name} operators={operators or 'all'} max-ops={max_ops} seed={seed}"
     partial = out.with_name(f".{out.name}.partial")
-    partial.write_text(print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})), encoding="utf-8")
+    partial.write_text(
+        print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})), encoding="utf-8"
+    )
     partial.replace(out)
     table = Table("stage", "count", show_edge=False)
     table.columns[1].justify = "right"
@@ -75,19 +79,27 @@ def verify_file(
             verdicts.append((rule.name, verify(rule), time.perf_counter() - start))
     failed = [v for v in verdicts if not isinstance(v[1], Proved)]
     if json:
-        rows = [{"rule": n, "verdict": type(v).__name__.lower(), "why": describe(v), "seconds": s} for n, v, s in verdicts]
+        rows = [
+            {"rule": n, "verdict": type(v).__name__.lower(), "why": describe(v), "seconds": s} for n, v, s in verdicts
+        ]
         typer.echo(json_format.dumps(rows, indent=2))
     else:
         for name, verdict, seconds in failed if quiet else verdicts:
             typer.echo(f"{name}: {describe(verdict)} ({seconds * 1e3:.0f} ms)")
-    typer.echo(f"{len(verdicts) - len(failed)} of {len(verdicts)} rules proved in {sum(s for *_, s in verdicts):.1f} s", err=True)
+    typer.echo(
+        f"{len(verdicts) - len(failed)} of {len(verdicts)} rules proved in {sum(s for *_, s in verdicts):.1f} s",
+        err=True,
+    )
     if failed:
         raise RuleError(f"{file}: rule {failed[0][0]} does not prove: {describe(failed[0][1])}")
 
 
 @rules_app.command("list")
 def list_rules(
-    files: Annotated[list[Path] | None, typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False)] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
+    ] = None,
 ) -> None:
     """List rules by name, with the laws that prove them."""
     for path in files or shipped_rules():
@@ -98,7 +110,9 @@ def list_rules(
 @rules_app.command("show")
 def show_rule(
     name: Annotated[str, typer.Argument(help="The name of a rule.", show_default=False)],
-    files: Annotated[list[Path] | None, typer.Option("--file", help="Rule files [default: those that come with superopt].")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Option("--file", help="Rule files [default: those that come with superopt].")
+    ] = None,
 ) -> None:
     """Print one rule."""
     for path in files or shipped_rules():
@@ -117,5 +131,3 @@ def stage_bar() -> Iterator[Told]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("start", total=None)
         yield lambda stage, done, whole: bar.update(task, description=stage, completed=done, total=whole)
-
-

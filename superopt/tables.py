@@ -37,7 +37,10 @@ def _before_and_after(report: Report, source: Path) -> Table:
     for name in _operators_of_interest(before, after):
         old, new = before.nodes.get(name, 0), after.nodes.get(name, 0)
         table.add_row(f"  {name}", str(old), str(new), style=None if old == new else "bold")
-    for kind, old_types, new_types in (("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)):
+    for kind, old_types, new_types in (
+        ("input", before.inputs, after.inputs),
+        ("output", before.outputs, after.outputs),
+    ):
         for name in old_types:
             table.add_row(f"{kind} {name}", old_types[name], new_types.get(name, "gone"))
     return table

@@ -175,5 +175,7 @@ def replace_all(roots: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term
     for term in subterms(*roots):
         if term not in done:
             inputs = tuple(done[i] for i in term.inputs)
-            done[term] = term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
+            done[term] = (
+                term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
+            )
     return tuple(done[root] for root in roots)

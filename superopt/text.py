@@ -54,7 +54,9 @@ class Form:
 
 Sexp: TypeAlias = "Atom | Form"
 
-_TOKEN = re.compile(r'[ \t\r]+|;[^\n]*|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<bracket>[()])|(?P<word>[^\s()";]+)')
+_TOKEN = re.compile(
+    r'[ \t\r]+|;[^\n]*|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<bracket>[()])|(?P<word>[^\s()";]+)'
+)
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
 

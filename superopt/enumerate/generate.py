@@ -59,7 +59,9 @@ def _renamed(pair: tuple[Term, Term], given: Sequence[Term]) -> tuple[Term, Term
     spare: dict[object, Iterator[Term]] = {}
     new: dict[Term, Term] = {}
     for v in variables(*pair):
-        names = spare.setdefault((v.type, v.constant), iter([g for g in given if (g.type, g.constant) == (v.type, v.constant)]))
+        names = spare.setdefault(
+            (v.type, v.constant), iter([g for g in given if (g.type, g.constant) == (v.type, v.constant)])
+        )
         new[v] = next(names, v)
     # Two steps, since a swap of names is not a sequence of renamings.
     aside = {v: variable(f"_{i}", v.shape, constant=v.constant) for i, v in enumerate(new)}
@@ -76,7 +78,11 @@ def _directions(a: Term, b: Term) -> Iterator[tuple[Term, Term]]:
 
 
 def _same_value(left: Term, right: Term) -> bool:
-    return any(bool((evaluate(left, r, e) == evaluate(right, r, e)).all()) for r in EXACT for e in [sample((left, right), r, 1)])
+    return any(
+        bool((evaluate(left, r, e) == evaluate(right, r, e)).all())
+        for r in EXACT
+        for e in [sample((left, right), r, 1)]
+    )
 
 
 def _climb(

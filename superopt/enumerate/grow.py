@@ -107,7 +107,9 @@ def _weights(family: Family, values: Values) -> list[Term]:
     return found
 
 
-def _applications(family: Family, levels: list[list[Term]], level: int) -> Iterator[tuple[type[Declared], tuple[Term, ...]]]:
+def _applications(
+    family: Family, levels: list[list[Term]], level: int
+) -> Iterator[tuple[type[Declared], tuple[Term, ...]]]:
     """Operators with inputs under which, together, stand `level - 1` operators."""
     below = [t for terms in levels for t in terms]
     for cls in family.operators:
@@ -123,7 +125,9 @@ def _applications(family: Family, levels: list[list[Term]], level: int) -> Itera
 
 def _tuples(cls: type[Declared], below: list[Term]) -> Iterator[tuple[Term, ...]]:
     """Inputs whose ranks the operator could take, as far as its declared axes tell."""
-    ranks = [len(part.split()) for part in cls.axes.split("->")[0].split(",")] if cls.axes and cls.name != "matmul" else []
+    ranks = (
+        [len(part.split()) for part in cls.axes.split("->")[0].split(",")] if cls.axes and cls.name != "matmul" else []
+    )
     choices = [[t for t in below if not ranks or t.type.rank == ranks[i]] for i in range(cls.arity)]
     if cls.name == "matmul":
         choices = [[t for t in below if t.type.rank == 2]] * 2

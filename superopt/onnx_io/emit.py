@@ -20,6 +20,10 @@ from superopt.operators import NotUnderstood
 from superopt.term import REAL, Graph, Term, variables
 
 
+_DRAWN = 2**16 + 1
+"""How many random numbers a weight is made of, over and over; odd, so that rows differ."""
+
+
 def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, str]) -> ir.Model:
     """A new model in which each value named in `new` is computed by its term over the variables of the program.
 
@@ -169,4 +173,6 @@ def _random(v: Term, rng: np.random.Generator) -> Array:
     if len(shape) < 2:
         return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
     fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))
-    return np.asarray(rng.standard_normal(shape) * np.sqrt(2.0 / fan_in), dtype=_dtype(v))
+    # Drawing is slow beside copying, and a large weight is as good with the same numbers over and over.
+    drawn = rng.standard_normal(min(int(np.prod(shape)), _DRAWN)) * np.sqrt(2.0 / fan_in)
+    return np.resize(drawn.astype(_dtype(v)), shape)

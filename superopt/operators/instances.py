@@ -115,7 +115,9 @@ def small_instances(
     free, usual = [n for n in names if n not in fixed], _defaults(roots)
     for _ in range(300 * count):
         # Small sizes meet conditions more often, so half of what is drawn is 0 or 1.
-        drawn = np.where(rng.random(len(free)) < 0.5, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free)))
+        drawn = np.where(
+            rng.random(len(free)) < 0.5, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free))
+        )
         values: dict[str, Dim] = dict(zip(free, map(int, drawn), strict=True))
         values |= {n: d for n, d in usual.items() if n in values and rng.random() < 0.6}
         values |= {n: substitute(d, values) for n, d in fixed.items()}

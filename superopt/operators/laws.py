@@ -124,10 +124,13 @@ def _pointwise(scope: Scope) -> Iterator[Law]:
 
 def _linear(scope: Scope) -> Iterator[Law]:
     """Sums and common factors move through each linear input. (Re-layouts have theirs from `_pointwise`.)"""
-    for cls in _declared(scope, lambda c: bool(c.linear) and not issubclass(c, Transpose | Reshape | Slice | Pad | Expand)):
+    for cls in _declared(
+        scope, lambda c: bool(c.linear) and not issubclass(c, Transpose | Reshape | Slice | Pad | Expand)
+    ):
         for op, ranks in _typical(cls, scope):
             inputs = [_var("xy"[i], rank) for i, rank in enumerate(ranks)]
             for i in cls.linear:
+
                 def at(term: Term, i: int = i, op: Declared = op, inputs: list[Term] = inputs) -> Term:
                     return op(*(term if j == i else t for j, t in enumerate(inputs)))
 
@@ -315,5 +318,3 @@ def _sizes(name: str, count: int) -> tuple[Any, ...]:
 def _compose(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation of transposing by `first`, then by `second`."""
     return tuple(first[a] for a in second)
-
-

@@ -154,7 +154,9 @@ class Slice(Declared):
         if node.opset < 10:
             given = [node.attributes.get(n) for n in names]
         else:
-            given = [node.constant(i) if i < len(node.inputs) and node.inputs[i] is not None else None for i in range(1, 5)]
+            given = [
+                node.constant(i) if i < len(node.inputs) and node.inputs[i] is not None else None for i in range(1, 5)
+            ]
             if any(i < len(node.inputs) and node.inputs[i] is not None and given[i - 1] is None for i in range(1, 5)):
                 raise NotUnderstood("the bounds are computed while the model runs")
         starts, ends, axes, steps = (None if g is None else [int(v) for v in g] for g in given)

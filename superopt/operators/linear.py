@@ -118,9 +118,7 @@ class Conv(Declared):
         return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
 
 
-def window_sizes(
-    what: str, x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape
-) -> tuple[Dim, Dim]:
+def window_sizes(what: str, x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> tuple[Dim, Dim]:
     """How often a window fits along each of two axes. Raises `ShapeError` where it does not fit once."""
     sizes = []
     for axis in (0, 1):

@@ -130,10 +130,14 @@ class Lrn(Composite):
         """Over four axes, of a power that roots give, and of a base that is never negative."""
         (x,) = present(node.inputs, 1)
         given = node.attributes
-        op = cls(int(given["size"]), *(float(given.get(n, d)) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))))
+        op = cls(
+            int(given["size"]), *(float(given.get(n, d)) for n, d in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+        )
         quarters = op.beta * 4
         if x.type.rank != 4 or quarters != round(quarters) or not 1 <= quarters <= 4 or op.alpha < 0 or op.bias <= 0:
-            raise NotUnderstood(f"{op} over {x.shape}: four axes, beta in 0.25 … 1, alpha >= 0 and bias > 0 are declared")
+            raise NotUnderstood(
+                f"{op} over {x.shape}: four axes, beta in 0.25 … 1, alpha >= 0 and bias > 0 are declared"
+            )
         return make(op, (x,))
 
 
@@ -180,7 +184,10 @@ class Gemm(Composite):
         if a is None or b is None:
             raise NotUnderstood("an input is missing")
         given = node.attributes
-        op = cls(*(float(given.get(n, 1.0)) for n in ("alpha", "beta")), *(int(given.get(n, 0)) for n in ("transA", "transB")))
+        op = cls(
+            *(float(given.get(n, 1.0)) for n in ("alpha", "beta")),
+            *(int(given.get(n, 0)) for n in ("transA", "transB")),
+        )
         if c is None:
             a, b = (Transpose((1, 0))(t) if swap else t for t, swap in ((a, op.trans_a), (b, op.trans_b)))
             return _scaled(MatMul()(a, b), op.alpha)
@@ -190,5 +197,3 @@ class Gemm(Composite):
 
 def _scaled(x: Term, factor: float) -> Term:
     return x if factor == 1.0 else Mul()(x, filled(factor, x.shape))
-
-

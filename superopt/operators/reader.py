@@ -105,7 +105,9 @@ def read_term(sexp: Sexp, names: Mapping[str, Term], to: Shape | None = None) ->
         raise ParseError(f"{sexp.place}: expected a term or a tensor that was given, found {show(sexp)}")
     cls = CATALOGUE.get(sexp.head)
     if cls is None:
-        raise ParseError(f"{sexp.place}: unknown operator {sexp.head}; the catalogue has {', '.join(sorted(CATALOGUE))}")
+        raise ParseError(
+            f"{sexp.place}: unknown operator {sexp.head}; the catalogue has {', '.join(sorted(CATALOGUE))}"
+        )
     given, rest = _read_attributes(cls, sexp, to)
     try:
         return make(cls(**given), _read_inputs(cls, rest, names))

@@ -77,7 +77,9 @@ class MaxPool(Pool):
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Dilations only where there are any: they came with opset 10."""
         given = {"kernel_shape": list(self.kernel), "strides": list(self.strides), "pads": list(self.pads)}
-        return out.node("MaxPool", inputs, given if self.dilations == (1, 1) else {**given, "dilations": list(self.dilations)})
+        return out.node(
+            "MaxPool", inputs, given if self.dilations == (1, 1) else {**given, "dilations": list(self.dilations)}
+        )
 
 
 @operator("avgpool", onnx="AveragePool")

@@ -129,7 +129,9 @@ def parse_rule(sexp: Form) -> Rule:
         target = tuple(read_term(t, names) for t in parts["to"])
     conditions = tuple(_read_condition(c) for c in parts.get("if", ()))
     try:
-        return Rule(name, source, target, conditions, tuple(str(a.value) for a in parts.get("by", ()) if isinstance(a, Atom)))
+        return Rule(
+            name, source, target, conditions, tuple(str(a.value) for a in parts.get("by", ()) if isinstance(a, Atom))
+        )
     except SuperoptError as error:
         raise RuleError(f"{sexp.place}: {error}") from None
 
@@ -155,7 +157,9 @@ def _condition_sexp(condition: Condition) -> Sexp:
 
 def _read_condition(sexp: Sexp) -> Condition:
     if not isinstance(sexp, Form) or sexp.head not in _RELATIONS or len(sexp.items) != 3:
-        raise ParseError(f"{sexp.place}: expected a relation ({', '.join(_RELATIONS)}) of two sizes, found {show(sexp)}")
+        raise ParseError(
+            f"{sexp.place}: expected a relation ({', '.join(_RELATIONS)}) of two sizes, found {show(sexp)}"
+        )
     truth = relate(sexp.head, read_dim(sexp.items[1]), read_dim(sexp.items[2]))  # type: ignore[arg-type]
     if isinstance(truth, bool):
         raise ParseError(f"{sexp.place}: this condition is always {str(truth).lower()}: {show(sexp)}")
@@ -181,5 +185,3 @@ def _comments(text: str) -> dict[int, str]:
                 found[number] = "\n".join(block)
             block = []
     return found
-
-

@@ -74,7 +74,9 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
     sized = _bind_sizes(list(zip(ours.sizes(), theirs.sizes(), strict=True)), bindings)
     if sized is None:
         return
-    orders = [term.inputs, term.inputs[::-1]] if ours.commutative and term.inputs[0] is not term.inputs[1] else [term.inputs]
+    orders = (
+        [term.inputs, term.inputs[::-1]] if ours.commutative and term.inputs[0] is not term.inputs[1] else [term.inputs]
+    )
     for inputs in orders:
         found = [sized]
         for p, t in zip(pattern.inputs, inputs, strict=True):

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.rewrites import Known, Rewrite, applied
-from superopt.term import Graph, Term, subterms
+from superopt.term import Graph, Term
+
+TOLD_APART = 0.005
+"""Costs that differ by less than this share of the start's are taken as equal."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Found:
 
 @dataclass
 class Outcome:
-    """The cheapest graphs found, the start among them, cheapest first; how many were seen; and why the search ended."""
+    """The cheapest graphs found, cheapest first; how many were seen; and why the search ended."""
 
     start: Found
     best: list[Found] = field(default_factory=list)
@@ -111,6 +114,8 @@ def _neighbours(
 
 
 def _keep(outcome: Outcome, found: Found, count: int) -> None:
+    """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps."""
+    told_apart = TOLD_APART * outcome.start.cost or 1.0
     outcome.best.append(found)
-    outcome.best.sort(key=lambda f: (f.cost, len(list(subterms(*f.graph.outputs)))))
-    del outcome.best[count + 1 :]
+    outcome.best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
+    del outcome.best[count:]

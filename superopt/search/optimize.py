@@ -77,13 +77,17 @@ def attempt(
     progress("write", 0.0)
     tried.candidate = _written(program, winners, folder / "candidate.onnx")
     progress("compare", 0.0)
-    tried.agreement = examine(original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes)
+    tried.agreement = examine(
+        original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes
+    )
     if not tried.agreement.examined:
         tried.reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
         tried.alone = latency(original, cost.runtime, budget_s=min(0.3 * left, 5.0), seed=seed)
         return tried
     if not tried.agreement.agrees:
-        raise VerificationFailed(f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written")
+        raise VerificationFailed(
+            f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
+        )
     left = limit - (time.monotonic() - start)
     if left <= 0:
         raise OutOfTime(f"{limit:.0f} s passed before the optimized model could be measured; allow more with --time")

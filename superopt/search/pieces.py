@@ -108,5 +108,3 @@ def _piece(program: Program, part: list[Step]) -> Piece:
 def size(graph: Graph) -> int:
     """How many operators of a graph run; what is made of constants alone does not."""
     return sum(not t.is_variable and not t.constant for t in subterms(*graph.outputs))
-
-

@@ -25,6 +25,13 @@ WORTH_TIMING = 0.998
 """A graph is timed whole where its predicted cost is below this share of the original's."""
 
 
+AS_PROMISED = 0.97
+"""A whole graph that reaches this share of its predicted gain is taken without trying others."""
+
+ROUNDS, ROUNDS_S = (5, 31), 0.5
+"""How often two graphs are run in turns: at least, at most, and for about how many seconds."""
+
+
 @dataclass(frozen=True)
 class Solved:
     """A distinct piece: where it stands, what the search found, and the winner with its measured gain (1 for none)."""
@@ -36,7 +43,12 @@ class Solved:
 
 
 def solve(
-    pieces: Sequence[Piece], rewrites: Sequence[Rewrite], cost: MeasuredCost, alpha: float, deadline: float, progress: Progress
+    pieces: Sequence[Piece],
+    rewrites: Sequence[Rewrite],
+    cost: MeasuredCost,
+    alpha: float,
+    deadline: float,
+    progress: Progress,
 ) -> list[Solved]:
     """Search each distinct piece. Raises `OutOfTime` where not even one could be costed before the deadline."""
     groups: dict[tuple[Term, ...], list[Piece]] = {}
@@ -60,7 +72,10 @@ def solve(
 
 
 def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float]:
-    """Of the cheapest graphs by sums of kernels, the one that is fastest as a whole; the start where none is faster."""
+    """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
+
+    The first that gains nearly what its sum promised is taken; else the one that gains most.
+    """
     best, gain = outcome.start, 1.0
     for found in outcome.best:
         if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
@@ -71,18 +86,22 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
             continue
         if ratio > gain:
             best, gain = found, ratio
+        if ratio >= AS_PROMISED * outcome.start.cost / found.cost:
+            break
     return best, gain
 
 
-def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost, rounds: int = 9) -> float:
+def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost) -> float:
     """How many times faster the candidate is, both run in turns; the median over rounds."""
     bound = []
     for graph in (original, candidate):
         session = cost.runtime.session(standalone(concretize(graph, cost.sizes), cost.opset).SerializeToString())
         bound.append(Bound(session, cost.runtime.feeds(session, seed=0)))
     with measuring(cost.lock_directory):
-        for _ in range(2):
-            for b in bound:
-                b.run()
-        times = [(bound[0].run(), bound[1].run()) for _ in range(rounds)]
+        for b in bound:
+            b.run()
+        times = []
+        end = time.perf_counter() + ROUNDS_S
+        while len(times) < ROUNDS[0] or (len(times) < ROUNDS[1] and time.perf_counter() < end):
+            times.append((bound[0].run(), bound[1].run()))
     return statistics.median(a / b for a, b in times)

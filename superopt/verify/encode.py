@@ -132,7 +132,11 @@ def all_sizes_positive(rank: int) -> list[Any]:
     """Every size of a well formed tensor is at least 1."""
     x = Z3.Const("x", sort(rank))
     sizes = [size_function(rank, axis)(x) for axis in range(rank)]
-    return [Z3.ForAll([x], Z3.Implies(well_formed(rank)(x), Z3.And([s >= 1 for s in sizes])), patterns=sizes)] if rank else []
+    return (
+        [Z3.ForAll([x], Z3.Implies(well_formed(rank)(x), Z3.And([s >= 1 for s in sizes])), patterns=sizes)]
+        if rank
+        else []
+    )
 
 
 def arithmetic_axioms() -> list[Any]:
@@ -164,7 +168,9 @@ def _typing_axiom(head: Head, cls: type, op: Any) -> Any:
             type_: Type = general.type_of(tuple(i.type for i in inputs))
         tensors = {v: Z3.Const(v.label, sort(v.type.rank)) for v in inputs}
         ints = {n: Z3.Int(n) for n in names}
-        ints |= {f"x{i}_{j}": size_function(r, j)(tensors[inputs[i]]) for i, r in enumerate(head.ranks) for j in range(r)}
+        ints |= {
+            f"x{i}_{j}": size_function(r, j)(tensors[inputs[i]]) for i, r in enumerate(head.ranks) for j in range(r)
+        }
         _typing[head] = _equivalence(head, tensors, ints, names, conditions, type_)
     return _typing[head]
 
@@ -179,5 +185,3 @@ def _equivalence(
     wf = well_formed(head.rank)(whole)
     body = Z3.And(wf == Z3.And(good), Z3.Implies(wf, Z3.And(sizes)))
     return Z3.ForAll(arguments, body, patterns=[whole]) if arguments else body
-
-

@@ -101,7 +101,9 @@ def _add_obligation(solver: Any, source: Sequence[Term], target: Sequence[Term],
     for s, t in zip(source, target, strict=True):
         left, right = encode_term(s, tensors, ints), encode_term(t, tensors, ints)
         solver.add(well_formed(s.type.rank)(left))
-        goals.append(Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False))
+        goals.append(
+            Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False)
+        )
     solver.add(Z3.Not(Z3.And(goals)))
 
 
@@ -112,7 +114,9 @@ def law_axioms(law: Law) -> list[Any]:
     """A law for the solver: guarded by what makes both sides well formed, once for each side that can trigger it."""
     if law not in _axioms:
         with assuming():
-            _axioms[law] = [a for a in (_triggered(law, law.left, law.right), _triggered(law, law.right, law.left)) if a is not None]
+            _axioms[law] = [
+                a for a in (_triggered(law, law.left, law.right), _triggered(law, law.right, law.left)) if a is not None
+            ]
     return _axioms[law]
 
 
@@ -144,7 +148,9 @@ def _triggered(law: Law, side: Term, other: Term) -> Any | None:
     return Z3.ForAll([*tensors.values(), *bound], body, patterns=[pattern])
 
 
-def _pattern(term: Term, tensors: dict[Term, Any], ints: dict[str, Any], bound: list[Any], guard: list[Any]) -> Any | None:
+def _pattern(
+    term: Term, tensors: dict[Term, Any], ints: dict[str, Any], bound: list[Any], guard: list[Any]
+) -> Any | None:
     """`term` with a bound integer for every size; equations that are not yet expressible are settled at the end."""
     later: list[tuple[Any, Any]] = []
 

@@ -65,16 +65,26 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    data = path.with_name(_unused_data_name(path)) if outside else None
     try:
-        if outside:
-            ir.save(model, temporary, format="protobuf", external_data=_unused_data_name(path))
-        else:
-            temporary.write_bytes(ir.to_proto(model).SerializeToString())
+        if data is not None:
+            model = ir.external_data.unload_from_model(clone(model), path.parent, data.name, size_threshold_bytes=256)
+        temporary.write_bytes(_message(model).SerializeToString())
         os.replace(temporary, path)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
         temporary.unlink(missing_ok=True)
+        if data is not None:
+            data.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _message(model: ir.Model) -> onnx.ModelProto:
+    """A model as a message, without the types of initializers that the library adds: the tensors say them."""
+    proto = ir.to_proto(model)
+    said = [v for v in proto.graph.value_info if v.name not in model.graph.initializers]
+    del proto.graph.value_info[:]
+    proto.graph.value_info.extend(said)
+    return proto
 
 
 def _unused_data_name(path: Path) -> str:

@@ -222,6 +222,12 @@ def test_what_is_saved_loads_as_the_same(tmp_path: Path, path: Path) -> None:
     assert onnx.load(tmp_path / "m.onnx").graph == onnx.load(path).graph
 
 
+def test_saving_adds_nothing_that_was_not_there(tmp_path: Path) -> None:
+    source = large_weight()
+    save(load(source), tmp_path / "m.onnx")
+    assert onnx.load(tmp_path / "m.onnx").graph.value_info == source.graph.value_info
+
+
 def test_a_failing_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(b"before")
@@ -230,8 +236,9 @@ def test_a_failing_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(UsageError, match="No space left"):
-        save(load(model(GOOD)), path)
+    for outside in (False, True):
+        with pytest.raises(UsageError, match="No space left"):
+            save(load(large_weight()), path, external_data=outside)
     assert path.read_bytes() == b"before"
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
 

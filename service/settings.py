@@ -7,8 +7,8 @@ from typing import Final
 from superopt.errors import UsageError
 
 MIB: Final = 1 << 20
-PROTOBUF_LIMIT: Final = (1 << 31) - 1
-"""No ONNX file without external data is larger."""
+PROTOBUF_LIMIT: Final = 1 << 31
+"""Every ONNX file that holds its weights is smaller."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class Settings:
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name.replace('_', '-')} must be positive, not {getattr(self, name)}")
         if self.max_bytes > PROTOBUF_LIMIT:
-            raise UsageError(f"max-bytes is at most {PROTOBUF_LIMIT}: no ONNX file is larger, not {self.max_bytes}")
+            raise UsageError(
+                f"max-bytes is {self.max_bytes}; above {PROTOBUF_LIMIT}, models keep their weights in a second file"
+            )
         if not 0 <= self.port <= 65535:
             raise UsageError(f"port must be from 0 to 65535, not {self.port}")
         if self.waiting < 0:

@@ -53,7 +53,9 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], port: int, temporary: Path) -> Iterator[Server]:
-    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(temporary)})
+    # What ONNX Runtime would tell its maker, it would write down among the temporary files first.
+    environment = {**os.environ, "TMPDIR": str(temporary), "ORT_DISABLE_TELEMETRY": "1"}
+    process = subprocess.Popen(command, env=environment)
     server = Server(f"http://127.0.0.1:{port}", process, temporary)
     try:
         server.wait_until_ready()

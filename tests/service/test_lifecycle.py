@@ -49,7 +49,7 @@ def test_a_client_that_leaves_ends_its_search(start: StartServer) -> None:
     with ThreadPoolExecutor() as pool:
         start_a_search(server, pool, seconds=1)
     assert eventually(lambda: not optimizers(server))
-    assert eventually(lambda: not list(server.temporary.iterdir()))
+    assert eventually(lambda: not list(server.temporary.iterdir())), list(server.temporary.rglob("*"))
 
 
 def test_two_models_are_optimized_one_after_the_other(start: StartServer) -> None:

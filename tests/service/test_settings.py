@@ -7,7 +7,9 @@ from superopt.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_bytes": 0}, {"max_bytes": 1 << 31}, {"time_limit": -1.0}, {"port": 65536}, {"waiting": -1}], ids=str
+    "wrong",
+    [{"max_bytes": 0}, {"max_bytes": (1 << 31) + 1}, {"time_limit": -1.0}, {"port": 65536}, {"waiting": -1}],
+    ids=str,
 )
 def test_an_impossible_setting_is_refused_by_name(wrong: dict[str, int]) -> None:
     (name,) = wrong

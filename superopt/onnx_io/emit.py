@@ -19,7 +19,7 @@ from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import NotUnderstood
 from superopt.term import REAL, Graph, Term, variables
 
-_DRAWN = 2**16 + 1  # odd, so that the rows of a matrix of even width are not all alike
+_DRAWN = 2**16 + 1
 """How many random numbers a weight is made of, over and over; odd, so that rows differ."""
 
 

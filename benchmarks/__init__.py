@@ -1,0 +1,1 @@
+"""The networks that superopt is measured on, and the measuring."""

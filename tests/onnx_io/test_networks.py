@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import onnx
@@ -13,6 +14,12 @@ from superopt.term import Term
 from tests.onnx_io.networks import LIGHT, RANDOM, assert_close, name, randomized, run
 
 light = pytest.mark.parametrize("path", LIGHT, ids=name)
+
+
+@cache
+def understood(path: Path) -> Program:
+    """A network's program; no test changes it, which the tests below say."""
+    return understand(load(path))
 
 
 def every_term(program: Program) -> dict[str, Term]:
@@ -36,7 +43,7 @@ def test_there_are_nine_networks() -> None:
 
 @light
 def test_every_node_of_a_network_is_understood(path: Path) -> None:
-    summary = understand(load(path)).summary
+    summary = understood(path).summary
     assert summary.nodes > 20
     assert summary.opaque == {}
     assert summary.understood == summary.nodes
@@ -44,7 +51,7 @@ def test_every_node_of_a_network_is_understood(path: Path) -> None:
 
 @light
 def test_a_network_with_nothing_rewritten_is_the_same(path: Path) -> None:
-    program = understand(load(path))
+    program = understood(path)
     written, original = ir.to_proto(rewritten(program, {}, {})), onnx.load(path)
     for part in ("node", "initializer", "input", "output"):
         before, after = getattr(original.graph, part), getattr(written.graph, part)
@@ -55,7 +62,7 @@ def test_a_network_with_nothing_rewritten_is_the_same(path: Path) -> None:
 
 @light
 def test_values_that_are_replaced_by_themselves_change_nothing(path: Path) -> None:
-    program = understand(load(path))
+    program = understood(path)
     terms = every_term(program)
     written = rewritten(program, terms, {t: n for n, t in terms.items()})
     assert serialized(written) == serialized(program.model)
@@ -63,7 +70,7 @@ def test_values_that_are_replaced_by_themselves_change_nothing(path: Path) -> No
 
 @light
 def test_writing_every_value_anew_changes_neither_the_original_nor_the_interface(path: Path) -> None:
-    program = understand(load(path))
+    program = understood(path)
     before = serialized(program.model)
     written = rewritten(program, every_term(program), {})
     check(written)

@@ -181,9 +181,9 @@ def at_most(left: Dim, right: Dim) -> Truth:
 
 
 def divides(divisor: Dim, dividend: Dim) -> Truth:
-    """Whether `dividend` is a multiple of `divisor`, or the condition that it is."""
-    if isinstance(divisor, int) and divisor == 1:
-        return True
+    """Whether `dividend` is a multiple of `divisor`, or the condition that it is. Only 0 is a multiple of 0."""
+    if isinstance(divisor, int) and divisor == 0:
+        return equal(dividend, 0)
     if isinstance(divisor, int) and all(c % divisor == 0 for _, c in _terms(dividend)):
         return True
     if isinstance(divisor, int) and isinstance(dividend, int):
@@ -194,7 +194,14 @@ def divides(divisor: Dim, dividend: Dim) -> Truth:
 
 
 def floor_div(left: Dim, right: Dim) -> Dim:
-    """`⌊left / right⌋`, simplified where the division is exact or the divisor is a number that divides a part."""
+    """`⌊left / right⌋`, simplified where the division is exact or the divisor is a number that divides a part.
+
+    Raises `ShapeError` for a division by 0.
+    """
+    if isinstance(right, int) and right <= 0:  # the solver rounds down for positive divisors only
+        if right == 0:
+            raise ShapeError(f"the size {left} is divided by 0")
+        return floor_div(left * -1, -right)
     if isinstance(left, int) and isinstance(right, int):
         return left // right
     quotient = _exact_quotient(left, right)

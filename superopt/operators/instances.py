@@ -6,10 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from superopt.dim import Condition, Dim, Expr, Symbol, assuming, substitute, substitute_condition, symbol, symbols
+from superopt.dim import (
+    Condition,
+    Dim,
+    Expr,
+    Symbol,
+    assuming,
+    at_most,
+    substitute,
+    substitute_condition,
+    symbol,
+    symbols,
+)
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
-from superopt.term import Term, Variable, make, subterms, variable
+from superopt.term import Term, Variable, make, subterms, variable, variables
 
 
 def conditions(*roots: Term) -> list[Condition]:
@@ -107,25 +118,28 @@ def small_instances(
 ) -> Iterator[tuple[Term, ...]]:
     """Up to `count` different examples of the terms at small random sizes at which all are well formed."""
     names = all_symbols(*roots)
+    positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *open_conditions], keep=names)
+        fixed, rest = unify([*conditions(*roots), *positive, *open_conditions], keep=names)
     except ShapeError:
         return
     rng, seen = np.random.default_rng(seed), set()
     free, usual = [n for n in names if n not in fixed], _defaults(roots)
     for _ in range(300 * count):
-        # Small sizes meet conditions more often, so half of what is drawn is 0 or 1.
+        # Small sizes meet conditions more often, so some of what is drawn is 0 or 1.
         drawn = np.where(
-            rng.random(len(free)) < 0.5, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free))
+            rng.random(len(free)) < 0.7, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free))
         )
         values: dict[str, Dim] = dict(zip(free, map(int, drawn), strict=True))
         values |= {n: d for n, d in usual.items() if n in values and rng.random() < 0.6}
-        values |= {n: substitute(d, values) for n, d in fixed.items()}
-        sizes = tuple(values[n] for n in names)
-        if sizes in seen or any(substitute_condition(c, values) is not True for c in rest):
-            continue
-        seen.add(sizes)
         try:
+            if not _mended(values, rest, 2 * largest, rng):
+                continue
+            values |= {n: substitute(d, values) for n, d in fixed.items()}
+            sizes = tuple(values[n] for n in names)
+            if sizes in seen:
+                continue
+            seen.add(sizes)
             example = resize(roots, values)
         except (ShapeError, Undecided):
             continue
@@ -134,6 +148,34 @@ def small_instances(
             count -= 1
         if not count:
             return
+
+
+def _mended(values: dict[str, Dim], rest: Sequence[Condition], largest: int, rng: np.random.Generator) -> bool:
+    """Whether the conditions hold, after each that did not was solved for one of its symbols (in place)."""
+    for _ in range(2 * len(rest) + 1):
+        broken = next((c for c in rest if substitute_condition(c, values) is not True), None)
+        if broken is None:
+            return True
+        solutions = {n: _solution(broken, n, values) for n in symbols(broken.left) | symbols(broken.right)}
+        fits = sorted((n, v) for n, v in solutions.items() if v is not None and 0 <= v <= largest)
+        if not fits:
+            return False
+        name, value = fits[rng.integers(len(fits))]
+        values[name] = value
+    return False
+
+
+def _solution(condition: Condition, name: str, values: Mapping[str, Dim]) -> int | None:
+    """A value for one symbol at which an equality or inequality holds, where it is linear in it; others as given."""
+    others = {n: d for n, d in values.items() if n != name}
+    difference = substitute(condition.right, others) - substitute(condition.left, others)
+    if not isinstance(difference, Expr) or condition.relation not in ("=", "<="):
+        return None
+    parts = {"*".join(map(str, monomial)): coefficient for monomial, coefficient in difference.terms}
+    slope, offset = parts.pop(name, 0), parts.pop("", 0)
+    if parts or not slope or (condition.relation == "=" and offset % slope):
+        return None
+    return -(offset // slope) if slope > 0 else offset // -slope
 
 
 def _defaults(roots: Sequence[Term]) -> dict[str, int]:

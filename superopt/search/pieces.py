@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from superopt.onnx_io.program import Program, Step
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Gemm
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
 SMALLEST, LARGEST = 6, 20
@@ -62,11 +64,17 @@ def _parts(program: Program, run: list[Step], largest: int) -> list[list[Step]]:
     start = 0
     while len(run) - start > largest:
         window = range(start + SMALLEST, start + largest + 1)
-        # Of equally narrow places the last, so that parts are as large as they may be.
-        end = min(window, key=lambda i: (crossing[i], -i))
+        # Of equally narrow places the first before a contraction: what follows one is fused with it.
+        end = min(window, key=lambda i: (crossing[i], not _contracts(run[i]), i))
         parts.append(run[start:end])
         start = end
     return [*parts, run[start:]] if run[start:] else parts
+
+
+def _contracts(step: Step) -> bool:
+    """Whether a step contracts axes: convolutions and matrix products."""
+    operators = [t.operator for term in step.terms for t in subterms(term)]
+    return any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
 
 
 def _crossing(program: Program, run: list[Step]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from superopt.cost.measured import MeasuredCost
@@ -54,21 +54,34 @@ def solve(
     groups: dict[tuple[Term, ...], list[Piece]] = {}
     for piece in pieces:
         groups.setdefault(piece.canonical.outputs, []).append(piece)
+    starts = _start_costs(groups, cost, progress)
+    if not starts:
+        raise OutOfTime("the time limit passed before anything of the model was measured; allow more with --time")
     solved: list[Solved] = []
-    for i, places in enumerate(groups.values()):
+    order = sorted(starts, key=lambda key: -starts[key])
+    for i, key in enumerate(order):
         progress("search", i / len(groups))
-        # What earlier pieces left of the time is shared by those that follow; some is kept for timing them whole.
-        share = (deadline - time.monotonic()) / (len(groups) - i)
-        limits = Limits(deadline=time.monotonic() + 0.8 * share, alpha=alpha)
-        try:
-            outcome = backtrack(places[0].canonical, rewrites, cost, limits)
-        except OutOfTime:
-            if not solved:
-                raise
-            break
+        # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
+        share = starts[key] / sum(starts[k] for k in order[i:])
+        limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
+        outcome = backtrack(groups[key][0].canonical, rewrites, cost, limits)
         winner, gain = _best_in_context(outcome, cost)
-        solved.append(Solved(tuple(places), outcome, winner, gain))
+        solved.append(Solved(tuple(groups[key]), outcome, winner, gain))
     return solved
+
+
+def _start_costs(
+    groups: Mapping[tuple[Term, ...], Sequence[Piece]], cost: MeasuredCost, progress: Progress
+) -> dict[tuple[Term, ...], float]:
+    """The predicted seconds of all places of each distinct piece, as far as the time allows to measure them."""
+    starts: dict[tuple[Term, ...], float] = {}
+    for i, (key, places) in enumerate(groups.items()):
+        progress("measure kernels", i / len(groups))
+        try:
+            starts[key] = len(places) * cost.cost(places[0].canonical)
+        except OutOfTime:
+            break
+    return starts
 
 
 def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float]:

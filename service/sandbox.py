@@ -1,7 +1,7 @@
 """Runs one command under limits of time and memory, and leaves no process behind.
 
-The server starts `python -m service.sandbox BYTES COMMAND...`, which limits itself and then *becomes* the command: no
-Python code runs between fork and exec, where a server with threads could deadlock.
+The server starts `python -m service.sandbox BYTES PARENT COMMAND...`, which limits itself and then *becomes* the
+command: no Python code runs between fork and exec, where a server with threads could deadlock.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def run_limited(
     However this ends, cancelled included, the command and all that it started are killed before it returns.
     """
     log = folder / "stderr.log"
-    launcher = (sys.executable, "-P", "-m", "service.sandbox", str(memory))
+    launcher = (sys.executable, "-P", "-m", "service.sandbox", str(memory), str(os.getpid()))
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *launcher,
@@ -92,7 +92,7 @@ def _ran_out_of_memory(code: int, errors: str) -> bool:
     return code == -signal.SIGKILL or (crashed and any(sign in errors for sign in _NO_MEMORY))
 
 
-def become(memory: int, command: Sequence[str]) -> None:
+def become(memory: int, parent: int, command: Sequence[str]) -> None:
     """Limit this process to `memory` bytes of data, tie its life to its parent's, and turn it into the command."""
     # RLIMIT_DATA counts what is really written to; RLIMIT_AS would count reserved address space too, of which thread
     # arenas and memory-mapped weights take gigabytes without using them.
@@ -101,8 +101,10 @@ def become(memory: int, command: Sequence[str]) -> None:
     if sys.platform == "linux":
         # A server that is killed outright cannot kill its children: the kernel does.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it was killed before we said so
+            sys.exit(1)
     os.execvp(command[0], list(command))  # noqa: S606 — no shell is what we want
 
 
 if __name__ == "__main__":
-    become(int(sys.argv[1]), sys.argv[2:])
+    become(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

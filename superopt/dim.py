@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from superopt.errors import ShapeError, Undecided
@@ -53,7 +53,8 @@ class Expr:
 
     __slots__ = ("__weakref__", "_hash", "terms")
     terms: tuple[tuple[Monomial, int], ...]
-    _interned: WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr] = WeakValueDictionary()
+    _hash: int
+    _interned: ClassVar[WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr]] = WeakValueDictionary()
 
     def __new__(cls, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
         known = cls._interned.get(terms)

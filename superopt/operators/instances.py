@@ -186,6 +186,6 @@ def _defaults(roots: Sequence[Term]) -> dict[str, int]:
         for f in op.fields if isinstance(op, Declared) else ():
             if f.facts.size and isinstance(f.default, tuple | int):
                 value, default = getattr(op, f.name), f.default
-                pairs = zip(value, default, strict=True) if isinstance(value, tuple) else [(value, default)]
-                found |= {name: int(d) for v, d in pairs for name in symbols(v) if v is symbol(name)}
+                values, usual = (v if isinstance(v, tuple) else (v,) for v in (value, default))
+                found |= {str(v): d for v, d in zip(values, usual, strict=False) if symbols(v) == {str(v)}}
     return found

@@ -86,7 +86,8 @@ def written_laws() -> tuple[tuple[str, Form], ...]:
 def _written(scope: Scope) -> Iterator[Law]:
     for name, sexp in written_laws():
         given, equation = sexp.items[2], sexp.items[3]
-        assert isinstance(given, Form) and isinstance(equation, Form)
+        assert isinstance(given, Form)
+        assert isinstance(equation, Form)
         any_rank = show(given).count("*") > 0
         for rank in sorted(scope.ranks) if any_rank else [0]:
             names = dict(_given(declaration, rank) for declaration in given.items[1:])
@@ -243,8 +244,11 @@ def _transposes(perm: tuple[int, ...], scope: Scope) -> Iterator[Law]:
     for axes, r in scope.expands:
         if r == rank:
             v, to_sizes = _var("x", len(axes)), _sizes("to", rank)
-            moved = Expand(tuple(perm.index(a) for a in axes), tuple(to_sizes[p] for p in perm))
-            yield Law("transpose-expand", move(Expand(axes, to_sizes)(v)), moved(v))
+            places = [perm.index(a) for a in axes]
+            order = tuple(sorted(range(len(axes)), key=places.__getitem__))
+            turned = v if list(order) == sorted(order) else Transpose(order)(v)
+            moved = Expand(tuple(sorted(places)), tuple(to_sizes[p] for p in perm))
+            yield Law("transpose-expand", move(Expand(axes, to_sizes)(v)), moved(turned))
 
 
 def _expands(scope: Scope) -> Iterator[Law]:

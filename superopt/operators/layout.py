@@ -225,12 +225,13 @@ class Expand(Declared):
     linear = (0,)
     zero = True
     free: ClassVar[bool] = True
-    axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])  # type: ignore[assignment]
+    axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])  # type: ignore[misc]
     to: Shape = attr(size=True, least=1)
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """The declared shape, which has the input's sizes on its axes."""
         require(len(self.axes) == len(x), f"expand: {x} has not one axis for each of {self.axes}")
+        require(sorted(set(self.axes)) == list(self.axes), f"expand: the axes {self.axes} do not increase")
         for a, d in zip(self.axes, x, strict=True):
             require(a < len(self.to), f"expand: no axis {a} in {self.to}")
             require(self.to[a] == d, f"expand: {x} does not fit on axes {self.axes} of {self.to}")

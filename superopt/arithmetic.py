@@ -126,7 +126,7 @@ class Field(Carrier):
         low2, high2 = (y & 0xFFFF).astype(np.float64), (y >> 16).astype(np.float64)
         parts = [np.matmul(a, b).astype(np.int64) % PRIME for a in (high, low) for b in (high2, low2)]
         middle = (parts[1] + parts[2]) % PRIME
-        return ((parts[0] * 2**16 + middle) % PRIME * 2**16 + parts[3]) % PRIME
+        return np.asarray(((parts[0] * 2**16 + middle) % PRIME * 2**16 + parts[3]) % PRIME)
 
     def total(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Sum modulo p."""
@@ -156,7 +156,9 @@ class Order(Carrier):
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
         """Uniform over ±2 … ±9: a 0 or 1 would make things equal by accident."""
-        return rng.integers(2, 10, size=tuple(shape), dtype=np.int64) * rng.choice([-1, 1], size=tuple(shape))
+        return np.asarray(
+            rng.integers(2, 10, size=tuple(shape)) * rng.choice([-1, 1], size=tuple(shape)), dtype=np.int64
+        )
 
     def constant(self, value: float) -> Array:
         """Integers are themselves, other numbers a keyed hash."""
@@ -182,7 +184,7 @@ class Order(Carrier):
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Matrix product in 64-bit integers."""
-        return np.matmul(x, y)
+        return np.asarray(np.matmul(x, y))
 
     def total(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Sum."""
@@ -236,7 +238,7 @@ class Float(Carrier):
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Matrix product."""
-        return np.matmul(x, y)
+        return np.asarray(np.matmul(x, y))
 
     def total(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Sum."""

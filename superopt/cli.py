@@ -19,6 +19,7 @@ from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io import load, save, understand
 from superopt.operators.reader import term_text
 from superopt.rule_commands import rules_app
+from superopt.search.solve import Progress as Told
 
 app = typer.Typer(
     name="superopt",
@@ -135,7 +136,7 @@ def main() -> None:
 
 
 @contextmanager
-def progress_line() -> Iterator[api.Progress]:
+def progress_line() -> Iterator[Told]:
     """A live line on stderr that says what is being done; nothing where stderr is no terminal."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

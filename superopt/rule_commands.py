@@ -21,8 +21,8 @@ from superopt.enumerate.grow import Progress as Told
 from superopt.errors import RuleError, UsageError
 from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.shipped import shipped_rules
-from superopt.verify.check import Proved, Verdict, verify
-from superopt.verify.prove import solver_version
+from superopt.verify.check import Verdict, verify
+from superopt.verify.prove import Proved, solver_version
 from superopt.verify.trusted import describe, sealed
 
 rules_app = typer.Typer(help="Find rewrite rules, prove them, look at them.", no_args_is_help=True)

@@ -66,7 +66,8 @@ def _rewrites(report: Report) -> Table:
 def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     m, c = report.measured, report.compared
     if report.outcome == "faster" and m is not None and c is not None:
-        yield f"{m.speedup:.3f}x faster (95 % interval {m.low:.3f} to {m.high:.3f}; {m.sessions} fresh pairs of sessions, {m.runs} runs each)"
+        interval = f"95 % interval {m.low:.3f} to {m.high:.3f}"
+        yield f"{m.speedup:.3f}x faster ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each)"
         worst = max((o.error for o in c.outputs), default=0.0)
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
         yield f"compared with the original on {c.samples} inputs{beside}: largest relative error {worst:.1e}"

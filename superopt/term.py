@@ -71,7 +71,7 @@ class Term:
     type: Type
     constant: bool
     """Whether the value is known before the model runs: all leaves are constants."""
-    _interned: WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term] = WeakValueDictionary()
+    _interned: ClassVar[WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term]] = WeakValueDictionary()
 
     def __reduce__(self) -> tuple[Callable[..., Term], tuple[Operator, tuple[Term, ...]]]:
         return make, (self.operator, self.inputs)

@@ -29,7 +29,7 @@ class Generality:
     ones: bool
 
 
-LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "none"))  # type: ignore[arg-type]
+LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "none"))
 """From the most general to the least."""
 
 

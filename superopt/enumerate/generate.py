@@ -22,7 +22,8 @@ from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms, variable, variables
 from superopt.text import Form, read
-from superopt.verify.check import Proved, Refuted, verify
+from superopt.verify.check import Refuted, verify
+from superopt.verify.prove import Proved
 
 
 @dataclass

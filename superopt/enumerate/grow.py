@@ -1,9 +1,9 @@
 """Growing all terms up to a number of operators, one representative a value; equal values are candidate equations.
 
 Terms are grown level by level. A term is kept where its value is new in every exact carrier; where it equals the value
-of a term that was there before, the two are a candidate, and only the earlier one is built upon (TASO, SOSP 2019; Ruler,
-OOPSLA 2021). Operators under a term count once however often they are used; `expand` and what is applied to weights
-alone (one operator deep) do not count, since the one vanishes and the other is folded to data.
+of a term that was there before, the two are a candidate, and only the earlier one is built upon (TASO, SOSP 2019;
+Ruler, OOPSLA 2021). Operators under a term count once however often they are used; `expand` and what is applied to
+weights alone (one operator deep) do not count, since the one vanishes and the other is folded to data.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _weights(family: Family, values: Values) -> list[Term]:
     found: list[Term] = []
     for cls in family.operators:
         for x, y in itertools.permutations(weights, 2) if cls.of_weights and cls.arity == 2 else ():
-            merges = (x.shape == y.shape and cls.commutative) or cls.axes
+            merges = (x.shape == y.shape and cls.commutative) or cls.named_axes
             if merges:
                 found += [t for t in _made(cls, (x, y)) if values.add(t) is None]
     return found
@@ -118,27 +118,22 @@ def _applications(
         else:
             pairs = _tuples(cls, below)
         for inputs in pairs:
-            weights = inputs[0].constant if cls.axes and not cls.of_weights else all(i.constant for i in inputs)
+            weights = inputs[0].constant if cls.named_axes and not cls.of_weights else all(i.constant for i in inputs)
             if not weights and _operators(*inputs) == level - 1:
                 yield cls, inputs
 
 
 def _tuples(cls: type[Declared], below: list[Term]) -> Iterator[tuple[Term, ...]]:
-    """Inputs whose ranks the operator could take, as far as its declared axes tell."""
-    ranks = (
-        [len(part.split()) for part in cls.axes.split("->")[0].split(",")] if cls.axes and cls.name != "matmul" else []
-    )
-    choices = [[t for t in below if not ranks or t.type.rank == ranks[i]] for i in range(cls.arity)]
-    if cls.name == "matmul":
-        choices = [[t for t in below if t.type.rank == 2]] * 2
-    if cls.name == "concat":
-        same: dict[int, list[Term]] = {}
-        for t in below:
-            same.setdefault(t.type.rank, []).append(t)
-        for terms in same.values():
-            yield from itertools.product(terms, repeat=2)
-        return
-    yield from itertools.product(*choices)
+    """Inputs of the ranks that the operator's named axes ask for, else all of one rank."""
+    by_rank: dict[int, list[Term]] = {}
+    for t in below:
+        by_rank.setdefault(t.type.rank, []).append(t)
+    if cls.named_axes:
+        ranks = [len(part.split()) for part in cls.named_axes.split("->")[0].split(",")]
+        yield from itertools.product(*(by_rank.get(r, []) for r in ranks))
+    else:
+        for terms in by_rank.values():
+            yield from itertools.product(terms, repeat=cls.arity)
 
 
 def _pointwise_pairs(cls: type[Declared], below: list[Term], small: list[Term]) -> Iterator[tuple[Term, ...]]:

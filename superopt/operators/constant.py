@@ -6,7 +6,7 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape
-from superopt.operators.declare import Declared, attr, operator
+from superopt.operators.declare import Declared, attr, concrete, operator
 from superopt.operators.layout import Expand
 from superopt.term import Term, make
 
@@ -33,8 +33,8 @@ class Band(Declared):
 
     enumerated = False
     n: Dim = attr(size=True, least=1)
-    below: Dim = attr(0, size=True)
-    above: Dim = attr(0, size=True)
+    below: Dim = attr(default=0, size=True)
+    above: Dim = attr(default=0, size=True)
 
     def shape(self) -> Shape:  # type: ignore[override]
         """Square."""
@@ -42,9 +42,9 @@ class Band(Declared):
 
     def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
         """Ones along the band."""
-        offsets = np.arange(self.n)[None, :] - np.arange(self.n)[:, None]  # type: ignore[arg-type]
-        inside = (offsets >= -self.below) & (offsets <= self.above)  # type: ignore[operator]
-        return inside.astype(ring.dtype)
+        n, below, above = concrete((self.n, self.below, self.above), "band")
+        offsets = np.subtract.outer(np.arange(n), np.arange(n)).T
+        return ((offsets >= -below) & (offsets <= above)).astype(ring.dtype)
 
 
 def filled(value: float, to: Shape) -> Term:

@@ -1,8 +1,8 @@
 """What a declaration of an operator is made of, and what is derived from it.
 
 A declaration is a class with typed attributes (`attr`), a shape rule, an evaluation that works in every carrier, and
-facts from which laws follow: `pointwise`, `linear`, `axes`. The decorator checks it, makes its instances immutable
-values and enters it into `CATALOGUE`. See `linear.py` for examples.
+facts from which laws follow: `pointwise`, `linear`, `named_axes`. The decorator checks it, makes its instances
+immutable values and enters it into `CATALOGUE`. See `linear.py` for examples.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Field:
 
 
 def attr(
-    default: Any = dataclasses.MISSING,
     *,
+    default: Any = dataclasses.MISSING,
     size: bool = False,
     least: int = 0,
     sample: Sequence[Any] = (),
@@ -106,8 +106,10 @@ class Declared(Operator):
     """Of zeros it is zero (so it moves through zero padding)."""
     linear: ClassVar[tuple[int, ...]] = ()
     """The inputs in each of which alone it is linear."""
-    axes: ClassVar[str] = ""
+    named_axes: ClassVar[str] = ""
     """Named axes, `inputs -> result`; windowed ones in brackets; one that only inputs have is contracted."""
+    batched: ClassVar[bool] = False
+    """Further axes may stand before the named ones, equal in all inputs."""
     undivided: ClassVar[Mapping[str, Mapping[str, int]]] = {}
     """Axes that may be cut or mixed only where attributes have given values."""
     laws: ClassVar[str] = ""
@@ -132,6 +134,11 @@ class Declared(Operator):
         """The term of simpler operators that a composite operator stands for; None where it has none."""
         return None
 
+    def definitions(self, *inputs: Term) -> tuple[Term, ...]:
+        """The definition, and other terms by which the same could be defined."""
+        meaning = self.definition(*inputs)
+        return () if meaning is None else (meaning,)
+
     @classmethod
     def samples(cls, *shapes: Shape) -> Iterator[Declared]:
         """The instances that enumeration tries on inputs of these shapes: every combination of attribute samples."""
@@ -146,7 +153,8 @@ class Declared(Operator):
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
         """Read a node. Raises `NotUnderstood` where this declaration does not cover it."""
-        given = {f.name: _tuple(node.attributes[f.facts.onnx]) for f in cls.fields if f.facts.onnx in node.attributes}
+        read = [(f.name, f.facts.onnx) for f in cls.fields if f.facts.onnx is not None]
+        given = {name: _tuple(node.attributes[onnx]) for name, onnx in read if onnx in node.attributes}
         return make(cls(**given), present(node.inputs, cls.arity))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
@@ -217,10 +225,9 @@ def operator(name: str, onnx: str | None = None) -> Callable[[type[D]], type[D]]
 
     def declare(cls: type[D]) -> type[D]:
         made = dataclasses.dataclass(frozen=True, repr=False)(cls)
+        declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(made)  # type: ignore[arg-type]
         made.name, made.onnx = name, onnx
-        made.fields = tuple(
-            Field(f.name, f.default, f.metadata["facts"]) for f in dataclasses.fields(made) if "facts" in f.metadata
-        )
+        made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
         if name in CATALOGUE:
             raise SuperoptError(f"operator {name} is declared twice")

@@ -1,6 +1,8 @@
-"""Other forms in which ONNX writes the declared operators: Split, Sum, Flatten, Squeeze, Unsqueeze, Identity, Dropout."""
+"""Other forms in which ONNX writes declared operators: Split, Sum, Flatten, Squeeze, Unsqueeze, Identity, Dropout."""
 
 from __future__ import annotations
+
+import itertools
 
 from superopt.dim import Dim, product
 from superopt.operators.declare import NotUnderstood, Source, present, reads
@@ -52,7 +54,7 @@ def split(node: Source) -> tuple[Term, ...]:
     bounds = [0]
     for size in sizes:
         bounds.append(bounds[-1] + int(size))
-    return tuple(make(Slice(axis, a, b), (x,)) for a, b in zip(bounds, bounds[1:], strict=False))
+    return tuple(make(Slice(axis, a, b), (x,)) for a, b in itertools.pairwise(bounds))
 
 
 def _equal_parts(size: Dim, count: int) -> list[int]:

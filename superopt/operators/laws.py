@@ -146,9 +146,9 @@ def _linear(scope: Scope) -> Iterator[Law]:
 
 def _axes(scope: Scope) -> Iterator[Law]:
     """What happens along a named axis: concat, slice and factors by position move through, or meet in a sum."""
-    for cls in _declared(scope, lambda c: bool(c.axes)):
+    for cls in _declared(scope, lambda c: bool(c.named_axes)):
         for op, ranks in _typical(cls, scope):
-            places, result = _axis_places(cls.axes, ranks)
+            places, result = _axis_places(cls.named_axes, ranks)
             names = dict.fromkeys(n for p in (*places, result) for n in p if not n.startswith("("))
             for name in names:
                 yield from _axis_laws(op, [p.index(name) if name in p else None for p in places], result, name, ranks)
@@ -289,9 +289,9 @@ def _typical(cls: type[Declared], scope: Scope) -> Iterator[tuple[Declared, tupl
     if cls.pointwise:
         for rank in scope.ranks:
             yield cls(), (rank,) * cls.arity
-    elif cls.axes:
-        ranks = tuple(len(part.split()) for part in cls.axes.split("->")[0].split(","))
-        for extra in range(3 if cls.name == "matmul" else 1):
+    elif cls.named_axes:
+        ranks = tuple(len(part.split()) for part in cls.named_axes.split("->")[0].split(","))
+        for extra in range(3 if cls.batched else 1):
             if all(r + extra in scope.ranks for r in ranks):
                 yield cls(**values), tuple(r + extra for r in ranks)
 

@@ -225,7 +225,7 @@ class Expand(Declared):
     linear = (0,)
     zero = True
     free: ClassVar[bool] = True
-    axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])  # type: ignore[misc]
+    axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])
     to: Shape = attr(size=True, least=1)
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, at_most, divides, product, require
-from superopt.operators.declare import Declared, NotUnderstood, Source, attr, operator, present
+from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.operators.layout import Expand, common_shape
 from superopt.operators.pointwise import Add
 from superopt.term import Term, make
@@ -21,7 +23,8 @@ class MatMul(Declared):
     of_weights = True
     linear = (0, 1)
     zero = True
-    axes = "m k, k n -> m n"
+    named_axes = "m k, k n -> m n"
+    batched = True
     laws = """
     (law matmul-assoc (given (?x m k) (?y k n) (?z n r))
       (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
@@ -70,17 +73,17 @@ class Conv(Declared):
 
     linear = (0, 1)
     zero = True
-    axes = "n c (h) (w), o c (i) (j) -> n o (h) (w)"
+    named_axes = "n c (h) (w), o c (i) (j) -> n o (h) (w)"
     undivided = {"c": {"group": 1}, "o": {"group": 1}}  # noqa: RUF012 - a constant table
     laws = """
     (law conv-pad (given (?x n c h w) (?k o e i j))
       (= (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g (pad (0 0 a b 0 0 y z) ?x) ?k)
          (conv :strides (s t) :pads ((+ p a) (+ q b) (+ u y) (+ v z)) :dilations (d f) :group g ?x ?k)))
     """
-    strides: Shape = attr((1, 1), size=True, least=1, sample=[(1, 1), (2, 2)], onnx="strides")
-    pads: Shape = attr((0, 0, 0, 0), size=True, sample=[(0, 0, 0, 0), (1, 1, 1, 1)], onnx="pads")
-    dilations: Shape = attr((1, 1), size=True, least=1, onnx="dilations")
-    group: Dim = attr(1, size=True, least=1, onnx="group")
+    strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(1, 1), (2, 2)], onnx="strides")
+    pads: Shape = attr(default=(0, 0, 0, 0), size=True, sample=[(0, 0, 0, 0), (1, 1, 1, 1)], onnx="pads")
+    dilations: Shape = attr(default=(1, 1), size=True, least=1, onnx="dilations")
+    group: Dim = attr(default=1, size=True, least=1, onnx="group")
 
     def shape(self, x: Shape, k: Shape) -> Shape:  # type: ignore[override]
         """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each of the two window axes."""
@@ -92,10 +95,10 @@ class Conv(Declared):
 
     def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
         """A matrix product for each place in the kernel, summed: no more memory than the result and one view."""
-        group, (n, c, *_), (o, c1, *_) = self.group, x.shape, k.shape
+        group, n, (o, c1, *_) = self.group, x.shape[0], k.shape
         assert isinstance(group, int)
         total: Any = None
-        for i, j, view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
+        for (i, j), view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
             columns = view.reshape(n, group, c1, -1)
             part = ring.matmul(k[:, :, i, j].reshape(1, group, o // group, c1), columns)
             total = part if total is None else ring.add(total, part)
@@ -118,43 +121,47 @@ class Conv(Declared):
         return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
 
 
-def window_sizes(what: str, x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> tuple[Dim, Dim]:
-    """How often a window fits along each of two axes. Raises `ShapeError` where it does not fit once."""
+def window_sizes(what: str, x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> tuple[Dim, ...]:
+    """How often a window fits along each axis after the first two. Raises `ShapeError` where it does not fit once."""
+    axes = len(x) - 2
+    lengths = (len(kernel), len(strides), len(dilations), len(pads) // 2)
+    require(lengths == (axes,) * 4, f"{what}: {kernel}, {strides}, {pads}, {dilations} are not for {axes} window axes")
     sizes = []
-    for axis in (0, 1):
+    for axis in range(axes):
         reach = dilations[axis] * (kernel[axis] - 1) + 1
-        room = x[axis + 2] + pads[axis] + pads[axis + 2]
+        room = x[axis + 2] + pads[axis] + pads[axis + axes]
         require(at_most(reach, room), f"{what}: a window {kernel} (dilated {dilations}) does not fit {x}, pads {pads}")
         sizes.append((room - reach) // strides[axis] + 1)
-    return sizes[0], sizes[1]
+    return tuple(sizes)
 
 
-def windows(x: Array, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, fill: Array) -> Any:
-    """For each place (i, j) in the window, what stands there for all results: an array `n c p q`."""
-    top, left, bottom, right = (int(p) for p in pads)  # type: ignore[arg-type]
-    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
-    p, q = window_sizes("window", x.shape, kernel, strides, pads, dilations)
-    (sh, sw), (dh, dw) = strides, dilations
-    for i in range(int(kernel[0])):  # type: ignore[arg-type]
-        for j in range(int(kernel[1])):  # type: ignore[arg-type]
-            rows = slice(i * dh, i * dh + (p - 1) * sh + 1, sh)  # type: ignore[misc]
-            columns = slice(j * dw, j * dw + (q - 1) * sw + 1, sw)  # type: ignore[misc]
-            yield i, j, padded[:, :, rows, columns]
+def windows(
+    x: Array, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, fill: Array
+) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """For each place in the window, what stands there for all results: an array `n c p q …`."""
+    widths, axes = concrete(pads, "window"), x.ndim - 2
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(widths[:axes], widths[axes:], strict=True)], constant_values=fill)
+    counts = concrete(window_sizes("window", x.shape, kernel, strides, pads, dilations), "window")
+    steps, gaps = concrete(strides, "window"), concrete(dilations, "window")
+    for place in itertools.product(*map(range, concrete(kernel, "window"))):
+        starts = [i * d for i, d in zip(place, gaps, strict=True)]
+        cuts = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, steps, strict=True)]
+        yield place, padded[(slice(None), slice(None), *cuts)]
 
 
 def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilations: Shape) -> Shape:
     """The pads of a node, with ONNX's `auto_pad` worked out: SAME gives ⌈h / s⌉ results."""
     mode = node.attributes.get("auto_pad", b"NOTSET")
     mode = mode.decode() if isinstance(mode, bytes) else mode
+    none = (0,) * (2 * len(kernel))
     if mode == "NOTSET":
-        return tuple(node.attributes.get("pads", (0, 0, 0, 0)))
+        return tuple(node.attributes.get("pads", none))
     if mode == "VALID":
-        return (0, 0, 0, 0)
+        return none
     before, after = [], []
     for h, k, s, d in zip(x[2:], kernel, strides, dilations, strict=True):
-        if not all(isinstance(v, int) for v in (h, k, s, d)):
-            raise NotUnderstood(f"auto_pad {mode} over symbolic sizes {x}")
-        total = max((-(-h // s) - 1) * s + d * (k - 1) + 1 - h, 0)  # type: ignore[operator,call-overload]
+        size, window, step, gap = concrete((h, k, s, d), f"auto_pad {mode}")
+        total = max((-(-size // step) - 1) * step + gap * (window - 1) + 1 - size, 0)
         small = total // 2
         before.append(small if mode == "SAME_UPPER" else total - small)
         after.append(total - before[-1])

@@ -10,6 +10,7 @@ from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source,
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
+from superopt.operators.reduce import AvgPool
 from superopt.term import Term, make, variable
 
 
@@ -60,14 +61,14 @@ class Composite(Declared):
         inputs = [variable(f"x{i}", a.shape) for i, a in enumerate(arrays)]
         meaning = self.definition(*inputs)
         assert meaning is not None, f"{self} has no definition"
-        return evaluate(meaning, ring, {v: a for v, a in zip(inputs, arrays, strict=True)})
+        return evaluate(meaning, ring, dict(zip(inputs, arrays, strict=True)))
 
 
 @operator("batchnorm", onnx="BatchNormalization")
 class BatchNorm(Composite):
     """`y = (x − mean) / √(variance + ε) · scale + bias`, by channel, at inference."""
 
-    epsilon: float = attr(1e-5, onnx="epsilon")
+    epsilon: float = attr(default=1e-5, onnx="epsilon")
 
     def shape(self, x: Shape, scale: Shape, bias: Shape, mean: Shape, variance: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input; the other four have its channels."""
@@ -103,9 +104,9 @@ class Lrn(Composite):
     """`y = x / (bias + alpha/size · Σ x²)^beta`, the sum over the `size` channels around each."""
 
     size: int = attr(onnx="size")
-    alpha: float = attr(1e-4, onnx="alpha")
-    beta: float = attr(0.75, onnx="beta")
-    bias: float = attr(1.0, onnx="bias")
+    alpha: float = attr(default=1e-4, onnx="alpha")
+    beta: float = attr(default=0.75, onnx="beta")
+    bias: float = attr(default=1.0, onnx="bias")
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input."""
@@ -120,9 +121,27 @@ class Lrn(Composite):
         """The window sum as a banded 1×1 convolution, the power as roots: y^0.75 = √y·√√y, as y is positive."""
         (x,) = inputs
         c = x.shape[1]
-        below, above = (self.size - 1) // 2, self.size // 2
+        below, above = self._reach
         kernel = reshaped(Mul()(Band(c, below, above)(), filled(self.alpha / self.size, (c, c))), (c, c, 1, 1))
-        y = Add()(Conv()(Mul()(x, x), kernel), filled(self.bias, x.shape))
+        return self._quotient(x, Conv()(Mul()(x, x), kernel))
+
+    def definitions(self, *inputs: Term) -> tuple[Term, ...]:
+        """The window sum as a banded convolution, or as a mean over windows of a third axis: that of the channels."""
+        (x,) = inputs
+        n, c, h, w = x.shape
+        below, above = self._reach
+        ones = (1, 1, 1)
+        pool = AvgPool((self.size, 1, 1), ones, (below, 0, 0, above, 0, 0), ones, 1)
+        mean = reshaped(pool(reshaped(Mul()(x, x), (n, 1, c, h, w))), x.shape)
+        return (*super().definitions(x), self._quotient(x, Mul()(mean, filled(self.alpha, x.shape))))
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """How many channels the window reaches before its own, and after it."""
+        return (self.size - 1) // 2, self.size // 2
+
+    def _quotient(self, x: Term, scaled_sum: Term) -> Term:
+        y = Add()(scaled_sum, filled(self.bias, x.shape))
         return Div()(x, _quarter_power(y, round(self.beta * 4)))
 
     @classmethod
@@ -152,10 +171,10 @@ def _quarter_power(y: Term, quarters: int) -> Term:
 class Gemm(Composite):
     """`y = alpha · A′·B′ + beta · c`, where A′ and B′ are A and B or their transposes."""
 
-    alpha: float = attr(1.0, onnx="alpha")
-    beta: float = attr(1.0, onnx="beta")
-    trans_a: int = attr(0, onnx="transA")
-    trans_b: int = attr(0, onnx="transB")
+    alpha: float = attr(default=1.0, onnx="alpha")
+    beta: float = attr(default=1.0, onnx="beta")
+    trans_a: int = attr(default=0, onnx="transA")
+    trans_b: int = attr(default=0, onnx="transB")
 
     def shape(self, a: Shape, b: Shape, c: Shape) -> Shape:  # type: ignore[override]
         """Rows of A′, columns of B′; c has that shape."""
@@ -184,10 +203,8 @@ class Gemm(Composite):
         if a is None or b is None:
             raise NotUnderstood("an input is missing")
         given = node.attributes
-        op = cls(
-            *(float(given.get(n, 1.0)) for n in ("alpha", "beta")),
-            *(int(given.get(n, 0)) for n in ("transA", "transB")),
-        )
+        scales = [float(given.get(n, 1.0)) for n in ("alpha", "beta")]
+        op = cls(scales[0], scales[1], int(given.get("transA", 0)), int(given.get("transB", 0)))
         if c is None:
             a, b = (Transpose((1, 0))(t) if swap else t for t, swap in ((a, op.trans_a), (b, op.trans_b)))
             return _scaled(MatMul()(a, b), op.alpha)

@@ -26,8 +26,7 @@ def dim_sexp(dim: Dim) -> Sexp:
     parts: list[Sexp] = []
     for monomial, coefficient in dim.terms:
         factors: list[Sexp] = [word(coefficient)] if coefficient != 1 or not monomial else []
-        for atom in monomial:
-            factors.append(word(atom.name) if isinstance(atom, Symbol) else _floor_sexp(atom))
+        factors.extend(word(atom.name) if isinstance(atom, Symbol) else _floor_sexp(atom) for atom in monomial)
         parts.append(factors[0] if len(factors) == 1 else form("*", *factors))
     return parts[0] if len(parts) == 1 else form("+", *parts)
 

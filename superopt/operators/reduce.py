@@ -21,12 +21,12 @@ class Pool(Declared):
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """Channels stay; windows as in a convolution, none of them wholly in the padding."""
-        require(len(x) == 4, f"{self.name}: the input has four axes, not {x}")
-        for axis in (0, 1):
-            for pad in (self.pads[axis], self.pads[axis + 2]):
+        window = window_sizes(self.name, x, self.kernel, self.strides, self.pads, self.dilations)
+        for axis in range(len(self.kernel)):
+            for pad in (self.pads[axis], self.pads[axis + len(self.kernel)]):
                 reach = self.dilations[axis] * (self.kernel[axis] - 1)
                 require(at_most(pad, reach), f"{self.name}: pads {self.pads} reach past the window {self.kernel}")
-        return (*x[:2], *window_sizes(self.name, x, self.kernel, self.strides, self.pads, self.dilations))
+        return (*x[:2], *window)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """One operation for each place of the window."""
@@ -34,12 +34,11 @@ class Pool(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Two window axes, and sizes rounded down (or up, where that gives the same)."""
+        """Any number of window axes; sizes rounded down (or up, where that gives the same)."""
         (x,), given = present(node.inputs, 1), node.attributes
         kernel = tuple(given["kernel_shape"])
-        if x.type.rank != 4 or len(kernel) != 2:
-            raise NotUnderstood("only pools with two window axes are declared")
-        strides, dilations = (tuple(given.get(n, (1, 1))) for n in ("strides", "dilations"))
+        ones = (1,) * len(kernel)
+        strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit_pads(node, x.shape, kernel, strides, dilations)
         if given.get("storage_order", 0):
             raise NotUnderstood("column-major storage order")
@@ -57,28 +56,30 @@ class MaxPool(Pool):
     """`y[n,c,p,q] = max_ij x[n,c,p·s+i·d,q·s+j·d]`; padding is never the maximum."""
 
     needs = frozenset({"order"})
-    axes = "n c (h) (w) -> n c (h) (w)"
+    named_axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
     (law relu-maxpool (given (?x n c h w))
       (= (relu (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x))
          (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (relu ?x))))
     """
     kernel: Shape = attr(size=True, least=1, sample=[(3, 3)], onnx="kernel_shape")
-    strides: Shape = attr((1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
-    pads: Shape = attr((0, 0, 0, 0), size=True, sample=[(1, 1, 1, 1)], onnx="pads")
-    dilations: Shape = attr((1, 1), size=True, least=1, onnx="dilations")
+    strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
+    pads: Shape = attr(default=(0, 0, 0, 0), size=True, sample=[(1, 1, 1, 1)], onnx="pads")
+    dilations: Shape = attr(default=(1, 1), size=True, least=1, onnx="dilations")
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """The largest of each window's elements that are not padding."""
         places = windows(x, self.kernel, self.strides, self.pads, self.dilations, ring.constant(0))
-        inside = windows(np.ones_like(x, dtype=bool), self.kernel, self.strides, self.pads, self.dilations, np.False_)
-        return ring.largest(np.stack([v for _, _, v in places]), (0,), np.stack([v for _, _, v in inside]))
+        inside = windows(
+            np.ones_like(x, dtype=bool), self.kernel, self.strides, self.pads, self.dilations, np.asarray(False)
+        )
+        return ring.largest(np.stack([v for _, v in places]), (0,), np.stack([v for _, v in inside]))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Dilations only where there are any: they came with opset 10."""
         given = {"kernel_shape": list(self.kernel), "strides": list(self.strides), "pads": list(self.pads)}
         return out.node(
-            "MaxPool", inputs, given if self.dilations == (1, 1) else {**given, "dilations": list(self.dilations)}
+            "MaxPool", inputs, given if set(self.dilations) == {1} else {**given, "dilations": list(self.dilations)}
         )
 
 
@@ -89,18 +90,18 @@ class AvgPool(Pool):
     needs = frozenset({"div"})
     linear = (0,)
     zero = True
-    axes = "n c (h) (w) -> n c (h) (w)"
+    named_axes = "n c (h) (w) -> n c (h) (w)"
     kernel: Shape = attr(size=True, least=1, sample=[(3, 3)], onnx="kernel_shape")
-    strides: Shape = attr((1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
-    pads: Shape = attr((0, 0, 0, 0), size=True, sample=[(1, 1, 1, 1)], onnx="pads")
-    dilations: Shape = attr((1, 1), size=True, least=1, onnx="dilations")
-    whole: int = attr(0, onnx="count_include_pad")
+    strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
+    pads: Shape = attr(default=(0, 0, 0, 0), size=True, sample=[(1, 1, 1, 1)], onnx="pads")
+    dilations: Shape = attr(default=(1, 1), size=True, least=1, onnx="dilations")
+    whole: int = attr(default=0, onnx="count_include_pad")
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """The sum of each window over the number of elements that count."""
         where = (self.kernel, self.strides, self.pads, self.dilations)
-        total = ring.total(np.stack([v for _, _, v in windows(x, *where, ring.constant(0))]), (0,))
-        counted = [v for _, _, v in windows(np.ones_like(x, dtype=np.int64), *where, np.int64(self.whole))]
+        total = ring.total(np.stack([v for _, v in windows(x, *where, ring.constant(0))]), (0,))
+        counted = [v for _, v in windows(np.ones_like(x, dtype=np.int64), *where, np.asarray(self.whole))]
         count = np.sum(counted, axis=0)
         return ring.div(total, ring.constant(1) * count)
 
@@ -110,7 +111,7 @@ class AvgPool(Pool):
         if self.whole:
             given["count_include_pad"] = [1]
         attributes = {k: v[0] if k == "count_include_pad" else v for k, v in given.items()}
-        if self.dilations != (1, 1):
+        if set(self.dilations) != {1}:
             attributes["dilations"] = list(self.dilations)
         return out.node("AveragePool", inputs, attributes)
 
@@ -128,7 +129,7 @@ class GlobalAvgPool(Declared):
     needs = frozenset({"div"})
     linear = (0,)
     zero = True
-    axes = "n c (h) (w) -> n c (h) (w)"
+    named_axes = "n c (h) (w) -> n c (h) (w)"
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """One element a channel."""
@@ -146,7 +147,7 @@ class GlobalAvgPool(Declared):
 
 
 def _demand_no_rounding(x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> None:
-    for axis in (0, 1):
-        rest = x[axis + 2] + pads[axis] + pads[axis + 2] - dilations[axis] * (kernel[axis] - 1) - 1
+    for axis in range(len(kernel)):
+        rest = x[axis + 2] + pads[axis] + pads[axis + len(kernel)] - dilations[axis] * (kernel[axis] - 1) - 1
         if not isinstance(rest, int) or rest % int(strides[axis]):  # type: ignore[arg-type]
             raise NotUnderstood("ceil_mode rounds a size up")

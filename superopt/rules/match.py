@@ -70,7 +70,8 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
     if not _same_head(pattern, term):
         return
     ours, theirs = pattern.operator, term.operator
-    assert isinstance(ours, Declared) and isinstance(theirs, Declared)
+    assert isinstance(ours, Declared)
+    assert isinstance(theirs, Declared)
     sized = _bind_sizes(list(zip(ours.sizes(), theirs.sizes(), strict=True)), bindings)
     if sized is None:
         return

@@ -16,10 +16,15 @@ Known = Literal["proved", "definition"]
 
 
 class Rewrite(Protocol):
-    """One way of replacing terms in a graph by equal ones. `known` says how it is known that they are equal."""
+    """One way of replacing terms in a graph by equal ones."""
 
-    name: str
-    known: Known
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+
+    @property
+    def known(self) -> Known:
+        """How it is known that both sides are equal."""
 
     def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
         """What may be replaced by what, each a replacement of one place."""
@@ -66,8 +71,7 @@ class Unfold:
         """Each term of the operator, by the term that it stands for."""
         for term in by_operator(graph).get(self.operator, []):
             assert isinstance(term.operator, Declared)
-            meaning = term.operator.definition(*term.inputs)
-            if meaning is not None:
+            for meaning in term.operator.definitions(*term.inputs):
                 yield {term: meaning}
 
 
@@ -87,7 +91,10 @@ def applied(graph: Graph, new: dict[Term, Term]) -> Graph:
 
 def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:
     """Definitions first (they are few, and change most), then rules."""
-    return [*map(Unfold, definitions), *map(ByRule, rules)]
+    found: list[Rewrite] = []
+    found.extend(map(Unfold, definitions))
+    found.extend(map(ByRule, rules))
+    return found
 
 
 def _cyclic(roots: Sequence[Term], bound: object) -> bool:

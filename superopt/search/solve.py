@@ -113,7 +113,7 @@ def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost) -> float:
     with measuring(cost.lock_directory):
         for b in bound:
             b.run()
-        times = []
+        times: list[tuple[float, float]] = []
         end = time.perf_counter() + ROUNDS_S
         while len(times) < ROUNDS[0] or (len(times) < ROUNDS[1] and time.perf_counter() < end):
             times.append((bound[0].run(), bound[1].run()))

@@ -1,9 +1,9 @@
 """Terms, sizes and shape rules as the solver sees them.
 
 One sort per rank; for each axis of a rank a function that gives the size; for each operator at given ranks a function
-of its sizes and inputs. What is well formed is stated as an *equivalence*: an application is well formed exactly when its
-inputs are and its shape rule's condition holds. Quantities that are not linear (products of sizes, divisions by a size)
-are left uninterpreted where z3 would need non-linear reasoning: that loses proofs, never soundness.
+of its sizes and inputs. What is well formed is stated as an *equivalence*: an application is well formed exactly when
+its inputs are and its shape rule's condition holds. Quantities that are not linear (products of sizes, divisions by a
+size) are left uninterpreted where z3 would need non-linear reasoning: that loses proofs, never soundness.
 """
 
 from __future__ import annotations

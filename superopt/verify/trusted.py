@@ -14,7 +14,8 @@ from pathlib import Path
 from superopt.errors import RuleError
 from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_rule
 from superopt.rules.rule import Rule
-from superopt.verify.check import Proved, Refuted, Verdict, verify
+from superopt.verify.check import Refuted, Verdict, verify
+from superopt.verify.prove import Proved
 
 Told = Callable[[str, float], None]
 

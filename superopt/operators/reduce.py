@@ -26,6 +26,9 @@ class Pool(Declared):
             for pad in (self.pads[axis], self.pads[axis + len(self.kernel)]):
                 reach = self.dilations[axis] * (self.kernel[axis] - 1)
                 require(at_most(pad, reach), f"{self.name}: pads {self.pads} reach past the window {self.kernel}")
+            step = self.dilations[axis]
+            if not (isinstance(step, int) and step == 1):  # the gaps of a dilated window could step over a small image
+                require(at_most(step, x[axis + 2]), f"{self.name}: {x} fits between the taps, {step} apart")
         return (*x[:2], *window)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:

@@ -37,12 +37,22 @@ class Symbol:
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Floor:
-    """`⌊numerator / denominator⌋` that did not simplify."""
+    """`⌊numerator / denominator⌋` that did not simplify. Two are equal where they are the same, never conditionally."""
 
     numerator: Dim
     denominator: Dim
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Floor)
+            and _identical(self.numerator, other.numerator)
+            and _identical(self.denominator, other.denominator)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.numerator, self.denominator))
 
     def __str__(self) -> str:
         return f"(div {self.numerator} {self.denominator})"
@@ -62,7 +72,8 @@ class Expr:
             return known
         self = super().__new__(cls)
         self.terms = terms
-        self._hash = hash(terms)
+        # -1 and -2 have one hash, and what collides is compared, which symbols may leave open: so not by them alone.
+        self._hash = hash(tuple((monomial, coefficient, 3 * coefficient) for monomial, coefficient in terms))
         cls._interned[terms] = self
         return self
 
@@ -304,6 +315,10 @@ def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:
     parts = (atom.numerator, atom.denominator)
     top, bottom = (p if isinstance(p, int) else rebuild(p, of_symbol) for p in parts)
     return floor_div(top, bottom)
+
+
+def _identical(a: Dim, b: Dim) -> bool:
+    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
 
 
 def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

@@ -17,6 +17,7 @@ from superopt.enumerate.grow import Progress, grow
 from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.instances import all_symbols
+from superopt.operators.reader import term_text
 from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
@@ -109,7 +110,7 @@ def _climb(
                     last |= dict.fromkeys(forms[new[i]][1], why or "refuted")
             counts[f"forms tried, step {number}"] = len(new)
             pairs = failed
-    open_ = [f"{p[0]} = {p[1]} ({last[p]})" for p in pairs if last[p] != "refuted"]
+    open_ = [f"{term_text(p[0])} = {term_text(p[1])} ({last[p]})" for p in pairs if last[p] != "refuted"]
     counts |= {"proved": len(found), "refuted": len(pairs) - len(open_), "unknown": len(open_)}
     return found, open_
 

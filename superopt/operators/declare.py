@@ -211,9 +211,11 @@ class Declared(Operator):
         return least
 
     def __str__(self) -> str:
-        from superopt.operators.reader import operator_text
+        shown = [f"({' '.join(map(str, v))})" if isinstance(v, tuple) else str(v) for v in self._values()]
+        return " ".join([self.name, *shown])
 
-        return operator_text(self)
+    def _values(self) -> list[Any]:
+        return [getattr(self, f.name) for f in self.fields]
 
 
 D = TypeVar("D", bound=Declared)

@@ -76,11 +76,6 @@ def term_text(term: Term) -> str:
     return show(term_sexp(term))
 
 
-def operator_text(op: Declared) -> str:
-    """An operator with its attributes, as it stands at the head of a term."""
-    return " ".join([op.name, *map(show, attribute_items(op))])
-
-
 def attribute_items(op: Declared) -> list[Sexp]:
     """The attributes as they stand in text."""
     items: list[Sexp] = []

@@ -13,12 +13,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 
 from superopt.dim import Condition, assuming, relate
 from superopt.errors import ParseError, RuleError, SuperoptError
@@ -43,15 +45,33 @@ class RuleFile:
 
 
 def operators_hash() -> str:
-    """Changes whenever a declaration does: a digest of the source text of all declared operators."""
-    text = "\n".join(inspect.getsource(CATALOGUE[name]) for name in sorted(CATALOGUE))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators."""
+    modules = {inspect.getmodule(cls) for cls in CATALOGUE.values()}
+    return _digest(_code(m) for m in modules if m is not None)
 
 
 def laws_hash() -> str:
-    """Changes whenever a law does: a digest of the written laws and of how the others are derived."""
-    text = inspect.getsource(derived_laws) + "\n".join(show(sexp) for _, sexp in written_laws())
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """Changes whenever a law may: a digest of the written laws and of the code that derives the others."""
+    return _digest([_code(derived_laws), *(show(sexp) for _, sexp in written_laws())])
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
+
+
+def _code(module: ModuleType) -> str:
+    """The code of a module without comments, docstrings and layout, which mean nothing."""
+    tree = ast.parse(inspect.getsource(module))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            body[0] = ast.Pass()
+    return ast.unparse(tree)
 
 
 def print_file(file: RuleFile) -> str:

@@ -178,6 +178,14 @@ def symbol(name: str) -> Expr:
     return Expr((((Symbol(name),), 1),))
 
 
+def symbol_name(dim: Dim) -> str | None:
+    """The name of a size that is a single symbol; None for any other."""
+    match dim:
+        case Expr(terms=(((Symbol(name),), 1),)):
+            return name
+    return None
+
+
 def equal(left: Dim, right: Dim) -> Truth:
     """Whether two sizes are equal for all values of their symbols, or for none; else the condition that they are."""
     if left is right:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_condition, symbol, symbols
+from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_condition, symbol_name, symbols
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.rules.rule import Rule
@@ -114,8 +114,8 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
         if isinstance(ours, int):
             if equal(ours, theirs) is not True:
                 return None
-        elif ours is symbol(str(ours)):
-            if equal(sizes.setdefault(str(ours), theirs), theirs) is not True:
+        elif (name := symbol_name(ours)) is not None:
+            if equal(sizes.setdefault(name, theirs), theirs) is not True:
                 return None
         else:
             pending.append((ours, theirs))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.rewrites import Known, Rewrite, applied
+from superopt.search.rewrites import Known, Rewrite, applied, by_operator
 from superopt.term import Graph, Term
 
 TOLD_APART = 0.005
@@ -90,8 +90,9 @@ def _neighbours(
 ) -> list[Found]:
     """Every graph one rewrite away that was not seen before, with its cost."""
     found: list[Found] = []
+    places = by_operator(here.graph)
     for rewrite in rewrites:
-        for new in rewrite.applications(here.graph):
+        for new in rewrite.applications(places):
             if time.monotonic() > limits.deadline:
                 outcome.reason = "out of time"
                 return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from superopt.operators.declare import Declared
 from superopt.rules.match import build, matches
@@ -13,6 +13,8 @@ from superopt.rules.rule import Rule
 from superopt.term import Graph, Term, replace_all, subterms
 
 Known = Literal["proved", "definition"]
+Places: TypeAlias = dict[str, list[Term]]
+"""The terms of a graph, by operator."""
 
 
 class Rewrite(Protocol):
@@ -26,8 +28,8 @@ class Rewrite(Protocol):
     def known(self) -> Known:
         """How it is known that both sides are equal."""
 
-    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
-        """What may be replaced by what, each a replacement of one place."""
+    def applications(self, places: Places) -> Iterator[dict[Term, Term]]:
+        """What may be replaced by what in a graph whose terms are these, each a replacement of one place."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,8 @@ class ByRule:
         """The rule's name."""
         return self.rule.name
 
-    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
+    def applications(self, places: Places) -> Iterator[dict[Term, Term]]:
         """Replacements for all sources of the rule together, at different terms that do not depend on each other."""
-        places = by_operator(graph)
         choices = [places.get(s.operator.name, []) for s in self.rule.source]
         for roots in itertools.product(*choices):
             if len(set(roots)) < len(roots):
@@ -67,17 +68,17 @@ class Unfold:
         """What the report calls it."""
         return f"definition of {self.operator}"
 
-    def applications(self, graph: Graph) -> Iterator[dict[Term, Term]]:
+    def applications(self, places: Places) -> Iterator[dict[Term, Term]]:
         """Each term of the operator, by the term that it stands for."""
-        for term in by_operator(graph).get(self.operator, []):
+        for term in places.get(self.operator, []):
             assert isinstance(term.operator, Declared)
             for meaning in term.operator.definitions(*term.inputs):
                 yield {term: meaning}
 
 
-def by_operator(graph: Graph) -> dict[str, list[Term]]:
+def by_operator(graph: Graph) -> Places:
     """The terms of a graph that run, by operator; what is made of constants alone is left to folding."""
-    found: dict[str, list[Term]] = {}
+    found: Places = {}
     for term in subterms(*graph.outputs):
         if not term.is_variable and not term.constant:
             found.setdefault(term.operator.name, []).append(term)

@@ -50,6 +50,31 @@ def test_five_sessions_and_three_runs_are_the_least_however_small_the_budget(tmp
     assert seen == [(i, 5) for i in range(6)]
 
 
+def test_what_five_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("superopt.search.paired.LOOK_S", 0.1)
+    seconds = iter([([1.0] * 3, [c] * 3) for c in (0.9, 1.1, 0.9, 0.9, 1.0, *[0.9] * 5)])
+    monkeypatch.setattr("superopt.search.paired._round", lambda *a, **k: next(seconds))
+    found = compare(b"", b"", RUNTIME, budget_s=3, lock_directory=tmp_path)
+    assert found.sessions == 10
+    assert faster(found)
+
+
+@pytest.mark.parametrize("candidate", [0.9, 1.1])
+def test_what_five_sessions_settle_is_not_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: float
+) -> None:
+    monkeypatch.setattr("superopt.search.paired._round", lambda *a, **k: ([1.0] * 3, [candidate] * 3))
+    assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 5
+
+
+def test_looking_twice_finds_a_gain_where_there_is_none_at_most_once_in_twenty_times() -> None:
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(400):
+        ratios = np.exp(rng.normal(0, 0.02, 10))
+        wrong += any(interval(list(ratios[:n]), 1, 0.975)[1] > 1 for n in (5, 10))
+    assert wrong / 400 < 0.05
+
+
 def test_latency_of_one_model_has_an_interval(tmp_path: Path) -> None:
     found = latency(products(tmp_path / "a.onnx", 2), RUNTIME, budget_s=1, lock_directory=tmp_path)
     assert 0 < found.low <= found.seconds <= found.high < 1

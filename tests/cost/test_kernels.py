@@ -5,14 +5,14 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.operators.reader import read_term
+from superopt.operators.reader import read_term, term_text
 from superopt.term import Term, make, variable, variables
 from superopt.text import read
 from tests.cost.graphs import conv_block, graph, per_channel, tensor, weight
 
 
 def texts(*outputs: Term) -> list[str]:
-    return [repr(k.graph.outputs[0]) for k in cut(graph(*outputs))]
+    return [term_text(k.graph.outputs[0]) for k in cut(graph(*outputs))]
 
 
 def test_convolution_with_bias_and_relu_is_one_kernel() -> None:
@@ -115,6 +115,6 @@ def test_every_running_operator_is_in_exactly_one_kernel() -> None:
     y = conv_block(x, "a", 4)
     out = make(Reshape((1, 512)), (make(Concat(1), (y, conv_block(y, "b", 4))),))
     kernels = cut(graph(out))
-    operators = [repr(k.graph.outputs[0]).count(" (") for k in kernels]
+    operators = [term_text(k.graph.outputs[0]).count(" (") for k in kernels]
     assert len(kernels) == 4, operators
-    assert sum(repr(k.graph.outputs[0]).count("conv") for k in kernels) == 2
+    assert sum(term_text(k.graph.outputs[0]).count("conv") for k in kernels) == 2

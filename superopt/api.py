@@ -67,6 +67,14 @@ class Result:
     model: ir.Model
     report: parts.Report
 
+    def save(self, path: str | Path) -> None:
+        """Write the model; another process sees the whole file or none. Raises `UsageError`."""
+        save(self.model, path)
+
+    def proto(self) -> onnx.ModelProto:
+        """The model as onnx has it. Weights in files stay there."""
+        return ir.to_proto(self.model)
+
 
 def optimize(model: Model, options: Options | None = None, progress: Progress | None = None) -> Result:
     """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.

@@ -1,0 +1,110 @@
+"""Every declared operator applied to inputs of symbolic sizes, in all its structures at ranks up to four."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from superopt.dim import Dim, assuming, symbol
+from superopt.operators import CATALOGUE
+from superopt.operators.constant import Band, Scalar
+from superopt.operators.instances import conditions, small_instances
+from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
+from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
+from superopt.term import Term, variable
+
+RANKS = range(1, 5)
+WINDOW = (("s", "t"), ("p", "q", "u", "v"), ("d", "e"))
+
+
+@cache
+def general_terms(name: str) -> tuple[Term, ...]:
+    """The operator in all its structures, over variables x, y, z … whose sizes are symbols. Raises `KeyError` for an
+    operator that is neither point-wise nor listed here.
+    """
+    cls = CATALOGUE[name]
+    with assuming():
+        if cls.pointwise:
+            return tuple(cls()(*(_var("xyz"[i], rank) for i in range(cls.arity))) for rank in range(5))
+        return tuple(_LISTED[name]())
+
+
+def examples(term: Term, count: int, seed: int = 0) -> list[Term]:
+    """A general term at small sizes. Fails where there are none."""
+    found = [example for (example,) in small_instances((term,), conditions(term), count, seed)]
+    assert found, f"no shape fits {term}"
+    return found
+
+
+def _transposes() -> Iterator[Term]:
+    for rank in RANKS:
+        yield from (Transpose(perm)(_var("x", rank)) for perm in itertools.permutations(range(rank)))
+
+
+def _reshapes() -> Iterator[Term]:
+    for a, b in itertools.product(RANKS, RANKS):
+        yield Reshape(_dims("to", b))(_var("x", a))
+
+
+def _expands() -> Iterator[Term]:
+    for rank in RANKS:
+        for count in range(rank + 1):
+            for axes in itertools.combinations(range(rank), count):
+                yield Expand(axes, _dims("to", rank))(_var("x", count))
+
+
+def _along_axes() -> Iterator[tuple[int, int]]:
+    yield from ((rank, axis) for rank in RANKS for axis in range(rank))
+
+
+def _convolutions() -> Iterator[Term]:
+    s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
+    yield Conv(s, p, d, 1)(_var("x", 4), _var("y", 4))
+    yield Conv(s, p, d, symbol("group"))(_var("x", 4), _var("y", 4))
+
+
+def _pools() -> Iterator[tuple[tuple[Dim, ...], ...]]:
+    s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
+    yield (_dims("kernel", 2), s, p, d)
+    yield (_dims("kernel", 3), _dims("s", 3), _dims("p", 6), _dims("d", 3))
+
+
+def _gemms() -> Iterator[Term]:
+    for a, b in itertools.product((0, 1), (0, 1)):
+        yield Gemm(0.5, 2.0, a, b)(_var("x", 2), _var("y", 2), _var("z", 2))
+
+
+def _batchnorm() -> Iterable[Term]:
+    return [BatchNorm()(_var("x", rank), *(_var(n, 1) for n in "abcd")) for rank in (2, 3, 4)]
+
+
+_LISTED = {
+    "transpose": _transposes,
+    "reshape": _reshapes,
+    "expand": _expands,
+    "concat": lambda: [Concat(axis)(_var("x", rank), _var("y", rank)) for rank, axis in _along_axes()],
+    "slice": lambda: [Slice(axis, symbol("start"), symbol("stop"))(_var("x", rank)) for rank, axis in _along_axes()],
+    "pad": lambda: [Pad(_dims("pads", 2 * rank))(_var("x", rank)) for rank in RANKS],
+    "matmul": lambda: [MatMul()(_var("x", rank), _var("y", rank)) for rank in (2, 3, 4)],
+    "conv": _convolutions,
+    "maxpool": lambda: [MaxPool(*sizes)(_var("x", 2 + len(sizes[0]))) for sizes in _pools()],
+    "avgpool": lambda: [AvgPool(*s, whole)(_var("x", 2 + len(s[0]))) for s in _pools() for whole in (0, 1)],
+    "global_avgpool": lambda: [GlobalAvgPool()(_var("x", 4))],
+    "softmax": lambda: [Softmax(axis)(_var("x", rank)) for rank, axis in _along_axes()],
+    "batchnorm": _batchnorm,
+    "lrn": lambda: [Lrn(size, 1.5, beta, 2.0)(_var("x", 4)) for size in (1, 2, 3) for beta in (0.25, 0.5, 0.75, 1.0)],
+    "gemm": _gemms,
+    "scalar": lambda: [Scalar(0.1)()],
+    "band": lambda: [Band(symbol("n"), symbol("a"), symbol("b"))()],
+}
+
+
+def _var(name: str, rank: int) -> Term:
+    return variable(name, _dims(name, rank))
+
+
+def _dims(name: str, count: int) -> tuple[Dim, ...]:
+    return tuple(symbol(f"{name}{i}") for i in range(count))

@@ -16,7 +16,7 @@ from service.store import ReportStore
 
 __all__ = ["Settings", "create_app", "serve"]
 
-_LEAVE_AFTER = 5  # seconds that answers under way get when the server is told to stop
+_CLEAN_WITHIN = 5  # seconds
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -32,6 +32,10 @@ def create_app(settings: Settings) -> FastAPI:
         probing.cancel()
         with suppress(asyncio.CancelledError):
             await probing
+        # Requests that were under way have been cancelled by now. The process may end as soon as this does, and they
+        # have files to remove.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(line.emptied(), _CLEAN_WITHIN)
 
     app = FastAPI(
         title="superopt",
@@ -62,6 +66,6 @@ def serve(settings: Settings) -> None:
         # One process, as measurements must not disturb each other. h11 also reads on after an early answer, such as
         # 413, so that the client sees the answer and not a broken connection.
         http="h11",
-        timeout_graceful_shutdown=_LEAVE_AFTER,
+        timeout_graceful_shutdown=settings.stop_after,
         server_header=False,
     )

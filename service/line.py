@@ -19,6 +19,8 @@ class Line:
         self._taken = 0
         self._turn = asyncio.Lock()
         self._until = 0.0
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     def require_room(self) -> None:
         """Raises the problem `busy` where all places are taken."""
@@ -37,10 +39,17 @@ class Line:
         """
         self.require_room()
         self._taken += 1
+        self._empty.clear()
         try:
             yield
         finally:
             self._taken -= 1
+            if not self._taken:
+                self._empty.set()
+
+    async def emptied(self) -> None:
+        """Wait until nobody is here."""
+        await self._empty.wait()
 
     @asynccontextmanager
     async def turn(self, seconds: float) -> AsyncIterator[None]:

@@ -31,6 +31,8 @@ class Settings:
     """How long a client may take to send its model."""
     grace: float = 60.0
     """What loading, checking and writing may take beyond the search before the optimizer is killed."""
+    stop_after: int = 5
+    """What answers under way get when the server is told to stop."""
     kept_bytes: int = 64 * MIB
     """The memory that reports are kept in; the oldest go first."""
 

@@ -94,10 +94,19 @@ def test_a_client_too_many_is_told_when_to_come_back(start: StartServer) -> None
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_search_outlives_its_server(start: StartServer, how: signal.Signals) -> None:
-    server = start()
+    server = start(stop_after=0)
     with ThreadPoolExecutor() as pool:
         start_a_search(server, pool)
         (search,) = optimizers(server)
         server.process.send_signal(how)
         server.process.wait(timeout=30)
     assert eventually(lambda: not alive(search))
+
+
+def test_a_server_that_is_told_to_stop_leaves_no_files(start: StartServer) -> None:
+    server = start(stop_after=0)
+    with ThreadPoolExecutor() as pool:
+        start_a_search(server, pool)
+        server.process.terminate()
+        server.process.wait(timeout=30)
+    assert list(server.temporary.iterdir()) == []

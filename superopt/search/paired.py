@@ -9,6 +9,7 @@ Who looks twice errs twice: so intervals are of 97.5 %, and what is claimed at e
 
 from __future__ import annotations
 
+import gc
 import math
 import statistics
 import time
@@ -178,6 +179,7 @@ def _measure(
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model."""
     sessions = max(sessions, LEAST_SESSIONS)
+    gc.collect()  # as in `examine`: two sessions are alive now
     rounds: list[list[list[float]]] = []
     spent = 0.0
     for done in range(sessions):

@@ -7,6 +7,7 @@ not a number, is not examined, and says so.
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ def examine(
     Random inputs that the original does not accept are left out. One session is alive at a time. Raises `RuntimeFailed`
     for an original that does not load; a candidate that does not load or run does not agree.
     """
+    gc.collect()  # models that were just written lie in reference cycles, and a session needs as much again
     session = runtime.session(original, optimize=False)
     names = [a.name for a in runtime.outputs(session)]
     interface = (runtime.inputs(session), runtime.outputs(session))

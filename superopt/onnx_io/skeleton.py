@@ -36,7 +36,7 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
             continue
         if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL:
             if isinstance(tensor, ir.ExternalTensor):  # a message alone does not know where the file lies
-                value.const_value = ir.Tensor(tensor.numpy(), name=name)
+                value.const_value = ir.Tensor(tensor.numpy().copy(), name=name)  # a view would keep the file open
             continue
         small.graph.initializers.pop(name)
         value.const_value = None

@@ -7,9 +7,10 @@ piece that is a few dozen terms, however large the model is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -31,7 +32,7 @@ class Piece:
     @property
     def canonical(self) -> Graph:
         """The same graph with its variables renamed by first use: equal pieces have equal ones."""
-        return Graph(tuple(self.renaming.values()), replace_all(self.graph.outputs, self.renaming))
+        return Graph(tuple(self.renaming.values()), _renamed(self.graph.outputs, self.renaming))
 
     @property
     def renaming(self) -> dict[Term, Term]:
@@ -41,7 +42,7 @@ class Piece:
 
     def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
         """Terms over the canonical variables, back over the program's."""
-        return replace_all(tuple(outputs), {new: old for old, new in self.renaming.items()})
+        return _renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
 
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
@@ -102,7 +103,7 @@ def _piece(program: Program, part: list[Step]) -> Piece:
     outside = _read_outside(program, part)
     for step in part:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
-        terms = replace_all(step.terms, {v: composed[v] for v in variables(*step.terms) if v in composed})
+        terms = _renamed(step.terms, {v: composed[v] for v in variables(*step.terms) if v in composed})
         for name, term in zip(step.outputs, terms, strict=False):
             if name in program.values:
                 composed[program.values[name]] = term
@@ -111,6 +112,12 @@ def _piece(program: Program, part: list[Step]) -> Piece:
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
     return Piece(Graph(tuple(variables(*outputs)), outputs), tuple(names), origins)
+
+
+def _renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
+    """Terms over other terms of the same types: what was assumed of symbolic sizes when they were read still is."""
+    with assuming():
+        return replace_all(outputs, new)
 
 
 def size(graph: Graph) -> int:

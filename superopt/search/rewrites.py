@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from superopt.dim import assuming
 from superopt.operators.declare import Declared
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
@@ -51,7 +52,8 @@ class ByRule:
             if len(set(roots)) < len(roots):
                 continue
             for bindings in matches(self.rule, roots):
-                built = build(self.rule, bindings)
+                with assuming():  # the proof says that the target is well formed wherever the source is
+                    built = build(self.rule, bindings)
                 if built is not None and not _cyclic(roots, bindings.tensors.values()):
                     yield dict(zip(roots, built, strict=True))
 
@@ -72,8 +74,11 @@ class Unfold:
         """Each term of the operator, by the term that it stands for."""
         for term in places.get(self.operator, []):
             assert isinstance(term.operator, Declared)
-            for meaning in term.operator.definitions(*term.inputs):
-                yield {term: meaning}
+            with assuming() as conditions:
+                meanings = term.operator.definitions(*term.inputs)
+            # That no tensor is empty may be assumed of symbolic sizes, as when a model is read.
+            if all(c.relation == "<=" for c in conditions):
+                yield from ({term: meaning} for meaning in meanings)
 
 
 def by_operator(graph: Graph) -> Places:
@@ -87,7 +92,8 @@ def by_operator(graph: Graph) -> Places:
 
 def applied(graph: Graph, new: dict[Term, Term]) -> Graph:
     """The graph with terms replaced, everything above them made anew."""
-    return Graph(graph.inputs, replace_all(graph.outputs, new))
+    with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
+        return Graph(graph.inputs, replace_all(graph.outputs, new))
 
 
 def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:

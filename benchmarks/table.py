@@ -1,0 +1,92 @@
+"""What was measured, as a table for the terminal and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from benchmarks.zoo import Run
+
+BOTH, EMPTY, FULL = "both", "empty", "full"
+COLUMNS = (
+    "network", "rules and definitions", "rules alone", "definitions alone", "predicted", "original",
+    "s, empty table", "s, full table", "peak memory", "of allowed", "weights", "error",
+)  # fmt: skip
+_MB = 2**20
+
+
+def rendered(runs: Sequence[Run]) -> Table:
+    """The table for a terminal."""
+    shown = Table(*COLUMNS, show_edge=False, pad_edge=False)
+    for row in rows(runs):
+        shown.add_row(*row)
+    return shown
+
+
+def page(runs: Sequence[Run], facts: Mapping[str, str]) -> str:
+    """The page: what was measured and how, and the table."""
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *rows(runs)]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    said = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    return f"""# Benchmarks
+
+{said}
+
+Networks of the onnx package, with random weights (`benchmarks/networks.py`). Speed-ups are of the whole model against
+onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in at least five fresh
+pairs of sessions, with their interval. *None* means that no gain was confirmed and the original came back; what the best
+candidate measured stands beside it. Seconds are of the whole command, with an empty table of timings and with the one
+that this left. *Predicted* is from sums of kernels, which only rank. Memory is the peak of all four runs; three times the
+model and 500 MB are allowed. *Error* is the largest against the original, relative to its largest output.
+
+{body}
+"""
+
+
+def rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+    """A row for each network, in the order they were run."""
+    found = []
+    for name in dict.fromkeys(r.network for r in runs):
+        ours = [r for r in runs if r.network == name]
+        by = {(r.uses, r.timings): r for r in ours}
+        full, empty = by[BOTH, FULL], by[BOTH, EMPTY]
+        alone = [_speedup(by[uses, FULL]) for uses in ("rules", "definitions")]
+        peak, allowed = max(r.peak_bytes for r in ours), 3 * full.model_bytes + 500 * _MB
+        memory = (f"{peak / _MB:.0f} MB", f"{peak / allowed:.0%}")
+        seconds = (f"{empty.seconds:.1f}", f"{full.seconds:.1f}")
+        found.append((name, _speedup(full), *alone, *_times(full), *seconds, *memory, *_growth_and_error(full)))
+    return found
+
+
+def line(run: Run) -> str:
+    """One run, as it ends."""
+    said = run.error or (run.report or {}).get("reason", "")
+    memory = f"{run.peak_bytes / _MB:.0f} MB"
+    return f"{run.network}, {run.uses}, {run.timings} table: {_speedup(run)} in {run.seconds:.1f} s, {memory}; {said}"
+
+
+def _speedup(run: Run) -> str:
+    if run.report is None:
+        return f"failed ({run.code})"
+    m = run.report["measured"]
+    measured = f"{m['speedup']:.3f} ({m['low']:.3f} to {m['high']:.3f})" if m and m["optimized"] else ""
+    return measured if run.report["outcome"] == "faster" else f"none; {measured}".removesuffix("; ")
+
+
+def _times(run: Run) -> tuple[str, str]:
+    report = run.report or {}
+    predicted, measured = report.get("predicted"), report.get("measured")
+    ratio = f"{predicted['original'] / predicted['optimized']:.3f}" if predicted else ""
+    return ratio, f"{measured['original']['seconds'] * 1e3:.1f} ms" if measured else ""
+
+
+def _growth_and_error(run: Run) -> tuple[str, str]:
+    report = run.report or {}
+    if report.get("optimized") is None:
+        return "", ""
+    growth = report["optimized"]["bytes"] / report["original"]["bytes"] - 1
+    error = max((o["error"] for o in report["compared"]["outputs"]), default=0.0)
+    return f"{growth:+.1%}", f"{error:.1e}"

@@ -1,0 +1,142 @@
+"""Every network optimized as a user would, once with an empty table of timings and then with a full one, and once with
+each half of what the search may do; by `make bench`.
+
+Each run is a process of its own, one after the other, so that its seconds and its peak memory are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import table
+
+# Networks are written by another process: what this one holds would count as its children's peak memory.
+ROOT = Path(__file__).parents[1]
+NETWORKS = ROOT / "build/bench"
+QUICK = ("squeezenet", "inception_v1")
+SUPEROPT = str(Path(sys.executable).with_name("superopt"))
+DEFINITIONS_ALONE, RULES_ALONE = "definitions", "rules"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the command: `timings` is the table that it found; `code` is its exit code, `error` what it said.
+
+    Seconds are of the whole process, bytes its largest resident set; `report` is what it wrote.
+    """
+
+    network: str
+    uses: str
+    timings: str
+    seconds: float
+    peak_bytes: int
+    model_bytes: int
+    code: int
+    error: str
+    report: dict[str, Any] | None
+
+
+def main() -> None:
+    """Run what was asked for, print and write it."""
+    arguments = _arguments()
+    names = arguments.names or (QUICK if arguments.quick else _all_names())
+    console = Console()
+    runs: list[Run] = []
+    with tempfile.TemporaryDirectory(prefix="superopt-bench-") as folder:
+        for name in names:
+            for run in measured(name, arguments.time, Path(folder)):
+                runs.append(run)
+                console.print(table.line(run), highlight=False)
+    console.print(table.rendered(runs))
+    if arguments.out is not None:
+        facts = _facts(runs)
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(table.page(runs, facts), encoding="utf-8")
+        content = {"facts": facts, "runs": [asdict(r) for r in runs]}
+        arguments.out.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def measured(name: str, limit: float, folder: Path) -> list[Run]:
+    """The four runs of one network."""
+    model, timings, none = NETWORKS / f"{name}.onnx", folder / f"{name}.sqlite", folder / "none.rules"
+    if not model.exists():
+        command = [sys.executable, "-m", "benchmarks.networks", str(NETWORKS), name]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    none.write_text("(rules :format 1)\n", encoding="utf-8")
+    ways: Sequence[tuple[str, str, list[str]]] = (
+        (table.BOTH, table.EMPTY, []),
+        (table.BOTH, table.FULL, []),
+        (RULES_ALONE, table.FULL, ["--no-definitions"]),
+        (DEFINITIONS_ALONE, table.FULL, ["--rules", str(none)]),
+    )
+    return [_run(model, uses, kind, [*more, "--timings", str(timings)], limit, folder) for uses, kind, more in ways]
+
+
+def _run(model: Path, uses: str, kind: str, more: list[str], limit: float, folder: Path) -> Run:
+    report, said = folder / "report.json", folder / "stderr"
+    report.unlink(missing_ok=True)
+    command = [SUPEROPT, "optimize", str(model), str(folder / "out.onnx"), "--time", str(limit), *more]
+    command += ["--report", str(report), "--overwrite"]
+    start = time.monotonic()
+    with said.open("w") as errors:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        # Unlike `getrusage` of all children, this is about this one.
+        _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.monotonic() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Run(
+        network=model.stem,
+        uses=uses,
+        timings=kind,
+        seconds=seconds,
+        peak_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        model_bytes=model.stat().st_size,
+        code=child.returncode,
+        error=said.read_text(encoding="utf-8").strip() if child.returncode else "",
+        report=json.loads(report.read_text(encoding="utf-8")) if report.exists() else None,
+    )
+
+
+def _facts(runs: Sequence[Run]) -> dict[str, str]:
+    versions: dict[str, str] = next((r.report["versions"] for r in runs if r.report), {})
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {
+        "date": day,
+        **versions,
+        "cores": str(os.cpu_count()),
+        "command": " ".join(["python -m benchmarks.zoo", *sys.argv[1:]]),
+    }
+
+
+def _all_names() -> list[str]:
+    command = [sys.executable, "-c", "from benchmarks.networks import NAMES; print(*NAMES)"]
+    return subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.split()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Optimize the networks, and measure both them and that.")
+    parser.add_argument("--names", nargs="+", metavar="NAME", help="networks [default: all nine]")
+    parser.add_argument("--time", type=float, default=60.0, help="limit of each run, in seconds")
+    parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}; nothing is written")
+    parser.add_argument("--out", type=Path, help="the page to write, and JSON beside it [default: docs/benchmarks.md]")
+    arguments = parser.parse_args()
+    if arguments.out is None and not arguments.quick and not arguments.names:
+        arguments.out = ROOT / "docs/benchmarks.md"
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

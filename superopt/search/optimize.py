@@ -12,8 +12,8 @@ import numpy as np
 
 from superopt.arithmetic import FLOAT, Array
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Feeds
-from superopt.errors import OutOfTime, VerificationFailed
+from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
+from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, save
 from superopt.operators.reader import term_text
@@ -71,20 +71,21 @@ def attempt(
     winners = [s for s in tried.solved if s.gain > 1.0]
     left = max(limit - (time.monotonic() - start), 0.0)
     if not winners:
-        tried.reason = "no rewrite makes a piece of it faster"
-        tried.alone = latency(original, cost.runtime, budget_s=min(0.3 * left, 5.0), seed=seed)
-        return tried
+        return _original(tried, "no rewrite makes a piece of it faster", original, cost, left, seed)
     progress("write", 0.0)
     tried.candidate = _written(program, winners, folder / "candidate.onnx")
     progress("compare", 0.0)
-    tried.agreement = examine(
-        original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes
-    )
-    if not tried.agreement.examined:
-        tried.reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
-        tried.alone = latency(original, cost.runtime, budget_s=min(0.3 * left, 5.0), seed=seed)
-        return tried
-    if not tried.agreement.agrees:
+    try:
+        tried.agreement = examine(
+            original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes
+        )
+    except RuntimeFailed as error:
+        return _original(tried, f"nothing could be compared: {error}", original, cost, left, seed)
+    differs = not tried.agreement.agrees and (tried.agreement.examined or tried.agreement.outputs)
+    if not tried.agreement.examined and not differs:
+        reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
+        return _original(tried, reason, original, cost, left, seed)
+    if differs:
         raise VerificationFailed(
             f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
         )
@@ -98,9 +99,21 @@ def attempt(
         budget_s=0.9 * left,
         seed=seed,
         progress=lambda done, all_: progress("measure", done / all_),
+        draw=Draw(sizes=cost.sizes),
     )
     tried.accepted = faster(tried.paired)
     tried.reason = "confirmed in fresh sessions" if tried.accepted else "the gain was not confirmed in fresh sessions"
+    return tried
+
+
+def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, left: float, seed: int) -> Attempt:
+    """The attempt where the original is the answer: measured, unless the runtime does not run it."""
+    tried.reason = reason
+    try:
+        budget = min(0.3 * left, 5.0)
+        tried.alone = latency(original, cost.runtime, budget_s=budget, seed=seed, draw=Draw(sizes=cost.sizes))
+    except RuntimeFailed as error:
+        tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
     return tried
 
 
@@ -114,7 +127,10 @@ def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
             origins |= piece.origins
     model = rewritten(program, new, origins)
     save(model, path)
-    check(load(path), "the optimized model")
+    try:
+        check(load(path), "the optimized model")
+    except InvalidModel as error:  # our doing, not the user's
+        raise VerificationFailed(f"{error}; nothing was written") from None
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -55,14 +56,12 @@ def solve(
     for piece in pieces:
         groups.setdefault(piece.canonical.outputs, []).append(piece)
     starts = _start_costs(groups, cost, progress)
-    if not starts:
-        raise OutOfTime("the time limit passed before anything of the model was measured; allow more with --time")
     solved: list[Solved] = []
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):
         progress("search", i / len(groups))
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
-        share = starts[key] / sum(starts[k] for k in order[i:])
+        share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
         outcome = backtrack(groups[key][0].canonical, rewrites, cost, limits)
         winner, gain = _best_in_context(outcome, cost)
@@ -73,14 +72,25 @@ def solve(
 def _start_costs(
     groups: Mapping[tuple[Term, ...], Sequence[Piece]], cost: MeasuredCost, progress: Progress
 ) -> dict[tuple[Term, ...], float]:
-    """The predicted seconds of all places of each distinct piece, as far as the time allows to measure them."""
+    """The predicted seconds of all places of each distinct piece, as far as the time allows to measure them.
+
+    A piece that the runtime cannot run, or not at the sizes given, is left out. Raises `OutOfTime` where none is known.
+    """
     starts: dict[tuple[Term, ...], float] = {}
     for i, (key, places) in enumerate(groups.items()):
         progress("measure kernels", i / len(groups))
         try:
-            starts[key] = len(places) * cost.cost(places[0].canonical)
-        except OutOfTime:
+            seconds = len(places) * cost.cost(places[0].canonical)
+        except OutOfTime as error:
+            if not starts:
+                raise OutOfTime(
+                    f"no piece of the model could be measured in time: {error}; allow more with --time"
+                ) from None
             break
+        except SuperoptError:
+            continue
+        if math.isfinite(seconds):
+            starts[key] = seconds
     return starts
 
 

@@ -36,11 +36,11 @@ def page(runs: Sequence[Run], facts: Mapping[str, str]) -> str:
 {said}
 
 Networks of the onnx package, with random weights (`benchmarks/networks.py`). Speed-ups are of the whole model against
-onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in at least five fresh
-pairs of sessions, with their interval. *None* means that no gain was confirmed and the original came back; what the best
-candidate measured stands beside it. Seconds are of the whole command, with an empty table of timings and with the one
-that this left. *Predicted* is from sums of kernels, which only rank. Memory is the peak of all four runs; three times the
-model and 500 MB are allowed. *Error* is the largest against the original, relative to its largest output.
+onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in at least five
+fresh pairs of sessions, with their interval. *None* means that no gain was confirmed and the original came back; what
+the best candidate measured stands beside it. Seconds are of the whole command, with an empty table of timings and with
+the one that this left. *Predicted* is from sums of kernels, which only rank. Memory is the peak of all four runs; three
+times the model and 500 MB are allowed. *Error* is the largest against the original, relative to its largest output.
 
 {body}
 """

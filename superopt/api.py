@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import filecmp
 import importlib.metadata
+import math
+import os
 import shutil
 import tempfile
 import zipfile
@@ -51,10 +53,16 @@ class Options:
     sizes: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.time <= 0 or self.threads < 1 or self.alpha < 1:
-            raise UsageError(
-                f"time is above 0, threads and alpha at least 1; got {self.time}, {self.threads}, {self.alpha}"
-            )
+        cores = os.cpu_count() or 1
+        for fits, name, value, domain in (
+            (0 < self.time < math.inf, "time", self.time, "a number of seconds above 0"),
+            (1 <= self.threads <= cores, "threads", self.threads, f"1 to {cores}, as many as this machine has"),
+            (1 <= self.alpha < math.inf, "alpha", self.alpha, "a number of at least 1"),
+            (self.seed >= 0, "seed", self.seed, "at least 0"),
+            (min((self.sizes or {"": 1}).values()) >= 1, "sizes", self.sizes, "at least 1 each"),
+        ):
+            if not fits:
+                raise UsageError(f"{name} is {domain}; got {value}")
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,8 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     options, progress = options or Options(), progress or (lambda stage, done: None)
     progress("load", 0.0)
     loaded = load(model)
+    for sample in options.inputs:
+        _demand_inputs(loaded, sample)
     program = understand(loaded)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     rules = trusted_rules(files, progress)
@@ -234,10 +244,35 @@ def _compared(agreement: Agreement) -> parts.Compared:
 def load_inputs(path: Path) -> dict[str, np.ndarray]:
     """One sample of inputs from an .npz file with an array for each. Raises `UsageError` where it cannot be read."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        arrays = np.load(path, allow_pickle=False)
+        if not isinstance(arrays, np.lib.npyio.NpzFile):
+            raise UsageError(f"{path}: one array without a name; save the inputs by name, with numpy.savez")
+        with arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path}: not an .npz file of arrays: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise UsageError(f"{path}: not an .npz file of arrays of numbers; make one with numpy.savez") from None
+
+
+def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
+    """Raise `UsageError` for a sample that does not give each input as the model declares it."""
+    declared = {v.name or "": v for v in model.graph.inputs}
+    needed = {n for n in declared if n not in model.graph.initializers}
+    for name in sorted(needed - set(sample)):
+        raise UsageError(f"the sample lacks input {name!r}; it has {', '.join(sample) or 'nothing'}")
+    for name, array in sample.items():
+        if name not in needed:
+            raise UsageError(f"the sample has {name!r}, which is no input; those are {', '.join(sorted(needed))}")
+        dims = None if declared[name].shape is None else tuple(declared[name].shape or ())
+        fixed = dims is None or (
+            len(dims) == array.ndim
+            and all(not isinstance(d, int) or d == s for d, s in zip(dims, array.shape, strict=True))
+        )
+        dtype = declared[name].dtype
+        if not fixed or (dtype not in (None, ir.DataType.STRING) and dtype.numpy() != array.dtype):
+            wanted = facts(model)["inputs"][name]
+            raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
 
 
 def copy_model(source: Path, target: Path) -> None:

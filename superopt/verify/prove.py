@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from superopt.dim import Condition, assuming, symbols
@@ -58,53 +59,65 @@ def prove(
     source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition] = (), resources: int = RESOURCES
 ) -> Proved | Unknown:
     """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share."""
-    solver = Z3.SimpleSolver()
-    solver.set("mbqi", False)
-    solver.set("arith.nl", False)
-    solver.set("rlimit", resources)
-    solver.set("unsat_core", True)
-    laws = laws_in(scope_of(*source, *target))
-    names = _add_theory(solver, [*source, *target], laws)
-    _add_obligation(solver, source, target, given)
+    laws = sorted(laws_in(scope_of(*source, *target)), key=_text)
+    tracked = [(law.name, axiom) for law in laws for axiom in law_axioms(law)]
+    theory = [*_theory([*source, *target], laws), *_obligation(source, target, given)]
+    # In a context of its own: otherwise proofs, and at the limit verdicts, would depend on what was proved before.
+    context = Z3.Context()
+    solver = Z3.SimpleSolver(ctx=context)
+    for setting, value in {"mbqi": False, "arith.nl": False, "rlimit": resources, "unsat_core": True}.items():
+        solver.set(setting, value)
+    moved = _moved([*theory, *(axiom for _, axiom in tracked)], context)
+    solver.add(moved[: len(theory)])
+    for i, axiom in enumerate(moved[len(theory) :]):
+        solver.assert_and_track(axiom, f"law{i}")
     if solver.check() == Z3.unsat:
         core = {str(literal) for literal in solver.unsat_core()}
-        return Proved(tuple(sorted({name for literal, name in names.items() if literal in core})))
+        return Proved(tuple(sorted({name for i, (name, _) in enumerate(tracked) if f"law{i}" in core})))
     return Unknown(str(solver.reason_unknown()) or "no instance of the laws closes the gap")
 
 
-def _add_theory(solver: Any, roots: Sequence[Term], laws: Sequence[Law]) -> dict[str, str]:
-    """Assert the typing of all operators in sight, and the laws, each under a literal; gives the literals' names."""
+def _moved(formulas: Sequence[Any], context: Any) -> list[Any]:
+    """The formulas in another context."""
+    together = Z3.AstVector()
+    for formula in formulas:
+        together.push(formula)
+    return list(together.translate(context))
+
+
+def _theory(roots: Sequence[Term], laws: Sequence[Law]) -> list[Any]:
+    """The typing of all operators in sight, and what is known of sizes."""
     examples: dict[Any, Term] = {}
     for term in subterms(*roots, *(side for law in laws for side in (law.left, law.right))):
         if not term.is_variable:
             examples.setdefault(head_of(term), term)
-    for rank in sorted({t.type.rank for t in [*examples.values(), *variables(*roots)]}):
-        solver.add(all_sizes_positive(rank))
-    solver.add(arithmetic_axioms())
-    solver.add([typing_axiom(e) for e in examples.values()])
-    names: dict[str, str] = {}
-    for i, law in enumerate(laws):
-        for j, axiom in enumerate(law_axioms(law)):
-            solver.assert_and_track(axiom, f"law{i}.{j}")
-            names[f"law{i}.{j}"] = law.name
-    return names
+    ranks = sorted({t.type.rank for t in [*examples.values(), *variables(*roots)]})
+    positive = [axiom for rank in ranks for axiom in all_sizes_positive(rank)]
+    return [*positive, *arithmetic_axioms(), *map(typing_axiom, examples.values())]
 
 
-def _add_obligation(solver: Any, source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition]) -> None:
+def _obligation(source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition]) -> list[Any]:
+    """That the source is well formed and the condition holds, and yet some target is ill formed or differs."""
     tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(*source, *target)}
     ints = {n: Z3.Int(n) for n in all_symbols(*source, *target)}
+    assumed: list[Any] = []
     for v, c in tensors.items():
-        solver.add(well_formed(v.type.rank)(c))
-        solver.add([size_function(v.type.rank, i)(c) == encode_dim(d, ints) for i, d in enumerate(v.shape)])
-    solver.add([encode_condition(c, ints) for c in given])
+        assumed.append(well_formed(v.type.rank)(c))
+        assumed += [size_function(v.type.rank, i)(c) == encode_dim(d, ints) for i, d in enumerate(v.shape)]
+    assumed += [encode_condition(c, ints) for c in given]
     goals = []
     for s, t in zip(source, target, strict=True):
         left, right = encode_term(s, tensors, ints), encode_term(t, tensors, ints)
-        solver.add(well_formed(s.type.rank)(left))
+        assumed.append(well_formed(s.type.rank)(left))
         goals.append(
             Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False)
         )
-    solver.add(Z3.Not(Z3.And(goals)))
+    return [*assumed, Z3.Not(Z3.And(goals))]
+
+
+@cache
+def _text(law: Law) -> str:
+    return str(law)
 
 
 _axioms: dict[Law, list[Any]] = {}

@@ -1,0 +1,66 @@
+"""Rules made wrong on purpose: one small change on the right-hand side of a rule."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+from superopt.dim import Dim, assuming, symbol
+from superopt.errors import RuleError, ShapeError, Undecided
+from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.instances import all_symbols, conditions
+from superopt.operators.layout import Concat, Slice, Transpose
+from superopt.rules.rule import Rule
+from superopt.term import Term, make, replace_all, subterms
+
+
+def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
+    """Every rule that is one change away from this one, with what was changed; those that are ill typed left out."""
+    for old in subterms(*rule.target):
+        for kind, change in _changes(rule, old):
+            try:
+                with assuming():
+                    target = replace_all(rule.target, {old: change()})
+                    conditions(*rule.source, *target)
+                    made = Rule(rule.name, rule.source, target, rule.conditions)
+            except (ShapeError, Undecided, RuleError):
+                continue
+            if target != rule.target and all(
+                s.type.rank == t.type.rank for s, t in zip(rule.source, target, strict=True)
+            ):
+                yield kind, made
+
+
+def _changes(rule: Rule, old: Term) -> Iterator[tuple[str, object]]:
+    op = old.operator
+    for v in rule.given if old.is_variable else ():
+        if v is not old and v.type.rank == old.type.rank:
+            yield "other variable", lambda v=v: v
+    if not isinstance(op, Declared):
+        return
+    if op.arity == 2 and not op.commutative:
+        yield "operands swapped", lambda: make(op, old.inputs[::-1])
+    for i in old.inputs:
+        if i.type.rank == old.type.rank:
+            yield "operator dropped", lambda i=i: i
+    for name, cls in CATALOGUE.items():
+        if op.pointwise and cls.pointwise and cls.arity == op.arity and name != op.name:
+            yield "other operator", lambda cls=cls: make(cls(), old.inputs)
+    if op.arity == 1:
+        yield "operator doubled", lambda: make(op, (old,))
+    yield from ((kind, lambda o=o: make(o, old.inputs)) for kind, o in _attributes(rule, op, old.type.rank))
+
+
+def _attributes(rule: Rule, op: Declared, rank: int) -> Iterator[tuple[str, Declared]]:
+    if isinstance(op, Concat | Slice) or op.name == "softmax":
+        for axis in range(rank):
+            yield "other axis", dataclasses.replace(op, axis=axis)
+    if isinstance(op, Transpose):
+        for perm in itertools.permutations(range(rank)):
+            yield "other permutation", Transpose(perm)
+    sizes = op.sizes()
+    for i, size in enumerate(sizes):
+        others: list[Dim] = [symbol(n) for n in all_symbols(*rule.source)]
+        for other in (size + 1, size - 1, 1, 0, *others):
+            yield "other size", op.with_sizes([*sizes[:i], other, *sizes[i + 1 :]])

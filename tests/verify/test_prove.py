@@ -1,0 +1,133 @@
+"""The prover: every shipped rule again, from the laws alone; its limits; and that it proves nothing wrong."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+
+from superopt.dim import symbol
+from superopt.operators.laws import Law, Scope, laws_in
+from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.rules.format import load_rules, print_rule
+from superopt.rules.rule import Rule
+from superopt.shipped import shipped_rules
+from superopt.term import Term, variable
+from superopt.verify import prove as prover
+from superopt.verify.check import execute, verify
+from superopt.verify.prove import Proved, Unknown, prove
+from tests.verify.mutants import mutants
+
+RULES = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+LEAST = 100
+"""Fewer rules than this were hardly the shipped ones."""
+
+
+def test_every_shipped_rule_proves_afresh() -> None:
+    assert len(RULES) >= LEAST
+    for rule in RULES:
+        verdict = verify(rule, seed=1)
+        assert isinstance(verdict, Proved), f"{print_rule(rule)}{verdict}"
+
+
+@pytest.mark.parametrize("rule", random.Random(0).sample(RULES, 30), ids=lambda r: r.name)
+def test_a_rule_proves_from_the_laws_that_it_names_alone(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(scope: Scope) -> list[Law]:
+        return [law for law in laws_in(scope) if law.name in rule.by]
+
+    monkeypatch.setattr(prover, "laws_in", named)
+    verdict = prove(rule.source, rule.target, rule.conditions)
+    assert isinstance(verdict, Proved)
+    assert set(verdict.laws) <= set(rule.by)
+
+
+@pytest.mark.parametrize("rule", random.Random(1).sample(RULES, 10), ids=lambda r: r.name)
+def test_without_any_law_only_what_is_congruent_proves(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prover, "laws_in", lambda scope: [])
+    assert isinstance(prove(rule.source, rule.target, rule.conditions), Unknown) == bool(rule.by)
+
+
+def test_no_wrong_mutant_of_a_shipped_rule_proves() -> None:
+    rng = random.Random(2)
+    kinds: dict[str, int] = {}
+    for rule in rng.sample(RULES, 70):
+        by_kind: dict[str, list[Rule]] = {}
+        for kind, mutant in mutants(rule):
+            by_kind.setdefault(kind, []).append(mutant)
+        for kind, some in by_kind.items():
+            for mutant in rng.sample(some, min(2, len(some))):
+                kinds[kind] = kinds.get(kind, 0) + 1
+                _demand_not_wrongly_proved(mutant)
+    assert sum(kinds.values()) >= 200, kinds
+    assert len(kinds) == 8, kinds
+
+
+def _demand_not_wrongly_proved(mutant: Rule) -> None:
+    verdict = prove(mutant.source, mutant.target, mutant.conditions, resources=200_000)
+    if isinstance(verdict, Proved):  # some changes change nothing: then it is true when executed, too
+        done = execute(mutant.source, mutant.target, mutant.conditions, count=8, seed=4)
+        assert isinstance(done, int), f"proved, and wrong: {print_rule(mutant)}{verdict}\n{done}"
+        assert done >= 3, f"proved, and hardly executed: {print_rule(mutant)}"
+
+
+def test_no_rule_proves_with_a_target_of_other_values() -> None:
+    """Beside each rule that proves: one that differs in each element, so that the theory is seen to be consistent."""
+    for rule in random.Random(3).sample(RULES, 60):
+        wrong = [_doubled(t) for t in rule.target]
+        assert isinstance(prove(rule.source, wrong, rule.conditions, resources=200_000), Unknown), print_rule(rule)
+
+
+def _doubled(term: Term) -> Term:
+    return Add()(term, term)
+
+
+def test_the_verdict_does_not_depend_on_what_was_proved_before() -> None:
+    some = random.Random(5).sample(RULES, 12)
+    forwards = [prove(r.source, r.target, r.conditions) for r in some]
+    backwards = [prove(r.source, r.target, r.conditions) for r in reversed(some)]
+    assert forwards == list(reversed(backwards))
+
+
+def test_the_verdict_does_not_depend_on_the_process() -> None:
+    rule = RULES[len(RULES) // 2]
+    program = (
+        "import sys; from superopt.rules.format import parse_file; from superopt.verify.check import verify;"
+        "print(verify(parse_file(sys.stdin.read()).rules[0]))"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program], input=print_rule(rule), capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert answers == {f"{verify(rule)}\n"}
+
+
+def test_names_of_variables_and_sizes_do_not_matter() -> None:
+    x, y, z = (variable(n, (symbol("size2_0"), symbol("e0"))) for n in ("e0", "wf2", "size2_0"))
+    assert isinstance(prove([Add()(Add()(x, y), z)], [Add()(x, Add()(z, y))]), Proved)
+
+
+def test_a_limit_on_resources_gives_unknown() -> None:
+    rule = RULES[0]
+    assert isinstance(prove(rule.source, rule.target, rule.conditions, resources=1), Unknown)
+
+
+def test_a_problem_that_is_too_large_ends_in_unknown_and_soon() -> None:
+    tensors = [variable(f"x{i}", (symbol("n"),)) for i in range(9)]
+    left = right = tensors[0]
+    for _, t in pairwise(tensors):
+        left, right = Add()(Mul()(left, t), t), Add()(t, Mul()(t, right))
+    start = time.monotonic()
+    verdict = prove([left], [Relu()(right)], resources=1_000_000)
+    assert isinstance(verdict, Unknown)
+    assert time.monotonic() - start < 60
+
+
+def test_sides_of_different_rank_are_not_equal() -> None:
+    x = variable("x", (symbol("n"),))
+    assert isinstance(prove([Relu()(x)], [variable("y", ())]), Unknown)

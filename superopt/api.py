@@ -275,15 +275,20 @@ def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
             raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
 
 
+def weight_files(source: Path) -> list[Path]:
+    """The files of a model's external data."""
+    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
+    return sorted({source.parent / str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)})
+
+
 def copy_model(source: Path, target: Path) -> None:
     """Copy a model byte for byte, with the files of its external data where the folder differs.
 
     Raises `UsageError` where that cannot be written or would replace another file.
     """
-    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
-    names = {str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)}
+    names = [path.relative_to(source.parent) for path in weight_files(source)]
     try:
-        for name in sorted(names) if source.parent.resolve() != target.parent.resolve() else []:
+        for name in names if source.parent.resolve() != target.parent.resolve() else []:
             beside = target.parent / name
             if beside.exists() and not filecmp.cmp(source.parent / name, beside, shallow=False):
                 raise UsageError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from superopt import api, tables
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io import load, save, understand
 from superopt.operators.reader import term_text
+from superopt.outputs import demand_writable, same_file, write_text
 from superopt.rule_commands import rules_app
 from superopt.search.solve import Progress as Told
 
@@ -25,19 +25,26 @@ app = typer.Typer(
     name="superopt",
     help="A graph superoptimizer for ONNX: an equivalent, faster model, by rules that were found and proved.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # it takes what stands in brackets for markup
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 app.add_typer(rules_app, name="rules")
 
-ModelIn = Annotated[Path, typer.Argument(help="The ONNX model to read.", show_default=False)]
+_INTERRUPTED = 130
+"""What typer exits with after Ctrl-C."""
+
+ModelIn = Annotated[Path, typer.Argument(metavar="IN", help="The ONNX model to read.", show_default=False)]
 
 
 @app.command()
 def optimize(
     source: ModelIn,
     target: Annotated[
-        Path | None, typer.Argument(help="Where to write the result [default: IN.optimized.onnx].", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="OUT", help="Where to write the result [default: IN.optimized.onnx].", show_default=False
+        ),
     ] = None,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
     threads: Annotated[int, typer.Option(help="Threads that the runtime uses.")] = 1,
@@ -65,8 +72,17 @@ def optimize(
     original (nothing is written), 5 out of time without an answer.
     """
     target = target or source.with_name(f"{source.stem}.optimized.onnx")
-    for path in [p for p in (None if dry_run else target, report) if p is not None]:
-        _demand_writable(path, source, overwrite)
+    read = [source, *(rules or ()), *(inputs or ())]
+    if timings is not None and any(same_file(timings, other) for other in read):
+        raise UsageError(f"{timings}: this is no table of timings; name another file")
+    if not dry_run:
+        demand_writable(target, overwrite, read)
+        if target.exists() and any(same_file(target, f) for f in api.weight_files(source)):
+            raise UsageError(
+                f"{target}: this file holds the model's weights, and is never overwritten; name another one"
+            )
+    if report is not None:
+        demand_writable(report, overwrite, [*read, *([] if dry_run else [target])])
     options = api.Options(
         time=time,
         threads=threads,
@@ -82,11 +98,12 @@ def optimize(
     if not dry_run:
         _write(result, source, target)
     if report is not None:
-        _write_text(report, result.report.model_dump_json(indent=2) + "\n")
+        write_text(report, result.report.model_dump_json(indent=2) + "\n")
     if json:
         typer.echo(result.report.model_dump_json(indent=2))
     else:
-        Console(highlight=False).print(tables.optimization(result.report, source, None if dry_run else target))
+        table = tables.optimization(result.report, source, None if dry_run else target)
+        Console(highlight=False).print(table, crop=False)
 
 
 @app.command()
@@ -124,15 +141,17 @@ def serve(
 
 def main() -> None:
     """Run the command; every error that a user can cause is one line on stderr, and its exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary folders are removed
     try:
         app(standalone_mode=True)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            typer.echo("superopt: interrupted", err=True)
+        raise
     except SuperoptError as error:
         one_line = " ".join(str(error).split())
         typer.echo(f"superopt: {one_line}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("superopt: interrupted; nothing was written", err=True)
-        sys.exit(130)
 
 
 @contextmanager
@@ -145,38 +164,12 @@ def progress_line() -> Iterator[Told]:
         yield lambda stage, done: line.update(task, description=stage, completed=done)
 
 
-def _demand_writable(path: Path, source: Path, overwrite: bool) -> None:
-    if path.exists() and source.exists() and path.samefile(source):
-        raise UsageError(f"{path}: this is the model itself, which is never overwritten; name another file")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{path}: exists already; give another name, or --overwrite")
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(
-            f"{path}: cannot be written, {'it is a folder' if path.is_dir() else f'there is no folder {path.parent}'}"
-        )
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
-            pass
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-
-
 def _write(result: api.Result, source: Path, target: Path) -> None:
     """Write the answer: the optimized model, or the original byte for byte."""
     if result.report.outcome == "faster":
         save(result.model, target)
     else:
         api.copy_model(source, target)
-
-
-def _write_text(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        shutil.move(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -19,13 +19,16 @@ from superopt.enumerate.family import core_family
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.grow import Progress as Told
 from superopt.errors import RuleError, UsageError
+from superopt.outputs import demand_writable, write_text
 from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.shipped import shipped_rules
 from superopt.verify.check import Verdict, verify
 from superopt.verify.prove import Proved, solver_version
 from superopt.verify.trusted import describe, sealed
 
-rules_app = typer.Typer(help="Find rewrite rules, prove them, look at them.", no_args_is_help=True)
+rules_app = typer.Typer(
+    help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @rules_app.command()
@@ -33,7 +36,7 @@ def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
     max_ops: Annotated[int, typer.Option(help="Operators a side, at most.", min=1, max=3)] = 2,
     operators: Annotated[str, typer.Option(help="Operators to enumerate, with commas between [default: all].")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.", min=0)] = 0,
     workers: Annotated[
         int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
     ] = os.cpu_count() or 1,
@@ -43,19 +46,12 @@ def generate(
 
     What is not proved is counted, and never written.
     """
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out}: exists already; give another name, or --overwrite")
-    if not out.parent.is_dir():
-        raise UsageError(f"{out}: cannot be written, there is no folder {out.parent}")
+    demand_writable(out, overwrite)
     family = core_family(operators)
     with stage_bar() as told:
         found = generate_rules(family, max_ops, seed, workers, told)
     settings = f"family={family.name} operators={operators or 'all'} max-ops={max_ops} seed={seed}"
-    partial = out.with_name(f".{out.name}.partial")
-    partial.write_text(
-        print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})), encoding="utf-8"
-    )
-    partial.replace(out)
+    write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     table = Table("stage", "count", show_edge=False)
     table.columns[1].justify = "right"
     for stage, count in found.counts.items():

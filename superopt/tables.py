@@ -19,7 +19,8 @@ def optimization(report: Report, source: Path, target: Path | None) -> Renderabl
     parts: list[RenderableType] = [_before_and_after(report, source)]
     if report.rewrites:
         parts.append(_rewrites(report))
-    parts += [Text(line) for line in _verdict(report, target)]
+    # A line stays a line, also in a file or a pipe; a terminal wraps it by itself.
+    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, target)]
     return Group(*parts)
 
 

@@ -71,11 +71,13 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
             model = ir.external_data.unload_from_model(clone(model), path.parent, data.name, size_threshold_bytes=256)
         temporary.write_bytes(_message(model).SerializeToString())
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:  # an interrupt too leaves nothing behind
         temporary.unlink(missing_ok=True)
         if data is not None:
             data.unlink(missing_ok=True)
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+        if isinstance(error, OSError):
+            raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise
 
 
 def _message(model: ir.Model) -> onnx.ModelProto:

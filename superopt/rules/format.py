@@ -103,8 +103,10 @@ def load_rules(path: Path) -> RuleFile:
     """Read a rule file. Raises `ParseError` with file, line and column, `RuleError` for one of another format."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RuleError(f"{path}: cannot be read as a rule file ({error})") from None
+    except OSError as error:
+        raise RuleError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise RuleError(f"{path}: not a rule file: no text in UTF-8 at byte {error.start}") from None
     return parse_file(text, str(path))
 
 

@@ -1,0 +1,53 @@
+"""Files that commands write: refused before the work where they cannot be written, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from superopt.errors import UsageError
+
+
+def demand_writable(path: Path, overwrite: bool, read: Iterable[Path] = ()) -> None:
+    """Raise `UsageError` for a file that exists (unless `overwrite`), that the same command reads, or that cannot be
+    written where it is.
+    """
+    for other in read:
+        if same_file(path, other):
+            raise UsageError(f"{path}: this file is read, and never overwritten; name another one")
+    try:
+        if path.exists() and not overwrite:
+            raise UsageError(f"{path}: exists already; give another name, or --overwrite")
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "no regular file"
+            raise UsageError(f"{path}: cannot be written, it is {what}")
+        if not path.parent.is_dir():
+            raise UsageError(f"{path}: cannot be written, there is no folder {path.parent}")
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def same_file(a: Path, b: Path) -> bool:
+    """Whether two paths lead to the same file, or would if it existed."""
+    if os.path.realpath(a) == os.path.realpath(b):
+        return True
+    try:
+        return a.samefile(b)
+    except OSError:
+        return False
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; another process sees the whole of it or nothing. Raises `UsageError`."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from dataclasses import MISSING
 from typing import Any
 
 from superopt.dim import Dim, Floor, Shape, Symbol, floor_div, product, symbol
-from superopt.errors import ParseError, SuperoptError
+from superopt.errors import ParseError, ShapeError, SuperoptError
 from superopt.operators.declare import CATALOGUE, Declared, Field
 from superopt.operators.layout import Expand
 from superopt.term import Term, make
@@ -52,7 +52,10 @@ def read_dim(sexp: Sexp) -> Dim:
         case "-", [a, b]:
             return a - b
         case "div", [a, b]:
-            return floor_div(a, b)
+            try:
+                return floor_div(a, b)
+            except ShapeError as error:
+                raise ParseError(f"{sexp.place}: {error}") from None
     raise ParseError(f"{sexp.place}: expected a size made with +, *, - or div, found {show(sexp)}")
 
 
@@ -64,11 +67,11 @@ def term_sexp(term: Term, names: Mapping[Term, str] | None = None, shaped: bool 
         return word(f"?{term.label}")
     op = term.operator
     assert isinstance(op, Declared), f"{op} is not declared and has no text"
-    tells = op.pointwise and any(not isinstance(i.operator, Expand) for i in term.inputs)
+    told = next((i.shape for i in term.inputs if not isinstance(i.operator, Expand)), None) if op.pointwise else None
     items = attribute_items(op)
     if isinstance(op, Expand) and not shaped:
         items = items[:1]
-    return form(op.name, *items, *(term_sexp(i, names, shaped=not tells) for i in term.inputs))
+    return form(op.name, *items, *(term_sexp(i, names, shaped=not _same(i.shape, told)) for i in term.inputs))
 
 
 def term_text(term: Term) -> str:
@@ -149,8 +152,8 @@ def _read_value(cls: type[Declared], f: Field, sexp: Sexp) -> Any:
         values = tuple(read_dim(item) for item in sexp.items)
     elif kind == "Dim":
         return read_dim(sexp)
-    elif isinstance(sexp, Atom) and isinstance(sexp.value, int | float):
-        return float(sexp.value) if kind == "float" else int(sexp.value)
+    elif isinstance(sexp, Atom) and isinstance(sexp.value, int | float if kind == "float" else int):
+        return float(sexp.value) if kind == "float" else sexp.value
     else:
         raise ParseError(f"{sexp.place}: {cls.name} {f.name} is a number, found {show(sexp)}")
     if not f.facts.size and not all(isinstance(v, int) for v in values):
@@ -167,4 +170,6 @@ def _value_sexp(value: Any) -> Sexp:
 def _same(value: Any, default: Any) -> bool:
     if isinstance(value, tuple):
         return isinstance(default, tuple) and len(value) == len(default) and all(map(_same, value, default))
-    return isinstance(value, int | float) and value == default
+    return value is default or (
+        isinstance(value, int | float) and isinstance(default, int | float) and value == default
+    )

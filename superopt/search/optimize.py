@@ -29,6 +29,10 @@ SEARCH_SHARE = 0.45
 """Of the time limit, what the search may take; the rest is for comparing and measuring whole models."""
 
 
+_NO_ROOM = ("bad_alloc", "llocate memory")
+"""What onnxruntime says where memory is lacking."""
+
+
 @dataclass
 class Attempt:
     """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not."""
@@ -107,12 +111,17 @@ def attempt(
 
 
 def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, left: float, seed: int) -> Attempt:
-    """The attempt where the original is the answer: measured, unless the runtime does not run it."""
+    """The attempt where the original is the answer: measured, unless the runtime does not run it.
+
+    Raises `RuntimeFailed` for want of memory: that says nothing about the model.
+    """
     tried.reason = reason
     try:
         budget = min(0.3 * left, 5.0)
         tried.alone = latency(original, cost.runtime, budget_s=budget, seed=seed, draw=Draw(sizes=cost.sizes))
     except RuntimeFailed as error:
+        if any(sign in str(error) for sign in _NO_ROOM):
+            raise
         tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
     return tried
 

@@ -162,13 +162,14 @@ def _read(text: str) -> Rule:
 
 
 def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list[Rule]:
-    """Drop every rule that is an instance of another that is kept; the more general come first."""
+    """Drop every rule that is an instance of another that is kept; of two that are of each other, the later."""
     kept: list[Rule] = []
     for i, rule in enumerate(sorted(rules, key=_specificity)):
         if progress and i % 16 == 0:
             progress("prune instances", i, len(rules))
         if not any(instance_of(rule, general) for general in kept):
-            kept.append(rule)
+            # A special rule may come first: what it uses twice counts once.
+            kept = [*(k for k in kept if not instance_of(k, rule)), rule]
     return kept
 
 

@@ -1,0 +1,103 @@
+"""Small models with seeded weights, as a command's user has them; and how their outputs are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from tests.onnx_io.networks import run
+
+Weights = Mapping[str, NDArray[Any]]
+Typed = tuple[str, int, Sequence[int | str]]
+
+
+def weight(*shape: int, seed: int = 0) -> NDArray[np.float32]:
+    """Normal numbers that keep the scale of what passes through."""
+    return (np.random.default_rng(seed).standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[Typed],
+    outputs: Sequence[Typed],
+    weights: Weights | None = None,
+    opset: int = 17,
+    ir: int = 8,
+) -> onnx.ModelProto:
+    """A model with a doc string, metadata, and types given as (name, element type, dimensions)."""
+    given = [helper.make_tensor_value_info(*i) for i in inputs]
+    if ir < 4:  # there, each initializer is an input too
+        kinds = [(n, helper.np_dtype_to_tensor_dtype(w.dtype), w.shape) for n, w in (weights or {}).items()]
+        given += [helper.make_tensor_value_info(*k) for k in kinds]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        given,
+        [helper.make_tensor_value_info(*o) for o in outputs],
+        [numpy_helper.from_array(w, n) for n, w in (weights or {}).items()],
+    )
+    domains = sorted({n.domain for n in nodes} - {""})
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    made = helper.make_model(graph, opset_imports=imports, ir_version=ir, doc_string="what it is for")
+    helper.set_model_props(made, {"owner": "someone"})
+    return made
+
+
+def normalized(
+    batch: int | str = 1, opset: int = 17, ir: int = 8, size: int | str = 28, before_last: Sequence[NodeProto] = ()
+) -> onnx.ModelProto:
+    """Convolution, relu, LRN and convolution: unfolding the LRN makes it several times faster."""
+    weights = {"k": weight(64, 3, 3, 3), "b": weight(64), "last": weight(8, 64, 1, 1, seed=1)}
+    nodes = [
+        helper.make_node("Conv", ["image", "k", "b"], ["c"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], name="bent"),
+        helper.make_node("LRN", ["r"], ["normal"], size=5, alpha=0.1, beta=0.75, bias=1.0),
+        *before_last,
+        helper.make_node("Conv", ["normal" if not before_last else "between", "last"], ["answer"]),
+    ]
+    ends = [("image", TensorProto.FLOAT, [batch, 3, size, size]), ("answer", TensorProto.FLOAT, [batch, 8, size, size])]
+    return model(nodes, ends[:1], ends[1:], weights, opset, ir)
+
+
+def one_relu() -> onnx.ModelProto:
+    """Nothing makes it faster."""
+    ends = [(n, TensorProto.FLOAT, ["N", 3]) for n in "xy"]
+    return model([helper.make_node("Relu", ["x"], ["y"])], ends[:1], ends[1:])
+
+
+def silent() -> onnx.ModelProto:
+    """Its LRN can be unfolded, but whatever goes in, zero comes out."""
+    nodes = [helper.make_node("LRN", ["x"], ["l"], size=5), helper.make_node("Mul", ["l", "zero"], ["y"])]
+    ends = [(n, TensorProto.FLOAT, [1, 64, 28, 28]) for n in "xy"]
+    return model(nodes, ends[:1], ends[1:], {"zero": np.zeros(1, np.float32)})
+
+
+def with_weights_beside(folder: Path) -> Path:
+    """The model with the LRN in a folder of its own, its weights in a file beside it."""
+    folder.mkdir()
+    onnx.save(normalized(), folder / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    return folder / "m.onnx"
+
+
+def assert_same(found: Path | onnx.ModelProto, original: Path | onnx.ModelProto, sizes: Sequence[int] = ()) -> None:
+    """That onnx checks the found model, its interface is the original's, and it computes the same on the runtime."""
+    if isinstance(found, Path):
+        onnx.checker.check_model(found, full_check=True)
+    ours, theirs = (onnx.load(m) if isinstance(m, Path) else m for m in (found, original))
+    for of in ("input", "output"):
+        assert list(getattr(ours.graph, of)) == list(getattr(theirs.graph, of))
+    assert ours.metadata_props == theirs.metadata_props
+    assert ours.doc_string == theirs.doc_string
+    feed = None
+    if sizes:
+        rng = np.random.default_rng(0)
+        feed = {theirs.graph.input[0].name: rng.standard_normal(tuple(sizes)).astype(np.float32)}
+    for a, e in zip(run(ours, feed), run(theirs, feed), strict=True):
+        assert np.abs(e).max() > 0
+        assert np.abs(a - e).max() <= 1e-5 * np.abs(e).max()

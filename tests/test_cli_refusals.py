@@ -1,0 +1,144 @@
+"""Bad input: one line that names the culprit, the right exit code, and no file touched or left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.commands import Ran, assert_refused, files, superopt
+from tests.models import normalized, one_relu, with_weights_beside
+
+Command = Callable[..., Ran]
+
+UNREADABLE = ["empty", "text", "truncated", "unchecked", "without weights"]
+
+
+def unreadable(kind: str, folder: Path) -> Path:
+    """A file that is no valid model."""
+    path = folder / "m.onnx"
+    whole = normalized().SerializeToString()
+    if kind == "unchecked":
+        broken = one_relu()
+        broken.graph.node[0].input[0] = "nobody"
+        onnx.save(broken, path)
+    elif kind == "without weights":
+        onnx.save(onnx.load(with_weights_beside(folder / "other"), load_external_data=False), path)
+    else:
+        path.write_bytes({"empty": b"", "text": b"hello, model\n", "truncated": whole[: len(whole) // 2]}[kind])
+    return path
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_invalid_model_is_refused_by_name(inside: Command, kind: str, tmp_path: Path, rules: Path) -> None:
+    unreadable(kind, tmp_path)
+    before = files(tmp_path)
+    ran = inside("optimize", "m.onnx", "o.onnx", "--report", "r.json", "--rules", rules, cwd=tmp_path)
+    assert_refused(ran, 3, "m.onnx", "weights.bin" if kind == "without weights" else "")
+    assert files(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a clumsy user has at hand; nothing of it may change."""
+    path = tmp_path_factory.mktemp("clumsy")
+    onnx.save(one_relu(), path / "m.onnx")
+    with_weights_beside(path / "big")
+    (path / "a folder").mkdir()
+    (path / "old").write_text("precious")
+    np.savez(path / "other.npz", z=np.zeros(3))
+    np.savez(path / "wide.npz", x=np.zeros((1, 4), np.float32))
+    (path / "syntax.rules").write_text(
+        "(rules :format 1)\n(rule r\n  (given (?x n))\n  (from (relu ?x)) (to (relu ?x))"
+    )
+    (path / "unknown.rules").write_text("(rule r (given (?x n))\n  (from (sinh ?x)) (to (relu ?x)))")
+    (path / "wrong.rules").write_text("(rule mine (given (?x n)) (from (relu (relu ?x))) (to (add ?x ?x)))")
+    return path
+
+
+REFUSED = {
+    "the model is missing": (["nowhere.onnx"], "nowhere.onnx"),
+    "the model is a folder": (["a folder"], "a folder"),
+    "the result exists": (["m.onnx", "old"], "old"),
+    "the report exists": (["m.onnx", "o.onnx", "--report", "old"], "old"),
+    "the result is the model": (["m.onnx", "big/../m.onnx", "--overwrite"], "m.onnx"),
+    "the result is the model's weights": (["big/m.onnx", "big/weights.bin", "--overwrite"], "weights.bin"),
+    "the report is the result": (["m.onnx", "o.onnx", "--report", "./o.onnx"], "o.onnx"),
+    "the report is a rule file": (
+        ["m.onnx", "o.onnx", "--rules", "wrong.rules", "--report", "wrong.rules", "--overwrite"],
+        "wrong.rules",
+    ),
+    "the result's folder is missing": (["m.onnx", "none/o.onnx"], "none"),
+    "the result is below a file": (["m.onnx", "old/o.onnx"], "old/o.onnx"),
+    "the result is a folder": (["m.onnx", "a folder", "--overwrite"], "a folder"),
+    "the result is a device": (["m.onnx", "/dev/null", "--overwrite"], "/dev/null"),
+    "the result's name is too long": (["m.onnx", "o" * 300], "too long"),
+    "the timings are the model": (["m.onnx", "--timings", "m.onnx"], "m.onnx"),
+    "no time": (["m.onnx", "--time", "0"], "time"),
+    "endless time": (["m.onnx", "--time", "nan"], "time"),
+    "alpha below 1": (["m.onnx", "--alpha", "0.5"], "alpha"),
+    "no threads": (["m.onnx", "--threads", "0"], "threads"),
+    "too many threads": (["m.onnx", "--threads", "100000"], "threads"),
+    "a negative seed": (["m.onnx", "--seed", "-1"], "seed"),
+    "samples that are missing": (["m.onnx", "--inputs", "none.npz"], "none.npz"),
+    "samples that are no arrays": (["m.onnx", "--inputs", "m.onnx"], "m.onnx"),
+    "samples of other inputs": (["m.onnx", "--inputs", "other.npz"], "'x'"),
+    "samples of another shape": (["m.onnx", "--inputs", "wide.npz"], "(1, 4)"),
+    "rules that are missing": (["m.onnx", "--rules", "none.rules"], "none.rules"),
+    "rules that do not parse": (["m.onnx", "--rules", "syntax.rules"], "syntax.rules:2:1:"),
+    "rules of an unknown operator": (["m.onnx", "--rules", "unknown.rules"], "unknown.rules:2:9:"),
+    "rules that do not prove": (["m.onnx", "--rules", "wrong.rules"], "wrong.rules: rule mine does not prove"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(inside: Command, case: str, folder: Path) -> None:
+    arguments, named = REFUSED[case]
+    before = files(folder)
+    assert_refused(inside("optimize", *arguments, cwd=folder), 2, named)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("arguments", [["optimize"], ["optimize", "m.onnx", "--colour", "red"], ["paint"]])
+def test_a_line_that_is_no_command_is_explained(inside: Command, arguments: list[str], folder: Path) -> None:
+    ran = inside(*arguments, cwd=folder)
+    assert (ran.code, ran.out) == (2, "")
+    assert "\nError: " in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("command", "explained"),
+    [
+        ("optimize", ["Exit codes", "--time", "--overwrite", "OUT", "IN.optimized.onnx", "--json"]),
+        ("show", ["IN", "opaque"]),
+        ("serve", ["--host", "superopt[service]"]),
+        ("rules generate", ["--operators", "--max-ops", "--seed"]),
+        ("rules verify", ["exit code 2"]),
+    ],
+)
+def test_help_explains_each_command(inside: Command, command: str, explained: list[str], folder: Path) -> None:
+    ran = inside(*command.split(), "--help", cwd=folder)
+    assert (ran.code, ran.err) == (0, "")
+    for word in explained:
+        assert word in ran.out
+
+
+def test_a_refusal_is_one_line_and_an_exit_code_of_a_real_process(folder: Path) -> None:
+    assert_refused(superopt("optimize", "m.onnx", "old", cwd=folder), 2, "old")
+
+
+def test_a_model_that_the_runtime_does_not_know_comes_back_and_why(tmp_path: Path, rules: Path) -> None:
+    ours = one_relu()
+    ours.graph.node[0].domain = "of.our.own"
+    ours.opset_import.append(helper.make_opsetid("of.our.own", 1))
+    onnx.save(ours, tmp_path / "m.onnx")
+    ran = superopt("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t", cwd=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert "it could not be measured" in ran.out
+    assert "of.our.own" in ran.out
+    assert (tmp_path / "o.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()

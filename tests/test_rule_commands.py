@@ -1,0 +1,91 @@
+"""`superopt rules`, run as a user runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from superopt.rules.format import load_rules, print_rule
+from superopt.shipped import shipped_rules
+from tests.commands import Ran, assert_refused, files, superopt
+
+Command = Callable[..., Ran]
+
+WRONG = "(rule mine (given (?x n)) (from (relu (relu ?x))) (to (add ?x ?x)))"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("found")
+
+
+@pytest.fixture(scope="module")
+def generated(folder: Path) -> Ran:
+    """Rules over two operators, found and proved."""
+    settings = ("--operators", "relu,add", "--max-ops", 2, "--workers", 1)
+    return superopt("rules", "generate", *settings, "--out", "f.rules", cwd=folder)
+
+
+def test_found_rules_are_of_the_operators_asked_for(generated: Ran, folder: Path) -> None:
+    assert (generated.code, generated.out) == (0, "")
+    found = load_rules(folder / "f.rules").rules
+    assert found
+    assert {name for rule in found for name in rule.operators()} <= {"relu", "add", "expand"}
+    assert set(files(folder)) == {"f.rules"}
+
+
+def test_found_rules_prove_afresh(inside: Command, generated: Ran, folder: Path) -> None:
+    ran = inside("rules", "verify", "f.rules", cwd=folder)
+    count = len(load_rules(folder / "f.rules").rules)
+    assert (generated.code, ran.code) == (0, 0)
+    assert ran.err.startswith(f"{count} of {count} rules proved")
+    assert ran.out.count(": proved by ") == count
+
+
+def test_a_wrong_rule_fails_by_name_with_a_witness(inside: Command, tmp_path: Path) -> None:
+    (tmp_path / "w.rules").write_text(WRONG)
+    ran = inside("rules", "verify", "w.rules", cwd=tmp_path)
+    assert ran.code == 2
+    assert "superopt: w.rules: rule mine does not prove: refuted" in ran.err
+
+
+def test_shipped_rules_are_listed_each_with_its_laws(inside: Command, tmp_path: Path) -> None:
+    ran = inside("rules", "list", cwd=tmp_path)
+    rules = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+    assert (ran.code, len(ran.out.splitlines())) == (0, len(rules))
+    assert ran.out.splitlines()[0] == f"{rules[0].name}\t{', '.join(rules[0].by)}"
+
+
+def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, tmp_path: Path) -> None:
+    ran = inside("rules", "show", "share-left", "--file", rules, cwd=tmp_path)
+    (wanted,) = (r for r in load_rules(rules).rules if r.name == "share-left")
+    assert (ran.code, ran.out.strip()) == (0, print_rule(wanted).strip())
+
+
+REFUSED = {
+    "an unknown operator": (["generate", "--operators", "relu,sinh", "--out", "f.rules"], "sinh"),
+    "a file that exists": (["generate", "--operators", "relu", "--out", "old"], "old"),
+    "a folder to write to": (["generate", "--operators", "relu", "--overwrite", "--out", "a folder"], "a folder"),
+    "a folder that is missing": (["generate", "--operators", "relu", "--out", "none/f.rules"], "none"),
+    "a file that is missing": (["verify", "none.rules"], "none.rules"),
+    "a file that is no rules": (["verify", "old"], "old:1:1"),
+    "an unknown rule": (["show", "nothing"], "nothing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_done_is_refused(inside: Command, case: str, tmp_path: Path) -> None:
+    arguments, named = REFUSED[case]
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "old").write_text("precious")
+    before = files(tmp_path)
+    assert_refused(inside("rules", *arguments, cwd=tmp_path), 2, named)
+    assert files(tmp_path) == before
+
+
+def test_an_edited_rule_that_is_still_true_is_proved_and_used(inside: Command, tmp_path: Path, rules: Path) -> None:
+    (tmp_path / "m.rules").write_text(rules.read_text(encoding="utf-8").replace("relu-relu", "renamed"))
+    ran = inside("rules", "verify", "m.rules", cwd=tmp_path)
+    assert (ran.code, "renamed: proved by" in ran.out) == (0, True)

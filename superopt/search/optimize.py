@@ -8,20 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
-from superopt.arithmetic import FLOAT, Array
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
-from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, save
 from superopt.operators.reader import term_text
 from superopt.search.paired import Latency, Paired, compare, faster, latency
 from superopt.search.pieces import Piece, cut_into_pieces
+from superopt.search.reference import reference_of
 from superopt.search.report import Rewritten
 from superopt.search.rewrites import Rewrite
-from superopt.search.same import Agreement, Reference, examine
+from superopt.search.same import Agreement, examine
 from superopt.search.solve import Progress, Solved, solve
 from superopt.term import Term, replace
 
@@ -141,32 +138,6 @@ def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
     except InvalidModel as error:  # our doing, not the user's
         raise VerificationFailed(f"{error}; nothing was written") from None
     return path
-
-
-def reference_of(program: Program) -> Reference | None:
-    """A 64-bit evaluation of the original by the declarations' own meaning; None where a node is opaque."""
-    if any(not s.terms for s in program.steps):
-        return None
-
-    def evaluated(feeds: Feeds) -> Sequence[Array | None]:
-        values: dict[Term, Array] = {program.values[n]: np.asarray(a, np.float64) for n, a in feeds.items()}
-        last = {name: i for i, s in enumerate(program.steps) for name in s.inputs}
-        for i, step in enumerate(program.steps):
-            weights = {program.values[n]: program.data(n) for n in step.inputs if _is_weight(program, n)}
-            results = evaluate_all(step.terms, FLOAT, values | weights)
-            for name, result in zip(step.outputs, results, strict=False):
-                if name in program.values:
-                    values[program.values[name]] = result
-            for name in step.inputs:
-                if last[name] == i and name not in program.outputs:
-                    values.pop(program.values[name], None) if name in program.values else None
-        return [values.get(program.values[n]) if n in program.values else None for n in program.outputs]
-
-    return evaluated
-
-
-def _is_weight(program: Program, name: str) -> bool:
-    return name in program.values and program.values[name].constant
 
 
 def applied_rewrites(solved: Sequence[Solved], laws: dict[str, tuple[str, ...]]) -> list[Rewritten]:

@@ -1,0 +1,59 @@
+"""The original evaluated in 64-bit floats, by what the declarations mean: tells a wrong program from rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from superopt.arithmetic import FLOAT, Array
+from superopt.cost.runtime import Feeds
+from superopt.cost.sizes import concretize
+from superopt.errors import SuperoptError
+from superopt.evaluate import evaluate_all
+from superopt.onnx_io import Program
+from superopt.onnx_io.program import Step
+from superopt.search.same import Reference
+from superopt.term import Graph, Term, variables
+
+
+def reference_of(program: Program) -> Reference | None:
+    """A 64-bit evaluation of the original; None where a node is opaque."""
+    if any(not s.terms for s in program.steps):
+        return None
+    last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
+
+    def evaluated(feeds: Feeds) -> Sequence[Array | None]:
+        values: dict[str, Array] = {name: np.asarray(array, np.float64) for name, array in feeds.items()}
+        sizes = _sizes(program, feeds)
+        try:
+            for i, step in enumerate(program.steps):
+                values |= _results(program, step, values, sizes)
+                for name in step.inputs:
+                    if last[name] == i and name not in program.outputs:
+                        values.pop(name, None)
+        except SuperoptError:  # sizes for which the declarations say nothing
+            return [None] * len(program.outputs)
+        return [values.get(name) for name in program.outputs]
+
+    return evaluated
+
+
+def _results(program: Program, step: Step, values: dict[str, Array], sizes: dict[str, int]) -> dict[str, Array]:
+    """The outputs of one step by name."""
+    leaves = tuple(variables(*step.terms))
+    graph = concretize(Graph(leaves, step.terms), sizes)
+    given: dict[Term, Array] = {}
+    for leaf, sized in zip(leaves, graph.inputs, strict=True):
+        given[sized] = program.data(leaf.label) if leaf.constant else values[leaf.label]
+    return dict(zip(step.outputs, evaluate_all(graph.outputs, FLOAT, given), strict=False))
+
+
+def _sizes(program: Program, feeds: Feeds) -> dict[str, int]:
+    """What the symbols in the shapes of inputs stand for."""
+    found: dict[str, int] = {}
+    for name, array in feeds.items():
+        for dim, size in zip(program.values[name].shape, array.shape, strict=True) if name in program.values else ():
+            if not isinstance(dim, int):
+                found[str(dim)] = size
+    return found

@@ -60,15 +60,23 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
             done[term] = variable(op.label, dims)
             continue
         assert isinstance(op, Declared)
-        inputs = [done[i] for i in term.inputs]
+        # Each use of a broadcast has a shape of its own: two that are equal at the sizes found need not be in general.
+        inputs = [
+            _spread(i.operator, done[i], fresh) if isinstance(i.operator, Expand) else done[i] for i in term.inputs
+        ]
         if isinstance(op, Expand):
-            sizes: list[Dim] = [symbol(f"_to{next(fresh)}") for _ in op.to]
-        elif isinstance(op, Reshape):
+            done[term] = inputs[0]  # what is broadcast; each use has a shape of its own
+            continue
+        if isinstance(op, Reshape):
             sizes = list(_merged(term.inputs[0], inputs[0], op))
         else:
             sizes = [_attribute(op, i, d, generality) for i, d in enumerate(op.sizes())]
         done[term] = make(op.with_sizes(sizes), inputs)
-    return tuple(done[root] for root in roots)
+    return tuple(_spread(r.operator, done[r], fresh) if isinstance(r.operator, Expand) else done[r] for r in roots)
+
+
+def _spread(op: Expand, x: Term, fresh: Iterator[int]) -> Term:
+    return make(Expand(op.axes, tuple(symbol(f"_to{next(fresh)}") for _ in op.to)), (x,))
 
 
 def _attribute(op: Declared, place: int, value: Dim, generality: Generality) -> Dim:

@@ -16,11 +16,12 @@ from superopt.errors import UsageError
 from superopt.evaluate import evaluate, sample
 from superopt.operators import CATALOGUE
 from superopt.operators.layout import Concat, Expand, Slice
-from superopt.operators.linear import MatMul
+from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.rules.format import parse_file, print_rule
+from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.match import instance_of, rewrites
 from superopt.rules.rule import Rule
+from superopt.shipped import shipped_rules
 from superopt.term import Term, subterms, variable, variables
 from superopt.verify.check import execute, verify
 from superopt.verify.prove import Proved
@@ -217,3 +218,21 @@ def test_the_more_general_of_two_rules_is_kept() -> None:
     ).rules
     assert [r.name for r in prune_instances(list(rules))] == ["general"]
     assert [r.name for r in prune_instances(list(rules[::-1]))] == ["general"]
+
+
+def test_no_shipped_rule_is_an_instance_of_another() -> None:
+    rules = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+    assert rules
+    wrong = [(a.name, b.name) for a in rules for b in rules if a is not b and instance_of(a, b)]
+    assert not wrong
+
+
+def test_two_broadcasts_that_are_equal_at_the_sizes_found_need_not_be_in_general() -> None:
+    """A convolution that happens to keep the size of its input, scaled before and after."""
+    x, k, factor = variable("x", (2, 4, 5, 6)), variable("k", (4, 4, 3, 3)), Expand((), (2, 4, 5, 6))(variable("a", ()))
+    conv = Conv((1, 1), (1, 1, 1, 1))
+    assert conv(x, k).shape == x.shape
+    rule = generalized(Mul()(conv(x, k), factor), conv(Mul()(x, factor), k), LADDER[0])
+    assert rule is not None
+    assert not rule.conditions
+    assert isinstance(verify(rule), Proved)

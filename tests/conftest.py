@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,12 @@ RULES = """
 
 
 @pytest.fixture(scope="session")
-def timings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of timings for all tests of a run."""
-    return tmp_path_factory.mktemp("timings") / "table.sqlite"
+def timings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A table of timings for all tests of a run; the lock for measuring is theirs too, so they wait for nobody."""
+    folder = tmp_path_factory.mktemp("timings")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder / "table.sqlite"
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +44,8 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def options(timings: Path, rules: Path) -> Options:
-    """A few seconds, two rules, and the shared timings."""
-    return Options(time=5, timings=timings, rules=(rules,))
+    """Three seconds, two rules, and the shared timings."""
+    return Options(time=3, timings=timings, rules=(rules,))
 
 
 @pytest.fixture

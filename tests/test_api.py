@@ -1,0 +1,175 @@
+"""`superopt.optimize`: what goes in is not changed, what comes out keeps what the original promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.errors import InvalidModel, UsageError
+from tests.commands import files
+from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside
+from tests.onnx_io.networks import LIGHT
+
+
+def test_a_message_is_not_changed(options: Options) -> None:
+    given = normalized()
+    before = given.SerializeToString(deterministic=True)
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert given.SerializeToString(deterministic=True) == before
+    assert_same(result.proto(), given)
+
+
+def test_an_ir_model_is_not_changed(options: Options) -> None:
+    given = ir.from_proto(normalized())
+    before = ir.to_proto(given).SerializeToString(deterministic=True)
+    assert superopt.optimize(given, options).report.outcome == "faster"
+    assert ir.to_proto(given).SerializeToString(deterministic=True) == before
+
+
+def test_a_file_is_not_changed(options: Options, tmp_path: Path) -> None:
+    onnx.save(normalized(), tmp_path / "m.onnx")
+    before = files(tmp_path)
+    result = superopt.optimize(tmp_path / "m.onnx", options)
+    assert result.report.outcome == "faster"
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("opset", "ir_version"), [(9, 3), (13, 7), (21, 10)])
+def test_the_interface_and_the_versions_survive(opset: int, ir_version: int, options: Options) -> None:
+    """In IR 3 every weight is an input too; those that remain stay so."""
+    given = normalized(opset=opset, ir=ir_version)
+    result = superopt.optimize(given, options)
+    found = result.proto()
+    onnx.checker.check_model(found, full_check=True)
+    assert result.report.outcome == "faster"
+    assert (found.opset_import, found.ir_version) == (given.opset_import, given.ir_version)
+    weights = {i.name for m in (found, given) for i in m.graph.initializer}
+    for m in (found, given):
+        assert ir_version >= 4 or {i.name for i in m.graph.initializer} <= {i.name for i in m.graph.input}
+    ours, theirs = ([i for i in m.graph.input if i.name not in weights] for m in (found, given))
+    assert ours == theirs
+    assert found.graph.output == given.graph.output
+    assert (found.doc_string, found.metadata_props) == (given.doc_string, given.metadata_props)
+
+
+def test_symbolic_sizes_survive_and_the_result_runs_at_several(options: Options) -> None:
+    given = normalized(batch="N", size="side")
+    result = superopt.optimize(given, replace(options, sizes={"N": 2, "side": 28}))
+    assert result.report.outcome == "faster"
+    for sizes in ((1, 3, 28, 28), (3, 3, 7, 7)):
+        assert_same(result.proto(), given, sizes)
+
+
+def test_opaque_nodes_stay_as_they_were(options: Options) -> None:
+    opaque = helper.make_node("Elu", ["normal"], ["between"], name="ours", alpha=0.25, doc_string="as it was")
+    given = normalized(before_last=[opaque])
+    result = superopt.optimize(given, options)
+    assert (result.report.outcome, list(result.report.opaque)) == ("faster", ["Elu"])
+    (found,) = (n for n in result.proto().graph.node if n.op_type == "Elu")
+    assert (found.name, found.attribute, found.doc_string) == (opaque.name, opaque.attribute, opaque.doc_string)
+    assert found.output == opaque.output
+    assert_same(result.proto(), given)
+
+
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_model_with_weights_beside_it_is_saved_elsewhere(as_path: bool, options: Options, tmp_path: Path) -> None:
+    source = with_weights_beside(tmp_path / "from")
+    before = files(tmp_path)
+    result = superopt.optimize(source if as_path else ir.load(source), options)
+    assert result.report.outcome == "faster"
+    assert files(tmp_path) == before
+    (tmp_path / "to").mkdir()
+    result.save(tmp_path / "to" / "o.onnx")
+    source.rename(tmp_path / "gone.onnx")
+    (tmp_path / "from" / "weights.bin").rename(tmp_path / "weights.bin")
+    assert_same(tmp_path / "to" / "o.onnx", normalized())
+
+
+def test_a_network_of_onnx_in_which_nothing_is_faster_comes_back(options: Options) -> None:
+    (path,) = (p for p in LIGHT if "squeezenet" in p.name)
+    result = superopt.optimize(path, replace(options, rules=(), definitions=False))
+    assert (result.report.outcome, result.report.rewrites) == ("original", ())
+    assert result.report.understood > 50
+    assert result.report.measured is not None
+    assert ir.to_proto(result.model).graph.node == onnx.load(path).graph.node
+
+
+def test_samples_of_the_user_are_compared_too(options: Options) -> None:
+    sample = {"image": np.full((1, 3, 28, 28), 2.0, np.float32)}
+    counts = []
+    for inputs in ((), (sample,)):
+        compared = superopt.optimize(normalized(), replace(options, inputs=inputs)).report.compared
+        assert compared is not None
+        counts.append(compared.samples)
+    assert counts[1] == counts[0] + 1
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        ({}, "lacks input 'image'"),
+        ({"image": np.zeros((1, 3, 5, 5), np.float32)}, "(1, 3, 5, 5)"),
+        ({"image": np.zeros((1, 3, 28, 28))}, "float64"),
+        ({"image": np.zeros((1, 3, 28, 28), np.float32), "k": np.zeros(1)}, "'k', which is no input"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(sample: dict[str, np.ndarray], said: str, options: Options) -> None:
+    with pytest.raises(UsageError) as refused:
+        superopt.optimize(normalized(), replace(options, inputs=(sample,)))
+    assert said in str(refused.value)
+
+
+TEXTS: Typed = ("x", TensorProto.STRING, [2])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        model([helper.make_node("Identity", ["x"], ["y"])], [TEXTS], [("y", TensorProto.STRING, [2])]),
+        model([], [("x", TensorProto.FLOAT, [1])], [("x", TensorProto.FLOAT, [1])]),
+        model([helper.make_node("Relu", ["x"], ["y"])], [("x", 1, [0, 4])], [("y", 1, [0, 4])]),
+        model(
+            [helper.make_node("Conv", ["x", "k"], ["c"]), helper.make_node("LRN", ["c"], ["y"], size=3)],
+            [("x", TensorProto.DOUBLE, [1, 3, 8, 8])],
+            [("y", TensorProto.DOUBLE, [1, 4, 6, 6])],
+            {"k": weight(4, 3, 3, 3).astype(np.float64)},
+        ),
+        model(
+            [helper.make_node("Conv", ["x", "k"], ["y"])],
+            [("x", 1, ["N", 3, "H", "W"])],  # at the size of 1 that is assumed, no window fits
+            [("y", 1, ["N", 4, "H2", "W2"])],
+            {"k": weight(4, 3, 3, 3)},
+        ),
+    ],
+    ids=["texts", "no nodes", "empty tensors", "no kernel for its type", "sizes that do not fit"],
+)
+def test_an_odd_model_comes_back(given: onnx.ModelProto, options: Options) -> None:
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "original"
+    assert superopt.Report.model_validate_json(result.report.model_dump_json()) == result.report
+    assert result.proto().graph.node == given.graph.node
+
+
+def test_a_size_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="sizes"):
+        Options(sizes={"N": 0})
+
+
+def test_what_is_no_model_is_refused(options: Options) -> None:
+    with pytest.raises(InvalidModel):
+        superopt.optimize(onnx.ModelProto(), options)
+
+
+def test_where_nothing_is_faster_the_report_says_why(options: Options) -> None:
+    report = superopt.optimize(one_relu(), options).report
+    assert (report.outcome, report.optimized, report.compared) == ("original", None, None)
+    assert report.reason == "no rewrite makes a piece of it faster"

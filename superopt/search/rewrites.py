@@ -54,7 +54,8 @@ class ByRule:
             for bindings in matches(self.rule, roots):
                 with assuming():  # the proof says that the target is well formed wherever the source is
                     built = build(self.rule, bindings)
-                if built is not None and not _cyclic(roots, bindings.tensors.values()):
+                bound = [term for pattern, term in bindings.tensors.items() if pattern.is_variable]
+                if built is not None and not _cyclic(roots, bound):
                     yield dict(zip(roots, built, strict=True))
 
 
@@ -104,9 +105,9 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewri
     return found
 
 
-def _cyclic(roots: Sequence[Term], bound: object) -> bool:
+def _cyclic(roots: Sequence[Term], bound: Sequence[Term]) -> bool:
     """Whether something that a match binds depends on what it replaces, which would close a cycle."""
     if len(roots) == 1:
         return False
-    below = set(subterms(*bound))  # type: ignore[misc]
+    below = set(subterms(*bound))
     return any(root in below for root in roots)

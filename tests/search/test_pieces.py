@@ -1,0 +1,112 @@
+"""Pieces cover what is understood, once; no path leaves a piece and comes back; equal layers are equal pieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from superopt.onnx_io import Program, load, understand
+from superopt.search.pieces import LARGEST, cut_into_pieces, size
+from superopt.term import subterms
+from tests.models import model, normalized, weight
+from tests.onnx_io.networks import LIGHT, name
+
+
+def program(network: Path) -> Program:
+    return understand(load(network))
+
+
+def layers(count: int) -> onnx.ModelProto:
+    """Equal layers of a product, a skip and a relu, each after an opaque node."""
+    nodes, last, weights = [], "x", {}
+    for i in range(count):
+        weights[f"w{i}"] = weight(8, 8, seed=i)
+        nodes += [
+            helper.make_node("Elu", [last], [f"e{i}"]),
+            helper.make_node("MatMul", [f"e{i}", f"w{i}"], [f"m{i}"]),
+            helper.make_node("Add", [f"m{i}", f"e{i}"], [f"a{i}"]),
+            helper.make_node("Relu", [f"a{i}"], [f"r{i}"]),
+        ]
+        last = f"r{i}"
+    ends = [(n, TensorProto.FLOAT, [4, 8]) for n in ("x", last)]
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+@pytest.mark.parametrize("network", LIGHT, ids=name)
+def test_every_understood_value_is_in_exactly_one_piece(network: Path) -> None:
+    read = program(network)
+    pieces = cut_into_pieces(read)
+    counted = Counter(value for piece in pieces for value in set(piece.origins.values()))
+    understood = {n for step in read.steps if step.terms for n in step.outputs if n in read.values}
+    twice = {n for n, count in counted.items() if count > 1}
+    assert pieces
+    assert not twice
+    # Two values of one piece that are one term share the first's name.
+    terms = [{t for p in pieces for t in p.origins}, {n for n in understood if n not in counted}]
+    assert terms[0]
+    assert len(terms[1]) <= len(understood) - len(counted)
+    assert set(counted) <= understood
+    assert {n for p in pieces for n in p.names} <= understood
+
+
+@pytest.mark.parametrize("network", LIGHT, ids=name)
+def test_no_path_leaves_a_piece_and_comes_back(network: Path) -> None:
+    """Pieces in their order read nothing that a later one makes, nor an opaque node that reads from within."""
+    read = program(network)
+    place = {n: i for i, step in enumerate(read.steps) for n in step.outputs}
+    seen = 0
+    for piece in cut_into_pieces(read):
+        inside = [place[n] for n in piece.origins.values() if n in place]
+        outside = [place[v.label] for v in piece.graph.inputs if v.label in place]
+        seen += len(outside)
+        assert max(outside, default=-1) < min(inside)
+    assert seen
+
+
+@pytest.mark.parametrize("network", LIGHT, ids=name)
+def test_pieces_are_bounded(network: Path) -> None:
+    """In nodes: one may be a few terms, as a convolution is one with its bias."""
+    pieces = cut_into_pieces(program(network))
+    assert all(len(set(p.origins.values())) <= LARGEST for p in pieces)
+    assert sum(size(p.graph) for p in pieces) > LARGEST
+
+
+def test_equal_layers_are_equal_pieces() -> None:
+    pieces = cut_into_pieces(understand(load(layers(4))))
+    assert len(pieces) == 4
+    assert len({p.canonical.outputs for p in pieces}) == 1
+    assert all(a.graph.outputs != b.graph.outputs for a, b in pairwise(pieces))
+
+
+def test_what_is_canonical_goes_back_to_its_place() -> None:
+    for piece in cut_into_pieces(understand(load(layers(3)))):
+        assert piece.placed(piece.canonical.outputs) == piece.graph.outputs
+
+
+def test_a_value_that_is_read_elsewhere_is_an_output_of_its_piece() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Sqrt", ["a"], ["b"]),
+        helper.make_node("Elu", ["a"], ["c"]),
+        helper.make_node("Mul", ["b", "c"], ["y"]),
+    ]
+    ends = [(n, TensorProto.FLOAT, [2, 2]) for n in "xy"]
+    first, second = cut_into_pieces(understand(load(model(nodes, ends[:1], ends[1:]))))
+    assert (set(first.names), set(second.names)) == ({"a", "b"}, {"y"})
+
+
+def test_opaque_nodes_are_in_no_piece() -> None:
+    read = understand(load(layers(3)))
+    made = {o for p in cut_into_pieces(read) for o in p.origins.values()}
+    assert {n for step in read.steps if not step.terms for n in step.outputs} == {"e0", "e1", "e2"}
+    assert not made & {"e0", "e1", "e2"}
+
+
+def test_a_window_over_symbolic_sizes_is_in_a_piece() -> None:
+    (piece,) = cut_into_pieces(understand(load(normalized(batch="N", size="side"))))
+    assert [t.operator.name for t in subterms(*piece.canonical.outputs)].count("conv") == 2

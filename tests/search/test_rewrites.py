@@ -1,0 +1,110 @@
+"""Where rewrites apply: rules of one output and of several, and definitions."""
+
+from __future__ import annotations
+
+from superopt.dim import Dim, assuming, symbol
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Lrn
+from superopt.operators.pointwise import Add, Relu
+from superopt.rules.format import parse_file
+from superopt.rules.rule import Rule
+from superopt.search.rewrites import ByRule, Unfold, applied, by_operator, rewrites_of
+from superopt.term import Graph, Term, subterms, variable, variables
+from superopt.verify.check import verify
+from superopt.verify.prove import Proved
+
+SHARE = """
+(rule matmul-share-left
+  (given (?a m k) (?b k n) (?c k r))
+  (from (matmul ?a ?b) (matmul ?a ?c))
+  (where (?w (matmul ?a (concat 1 ?b ?c))))
+  (to (slice 1 0 n ?w) (slice 1 n (+ n r) ?w)))
+"""
+
+
+def rule(text: str) -> Rule:
+    (parsed,) = parse_file(text).rules
+    return parsed
+
+
+def matrix(label: str, *shape: Dim, constant: bool = False) -> Term:
+    return variable(label, shape, "float32", constant)
+
+
+def graph(*outputs: Term) -> Graph:
+    return Graph(tuple(variables(*outputs)), outputs)
+
+
+def results(text: str, start: Graph) -> list[Graph]:
+    return [applied(start, new) for new in ByRule(rule(text)).applications(by_operator(start))]
+
+
+def test_a_rule_of_two_outputs_makes_two_products_one() -> None:
+    assert isinstance(verify(rule(SHARE)), Proved)
+    a, b, c = matrix("a", 4, 5), matrix("b", 5, 6), matrix("c", 5, 7)
+    left, right = results(SHARE, graph(MatMul()(a, b), Relu()(MatMul()(a, c))))
+    for found in (left, right):
+        assert [t.operator.name for t in subterms(*found.outputs)].count("matmul") == 1
+        assert [o.shape for o in found.outputs] == [(4, 6), (4, 7)]
+
+
+def test_a_rule_of_two_outputs_refuses_to_close_a_cycle() -> None:
+    """The second product reads the first: both cannot be parts of one."""
+    a, b = matrix("a", 4, 4), matrix("b", 4, 4)
+    first = MatMul()(a, b)
+    assert results(SHARE, graph(MatMul()(a, Relu()(first)))) == []
+
+
+def test_a_rule_of_two_outputs_needs_two_places() -> None:
+    assert results(SHARE, graph(MatMul()(matrix("a", 4, 5), matrix("b", 5, 6)))) == []
+
+
+def test_sources_that_others_still_read_stay() -> None:
+    x = matrix("x", 2, 3)
+    inner = Relu()(x)
+    start = graph(Relu()(inner), Add()(inner, inner))
+    text = "(rule r (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))"
+    (found,) = results(text, start)
+    assert found.outputs == (inner, Add()(inner, inner))
+
+
+def test_a_rule_applies_at_every_place() -> None:
+    x, y = matrix("x", 2, 3), matrix("y", 2, 3)
+    text = "(rule r (given (?x n c) (?y n c)) (from (relu (add ?x ?y))) (to (relu (add ?y ?x))))"
+    start = graph(Relu()(Add()(x, y)), Relu()(Add()(y, y)))
+    assert {found.outputs for found in results(text, start)} >= {(Relu()(Add()(y, x)), start.outputs[1])}
+
+
+def test_constants_are_left_to_folding() -> None:
+    w = matrix("w", 3, 3, constant=True)
+    text = "(rule r (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))"
+    assert results(text, graph(MatMul()(matrix("x", 2, 3), Relu()(Relu()(w))))) == []
+
+
+def test_a_definition_unfolds_at_symbolic_sizes_too() -> None:
+    n, side = symbol("N"), symbol("side")
+    seen = 0
+    for shape in ((1, 8, 5, 5), (n, 8, side, side)):
+        start = graph(Lrn(5)(variable("x", shape, "float32")))
+        for new in Unfold("lrn").applications(by_operator(start)):
+            found = applied(start, new)
+            seen += 1
+            assert "lrn" not in {t.operator.name for t in subterms(*found.outputs)}
+            assert found.outputs[0].type == start.outputs[0].type
+    assert seen >= 2
+
+
+def test_what_stands_above_a_rewrite_is_made_anew_at_symbolic_sizes() -> None:
+    n, side = symbol("N"), symbol("side")
+    x, k = variable("x", (n, 2, side, side), "float32"), variable("k", (2, 2, 3, 3), "float32", constant=True)
+    with assuming():
+        above = Conv()(Relu()(Relu()(x)), k)
+    text = "(rule r (given (?x n c h w)) (from (relu (relu ?x))) (to (relu ?x)))"
+    (found,) = results(text, graph(above))
+    assert found.outputs[0].type == above.type
+    assert [t.operator.name for t in subterms(*found.outputs)].count("relu") == 1
+
+
+def test_definitions_come_before_rules() -> None:
+    kinds = [r.known for r in rewrites_of([rule(SHARE)], ["lrn", "batchnorm"])]
+    assert kinds == ["definition", "definition", "proved"]

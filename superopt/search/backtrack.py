@@ -51,12 +51,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: graphs rewritten, a time of `time.monotonic`, how far above the best to go on, results to keep."""
+    """When to stop: graphs rewritten, those of them in a row that gain nothing, a time of `time.monotonic`, how far
+    above the best to go on; and how many results to keep.
+    """
 
     expanded: int = 60
+    patience: int = 12
     deadline: float = math.inf
     alpha: float = 1.05
-    keep: int = 3
+    keep: int = 2
 
 
 def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Limits) -> Outcome:
@@ -66,19 +69,25 @@ def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Lim
     known: set[tuple[Term, ...]] = {graph.outputs}
     order = itertools.count()
     queue: list[tuple[float, int, Found]] = [(start.cost, next(order), start)]
-    best = start.cost
+    best, vain = start.cost, 0
     for _ in range(limits.expanded):
         if not queue:
             break
         _, _, here = heapq.heappop(queue)
         if here.cost > limits.alpha * best:
             break
+        vain += 1
         for found in _neighbours(here, rewrites, known, cost, limits, outcome):
+            if found.cost < best - TOLD_APART * start.cost:
+                vain = 0
             best = min(best, found.cost)
             if found.cost <= limits.alpha * best:
                 heapq.heappush(queue, (found.cost, next(order), found))
                 _keep(outcome, found, limits.keep)
         if outcome.reason == "out of time":
+            break
+        if vain >= limits.patience:
+            outcome.reason = "no gain for a while"
             break
     else:
         outcome.reason = "limit of graphs"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
-from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
+from superopt.errors import InvalidModel, VerificationFailed
 from superopt.onnx_io import Program, check, load, rewritten, save
 from superopt.operators.reader import term_text
 from superopt.search.paired import Latency, Paired, compare, faster, latency
@@ -28,6 +28,10 @@ SEARCH_SHARE = 0.45
 
 _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
+
+
+LEAST_EXPECTED = 1.005
+"""Below this expected speed-up no whole model is written: a winner must gain 1 %, and would not."""
 
 
 @dataclass
@@ -73,6 +77,9 @@ def attempt(
     left = max(limit - (time.monotonic() - start), 0.0)
     if not winners:
         return _original(tried, "no rewrite makes a piece of it faster", original, cost, left, seed)
+    if expected_speedup(tried.solved) < LEAST_EXPECTED:
+        reason = "what its pieces gain is too little of the whole to be told from noise"
+        return _original(tried, reason, original, cost, left, seed)
     progress("write", 0.0)
     tried.candidate = _written(program, winners, folder / "candidate.onnx")
     progress("compare", 0.0)
@@ -92,7 +99,8 @@ def attempt(
         )
     left = limit - (time.monotonic() - start)
     if left <= 0:
-        raise OutOfTime(f"{limit:.0f} s passed before the optimized model could be measured; allow more with --time")
+        reason = f"{limit:.0f} s passed before a candidate could be measured; allow more with --time"
+        return _original(tried, reason, original, cost, left, seed)
     tried.paired = compare(
         original,
         tried.candidate,
@@ -107,6 +115,13 @@ def attempt(
     return tried
 
 
+def expected_speedup(solved: Sequence[Solved]) -> float:
+    """How many times faster the whole should be, by what its pieces were measured to gain."""
+    before = sum(len(s.places) * s.outcome.start.cost for s in solved)
+    after = sum(len(s.places) * s.outcome.start.cost / s.gain for s in solved)
+    return before / after if after else 1.0
+
+
 def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, left: float, seed: int) -> Attempt:
     """The attempt where the original is the answer: measured, unless the runtime does not run it.
 
@@ -114,7 +129,7 @@ def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, l
     """
     tried.reason = reason
     try:
-        budget = min(0.3 * left, 5.0)
+        budget = min(0.3 * left, 2.0)
         tried.alone = latency(original, cost.runtime, budget_s=budget, seed=seed, draw=Draw(sizes=cost.sizes))
     except RuntimeFailed as error:
         if any(sign in str(error) for sign in _NO_ROOM):

@@ -22,14 +22,17 @@ from superopt.term import Graph, Term
 Progress = Callable[[str, float], None]
 """Told what is being done, and how much of it is done (0 to 1)."""
 
-WORTH_TIMING = 0.998
+WORTH_TIMING = 0.99
 """A graph is timed whole where its predicted cost is below this share of the original's."""
 
+
+WORTH_KEEPING = 1.01
+"""A graph replaces its piece where it was measured to gain at least this: less is noise."""
 
 AS_PROMISED = 0.97
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
-ROUNDS, ROUNDS_S = (5, 31), 0.5
+ROUNDS, ROUNDS_S = (5, 21), 0.25
 """How often two graphs are run in turns: at least, at most, and for about how many seconds."""
 
 
@@ -107,7 +110,7 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
             ratio = _ratio(outcome.start.graph, found.graph, cost)
         except SuperoptError:  # it cannot be written or run as a whole
             continue
-        if ratio > gain:
+        if ratio > max(gain, WORTH_KEEPING):
             best, gain = found, ratio
         if ratio >= AS_PROMISED * outcome.start.cost / found.cost:
             break

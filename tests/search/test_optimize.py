@@ -1,0 +1,139 @@
+"""Acceptance of whole models: what differs is never written, what is not faster is not taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Runtime
+from superopt.cost.table import Table
+from superopt.errors import RuleError, VerificationFailed
+from superopt.onnx_io import load, understand
+from superopt.rules.format import parse_file
+from superopt.search.optimize import Attempt, attempt
+from superopt.search.reference import reference_of
+from superopt.search.rewrites import ByRule, Rewrite, Unfold
+from superopt.search.same import DRAWS
+from tests.models import model, normalized
+from tests.onnx_io.networks import run
+
+WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
+
+
+@pytest.fixture(scope="module")
+def cost(timings: Path) -> Iterator[MeasuredCost]:
+    with Table(timings) as table:
+        yield MeasuredCost(Runtime(1), table, 17)
+
+
+def tried(
+    given: onnx.ModelProto, rewrites: list[Rewrite], cost: MeasuredCost, folder: Path, limit: float = 4
+) -> Attempt:
+    onnx.save(given, folder / "original.onnx")
+    return attempt(
+        understand(load(given)),
+        folder / "original.onnx",
+        folder,
+        rewrites,
+        cost,
+        alpha=1.05,
+        limit=limit,
+        seed=0,
+        inputs=[],
+        progress=lambda stage, done: None,
+    )
+
+
+def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:
+    """A wrong rule, as no file could bring it in: it is fast, and it is refused by its outputs."""
+    (rule,) = parse_file(WRONG).rules
+    with pytest.raises(VerificationFailed, match="differs from the original"):
+        tried(normalized(), [ByRule(rule)], cost, tmp_path)
+
+
+def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: MeasuredCost, tmp_path: Path) -> None:
+    given = normalized()
+    given.graph.node.append(helper.make_node("Mul", ["image", "nil"], ["silent"]))
+    given.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(1, np.float32), "nil"))
+    given.graph.output.append(helper.make_tensor_value_info("silent", TensorProto.FLOAT, [1, 3, 28, 28]))
+    (rule,) = parse_file(WRONG).rules
+    with pytest.raises(VerificationFailed, match='"answer"'):
+        tried(given, [ByRule(rule)], cost, tmp_path)
+
+
+def test_a_wrong_rule_in_a_file_is_refused_before_it_is_tried(options: Options, tmp_path: Path) -> None:
+    path = tmp_path / "w.rules"
+    path.write_text(WRONG)
+    with pytest.raises(RuleError, match="rule wrong does not prove"):
+        superopt.optimize(normalized(), replace(options, rules=(path,)))
+
+
+def test_a_right_rewrite_is_accepted_and_confirmed(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert found.paired is not None
+    assert found.agreement.agrees
+    assert found.paired.low > 1.0
+
+
+def test_without_rewrites_the_original_is_measured_alone(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(normalized(), [], cost, tmp_path)
+    assert (found.accepted, found.candidate, found.paired) == (False, None, None)
+    assert found.alone is not None
+    assert found.alone.seconds > 0
+
+
+@pytest.mark.parametrize(("batch", "side"), [(1, 28), ("N", "side")])
+def test_the_reference_is_what_the_runtime_computes(batch: int | str, side: int | str) -> None:
+    given = normalized(batch=batch, size=side)
+    reference = reference_of(understand(load(given)))
+    assert reference is not None
+    seen = 0
+    for size in {draw.size for draw in DRAWS} if batch == "N" else {1}:
+        shape = (size, 3, 28, 28) if batch == "N" else (1, 3, 28, 28)
+        feeds = {"image": np.random.default_rng(size).standard_normal(shape).astype(np.float32)}
+        (exact,), (found,) = reference(feeds), run(given, feeds)
+        assert exact is not None
+        assert np.abs(exact - found).max() <= 1e-5 * np.abs(found).max()
+        seen += 1
+    assert seen
+
+
+def test_there_is_no_reference_beside_an_opaque_node() -> None:
+    ends = [(n, TensorProto.FLOAT, [2, 2]) for n in "xy"]
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Elu", ["r"], ["y"])]
+    assert reference_of(understand(load(model(nodes, ends[:1], ends[1:])))) is None
+
+
+def test_what_measures_as_the_original_is_no_rewrite(cost: MeasuredCost, tmp_path: Path) -> None:
+    """Addition the other way round is another graph and no gain."""
+    ends = [(n, TensorProto.FLOAT, [64, 256]) for n in "xzy"]
+    given = model(
+        [helper.make_node("Add", ["x", "z"], ["a"]), helper.make_node("Relu", ["a"], ["y"])], ends[:2], ends[2:]
+    )
+    text = "(rule swap (given (?x n c) (?y n c)) (from (relu (add ?x ?y))) (to (relu (add ?y ?x))))"
+    (rule,) = parse_file(text).rules
+    found = tried(given, [ByRule(rule)], cost, tmp_path)
+    assert not found.accepted
+    assert found.reason
+
+
+def test_every_rewrite_in_a_report_says_how_it_is_known(options: Options) -> None:
+    report = superopt.optimize(normalized(), options).report
+    assert report.rewrites
+    for rewrite in json.loads(report.model_dump_json())["rewrites"]:
+        assert rewrite["known"] in ("proved", "definition")
+        assert bool(rewrite["by"]) == (rewrite["known"] == "proved")
+        assert rewrite["times"] >= 1
+        assert rewrite["value"] in {"c", "r", "normal", "answer"}

@@ -11,6 +11,7 @@ from superopt.dim import assuming
 from superopt.operators.declare import Declared
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
+from superopt.search.narrow import narrowed
 from superopt.term import Graph, Term, replace_all, subterms
 
 Known = Literal["proved", "definition"]
@@ -94,7 +95,7 @@ def by_operator(graph: Graph) -> Places:
 def applied(graph: Graph, new: dict[Term, Term]) -> Graph:
     """The graph with terms replaced, everything above them made anew."""
     with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
-        return Graph(graph.inputs, replace_all(graph.outputs, new))
+        return Graph(graph.inputs, narrowed(replace_all(graph.outputs, new)))
 
 
 def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:

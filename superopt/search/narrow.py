@@ -1,0 +1,43 @@
+"""Point-wise operators on repeated constants, turned into repetitions of what they make of the constants themselves.
+
+Rewrites bring constants together that were repeated over a whole image each. Folded as they stand they would be written
+at that size: 17 MB more for the batch normalizations of a DenseNet.
+"""
+
+from __future__ import annotations
+
+from superopt.dim import Shape
+from superopt.operators.declare import Declared
+from superopt.operators.layout import Expand
+from superopt.term import Term, make, subterms
+
+
+def narrowed(roots: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The same values, the constants among them repeated last."""
+    done: dict[Term, Term] = {}
+    for term in subterms(*roots):
+        inputs = tuple(done[i] for i in term.inputs)
+        same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
+        done[term] = _repeated_last(term if same else make(term.operator, inputs))
+    return tuple(done[root] for root in roots)
+
+
+def _repeated_last(term: Term) -> Term:
+    """`f(expand(a), expand(b))` as `expand(f(a, b))`, with `a` and `b` repeated as far as they differ."""
+    op, repeats = term.operator, [i.operator for i in term.inputs]
+    if not (term.constant and isinstance(op, Declared) and op.pointwise):
+        return term
+    axes = tuple(sorted({a for e in repeats if isinstance(e, Expand) for a in e.axes}))
+    if len(axes) == term.type.rank or not all(isinstance(e, Expand) for e in repeats):
+        return term
+    inner = tuple(term.shape[a] for a in axes)
+    parts = [_over(i, axes, inner) for i in term.inputs]
+    return Expand(axes, term.shape)(make(op, parts))
+
+
+def _over(term: Term, axes: tuple[int, ...], shape: Shape) -> Term:
+    """What an expand repeats, over some axes of its result only."""
+    op = term.operator
+    assert isinstance(op, Expand)
+    own = tuple(axes.index(a) for a in op.axes)
+    return term.inputs[0] if len(own) == len(axes) else Expand(own, shape)(term.inputs[0])

@@ -23,13 +23,15 @@ from superopt.term import Term, Variable, make, replace_all, size_symbols, subte
 
 @dataclass(frozen=True)
 class Generality:
-    """What of the sizes found becomes a symbol: attributes (all, those that are not 0, none), and axes of size 1."""
+    """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
+    by default, none), and axes of size 1.
+    """
 
-    attributes: Literal["all", "nonzero", "none"]
+    attributes: Literal["all", "nonzero", "changed", "none"]
     ones: bool
 
 
-LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "none"))
+LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "changed", "none"))
 """From the most general to the least."""
 
 
@@ -81,9 +83,13 @@ def _spread(op: Expand, x: Term, fresh: Iterator[int]) -> Term:
 
 def _attribute(op: Declared, place: int, value: Dim, generality: Generality) -> Dim:
     """A size attribute; equal values at one place of one operator are one symbol on both sides."""
-    if generality.attributes == "none" or (generality.attributes == "nonzero" and value == 0):
-        return value
-    return symbol(f"{op.name}_{place}_{value}")
+    stays = {
+        "all": False,
+        "nonzero": value == 0,
+        "changed": value == op.default_sizes()[place],
+        "none": True,
+    }
+    return value if stays[generality.attributes] else symbol(f"{op.name}_{place}_{value}")
 
 
 def _merged(found: Term, general: Term, op: Reshape) -> Iterator[Dim]:

@@ -190,6 +190,17 @@ class Declared(Operator):
                 flat.extend(value if isinstance(value, tuple) else (value,))
         return tuple(flat)
 
+    def default_sizes(self) -> tuple[Dim | None, ...]:
+        """The defaults of the size attributes, flattened in order; None for those without."""
+        flat: list[Dim | None] = []
+        for f in self.fields:
+            if f.facts.size:
+                value = getattr(self, f.name)
+                count = len(value) if isinstance(value, tuple) else 1
+                default = f.default if isinstance(f.default, tuple) else (f.default,) * count
+                flat.extend(None if d is dataclasses.MISSING else d for d in default)
+        return tuple(flat)
+
     def with_sizes(self, sizes: Sequence[Dim]) -> Declared:
         """The same operator with other sizes, in the order of `sizes`."""
         rest, given = list(sizes), {}

@@ -204,6 +204,10 @@ class Order(Carrier):
         return self._hash("softmax", x, np.broadcast_to(powers.sum(axis=axis, keepdims=True), x.shape))
 
 
+_PART_BYTES = 16 * 2**20
+"""Of how many bytes a large matrix is widened at a time."""
+
+
 class Float(Carrier):
     """64-bit floating point: the meaning of an operator as ONNX has it, up to rounding."""
 
@@ -237,8 +241,12 @@ class Float(Carrier):
         return x / y
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product."""
-        return np.asarray(np.matmul(x, y))
+        """Matrix product. A large matrix of 32-bit weights is widened in parts: doubled, it might not fit the memory."""
+        if y.ndim != 2 or y.dtype == x.dtype or y.nbytes < _PART_BYTES:
+            return np.asarray(np.matmul(x, y))
+        step = max(_PART_BYTES // (y.itemsize * y.shape[0]), 1)
+        parts = [np.matmul(x, y[:, i : i + step]) for i in range(0, y.shape[1], step)]
+        return np.concatenate(parts, axis=-1)
 
     def total(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Sum."""

@@ -241,7 +241,7 @@ class Float(Carrier):
         return x / y
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product. A large matrix of 32-bit weights is widened in parts: doubled, it might not fit the memory."""
+        """Matrix product. Large 32-bit weights are widened in parts: doubled, they might not fit the memory."""
         if y.ndim != 2 or y.dtype == x.dtype or y.nbytes < _PART_BYTES:
             return np.asarray(np.matmul(x, y))
         step = max(_PART_BYTES // (y.itemsize * y.shape[0]), 1)

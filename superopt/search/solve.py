@@ -29,6 +29,10 @@ WORTH_TIMING = 0.99
 WORTH_KEEPING = 1.01
 """A graph replaces its piece where it was measured to gain at least this: less is noise."""
 
+LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.05
+"""A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it beside the model.
+It is replaced where its sum promises at least this, and the whole model decides."""
+
 AS_PROMISED = 0.97
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
@@ -103,6 +107,9 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
     The first that gains nearly what its sum promised is taken; else the one that gains most.
     """
     best, gain = outcome.start, 1.0
+    if _weights(outcome.start.graph) > LARGE_WEIGHTS:
+        promised = outcome.start.cost / outcome.best[0].cost
+        return (outcome.best[0], promised) if promised >= WORTH_UNTIMED else (best, gain)
     for found in outcome.best:
         if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
             continue
@@ -115,6 +122,12 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
         if ratio >= AS_PROMISED * outcome.start.cost / found.cost:
             break
     return best, gain
+
+
+def _weights(graph: Graph) -> int:
+    """How many numbers the constants of a graph hold; symbolic sizes count as one."""
+    shapes = [[d for d in v.shape if isinstance(d, int)] for v in graph.inputs if v.constant]
+    return sum(math.prod(shape) for shape in shapes)
 
 
 def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost) -> float:

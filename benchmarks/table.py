@@ -56,7 +56,7 @@ def rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         alone = [_speedup(by[uses, FULL]) for uses in ("rules", "definitions")]
         peak, allowed = max(r.peak_bytes for r in ours), 3 * full.model_bytes + 500 * _MB
         memory = (f"{peak / _MB:.0f} MB", f"{peak / allowed:.0%}")
-        seconds = (f"{empty.seconds:.1f}", f"{full.seconds:.1f}")
+        seconds = (_seconds(empty), _seconds(full))
         found.append((name, _speedup(full), *alone, *_times(full), *seconds, *memory, *_growth_and_error(full)))
     return found
 
@@ -74,6 +74,10 @@ def _speedup(run: Run) -> str:
     m = run.report["measured"]
     measured = f"{m['speedup']:.3f} ({m['low']:.3f} to {m['high']:.3f})" if m and m["optimized"] else ""
     return measured if run.report["outcome"] == "faster" else f"none; {measured}".removesuffix("; ")
+
+
+def _seconds(run: Run) -> str:
+    return f"{run.seconds:.1f}" + (f", failed ({run.code})" if run.code else "")
 
 
 def _times(run: Run) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from benchmarks import table
 # Networks are written by another process: what this one holds would count as its children's peak memory.
 ROOT = Path(__file__).parents[1]
 NETWORKS = ROOT / "build/bench"
+WIDTH = 210  # of the table; narrower columns cut the figures
 QUICK = ("squeezenet", "inception_v1")
 SUPEROPT = str(Path(sys.executable).with_name("superopt"))
 DEFINITIONS_ALONE, RULES_ALONE = "definitions", "rules"
@@ -60,9 +61,9 @@ def main() -> None:
             for run in measured(name, arguments.time, Path(folder)):
                 runs.append(run)
                 console.print(table.line(run), highlight=False)
-    console.print(table.rendered(runs))
+    Console(width=max(console.width, WIDTH)).print(table.rendered(runs))
     if arguments.out is not None:
-        facts = _facts(runs)
+        facts = _facts(runs, f"--time {arguments.time:g} --names {' '.join(names)}")
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(table.page(runs, facts), encoding="utf-8")
         content = {"facts": facts, "runs": [asdict(r) for r in runs]}
@@ -110,15 +111,12 @@ def _run(model: Path, uses: str, kind: str, more: list[str], limit: float, folde
     )
 
 
-def _facts(runs: Sequence[Run]) -> dict[str, str]:
+def _facts(runs: Sequence[Run], asked: str) -> dict[str, str]:
     versions: dict[str, str] = next((r.report["versions"] for r in runs if r.report), {})
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {
-        "date": day,
-        **versions,
-        "cores": str(os.cpu_count()),
-        "command": " ".join(["python -m benchmarks.zoo", *sys.argv[1:]]),
-    }
+    # Whole commands take longer where other programs run; the load at the end tells whether they did.
+    load = f"{os.getloadavg()[1]:.1f} on {os.cpu_count()} cores"
+    return {"date": day, **versions, "load": load, "command": f"python -m benchmarks.zoo {asked}"}
 
 
 def _all_names() -> list[str]:

@@ -117,6 +117,11 @@ class Runtime:
         """What timings of this runtime are stored under."""
         return Key("onnxruntime-cpu", str(onnxruntime.__version__), device(), self.threads)
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What runs are timed by, in seconds: with one thread processor time, which other programs do not take."""
+        return time.thread_time if self.threads == 1 else time.perf_counter
+
     def session(self, model: bytes | Path, optimize: bool = True) -> Session:
         """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`."""
         options = onnxruntime.SessionOptions()
@@ -173,7 +178,7 @@ class Runtime:
         With one thread it is processor time that counts, which other programs do not take. Where runs still differ by
         much, the quietest of a few attempts is given. Raises `RuntimeFailed`.
         """
-        bound = Bound(session, feeds, time.thread_time if self.threads == 1 else time.perf_counter)
+        bound = Bound(session, feeds, self.clock)
         for _ in range(warm_up):
             bound.run()
         best: Timing | None = None

@@ -207,7 +207,7 @@ def _round(
         session = runtime.session(models[i])
         feeds = feeds or runtime.feeds(session, seed, draw)
         # One thread's own time is not what other programs take of the processor meanwhile.
-        bound[i] = Bound(session, feeds, time.thread_time if runtime.threads == 1 else time.perf_counter)
+        bound[i] = Bound(session, feeds, runtime.clock)
     for i in order:
         bound[i].run()  # the first run sets up the memory of all later ones
     expected = sum(bound[i].run() for i in order)

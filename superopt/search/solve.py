@@ -135,7 +135,7 @@ def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost) -> float:
     bound = []
     for graph in (original, candidate):
         session = cost.runtime.session(standalone(concretize(graph, cost.sizes), cost.opset).SerializeToString())
-        bound.append(Bound(session, cost.runtime.feeds(session, seed=0)))
+        bound.append(Bound(session, cost.runtime.feeds(session, seed=0), cost.runtime.clock))
     with measuring(cost.lock_directory):
         for b in bound:
             b.run()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from benchmarks.zoo import Run
+from benchmarks.runs import BOTH, EMPTY, FULL, Run
 
-BOTH, EMPTY, FULL = "both", "empty", "full"
 COLUMNS = (
     "network", "rules and definitions", "rules alone", "definitions alone", "predicted", "original",
     "s, empty table", "s, full table", "peak memory", "of allowed", "weights", "error",

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from benchmarks import table
+from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, RULES_ALONE, Run
 
 # Networks are written by another process: what this one holds would count as its children's peak memory.
 ROOT = Path(__file__).parents[1]
@@ -29,25 +29,6 @@ NETWORKS = ROOT / "build/bench"
 WIDTH = 210  # of the table; narrower columns cut the figures
 QUICK = ("squeezenet", "inception_v1")
 SUPEROPT = str(Path(sys.executable).with_name("superopt"))
-DEFINITIONS_ALONE, RULES_ALONE = "definitions", "rules"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of the command: `timings` is the table that it found; `code` is its exit code, `error` what it said.
-
-    Seconds are of the whole process, bytes its largest resident set; `report` is what it wrote.
-    """
-
-    network: str
-    uses: str
-    timings: str
-    seconds: float
-    peak_bytes: int
-    model_bytes: int
-    code: int
-    error: str
-    report: dict[str, Any] | None
 
 
 def main() -> None:
@@ -78,10 +59,10 @@ def measured(name: str, limit: float, folder: Path) -> list[Run]:
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     none.write_text("(rules :format 1)\n", encoding="utf-8")
     ways: Sequence[tuple[str, str, list[str]]] = (
-        (table.BOTH, table.EMPTY, []),
-        (table.BOTH, table.FULL, []),
-        (RULES_ALONE, table.FULL, ["--no-definitions"]),
-        (DEFINITIONS_ALONE, table.FULL, ["--rules", str(none)]),
+        (BOTH, EMPTY, []),
+        (BOTH, FULL, []),
+        (RULES_ALONE, FULL, ["--no-definitions"]),
+        (DEFINITIONS_ALONE, FULL, ["--rules", str(none)]),
     )
     return [_run(model, uses, kind, [*more, "--timings", str(timings)], limit, folder) for uses, kind, more in ways]
 

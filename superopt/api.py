@@ -95,7 +95,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     loaded = load(model)
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
-    program = understand(loaded)
+    program, before = understand(loaded), _facts(loaded)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     rules = trusted_rules(files, progress)
     rewrites = rewrites_of(rules, definitions() if options.definitions else [])
@@ -121,8 +121,10 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
         if tried.accepted and tried.candidate is not None:
             optimized = load(tried.candidate)
             ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
+        elif tried.paired is not None:
+            loaded = load(model)  # the program has let go of its weights
         laws = {r.name: r.by for r in rules}
-        report = _report(loaded, optimized, program, tried, cost, options, files, laws)
+        report = _report(before, optimized, program, tried, cost, options, files, laws)
     return Result(loaded if optimized is None else optimized, report)
 
 
@@ -132,7 +134,7 @@ def definitions() -> list[str]:
 
 
 def _report(
-    loaded: ir.Model,
+    before: parts.ModelFacts,
     optimized: ir.Model | None,
     program: Program,
     tried: Attempt,
@@ -145,7 +147,7 @@ def _report(
     return parts.Report(
         outcome="original" if optimized is None else "faster",
         reason=tried.reason,
-        original=_facts(loaded),
+        original=before,
         optimized=None if optimized is None else _facts(optimized),
         understood=summary.understood,
         opaque=summary.opaque,

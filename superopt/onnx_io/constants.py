@@ -48,6 +48,10 @@ class Constants:
         self._values.update({v.name or "": v for v in outputs})
         return True
 
+    def forget(self) -> None:
+        """Let go of the values computed so far."""
+        self._data.clear()
+
     def data(self, name: str) -> Array:
         """The value of a constant; not to be changed.
 

@@ -55,6 +55,13 @@ class Program:
         """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
         return self.constants.data(name)
 
+    def forget_weights(self) -> None:
+        """Let go of all weights, for their memory; after that the program still tells its steps, and nothing else."""
+        self.constants.forget()
+        for graph in self.model.graphs():
+            for value in graph.initializers.values():
+                value.const_value = None
+
     @property
     def summary(self) -> Summary:
         """How many nodes are understood, and why the others are not."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, VerificationFailed
-from superopt.onnx_io import Program, check, load, rewritten, save
+from superopt.onnx_io import Program, check, rewritten, save
 from superopt.operators.reader import term_text
 from superopt.search.paired import Latency, Paired, compare, faster, latency
 from superopt.search.pieces import Piece, cut_into_pieces
@@ -65,7 +65,7 @@ def attempt(
     """Optimize a program whose model lies at `original`; a candidate is written into `folder`.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
-    passes before anything is known.
+    passes before anything is known. Where whole models were measured the program has let go of its weights.
     """
     start = time.monotonic()
     tried = Attempt(cut_into_pieces(program))
@@ -101,6 +101,7 @@ def attempt(
     if left <= 0:
         reason = f"{limit:.0f} s passed before a candidate could be measured; allow more with --time"
         return _original(tried, reason, original, cost, left, seed)
+    program.forget_weights()  # two sessions are alive from here on, each with weights of its own
     tried.paired = compare(
         original,
         tried.candidate,
@@ -147,9 +148,9 @@ def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
             new |= dict(zip(piece.names, piece.placed(solved.winner.graph.outputs), strict=True))
             origins |= piece.origins
     model = rewritten(program, new, origins)
-    save(model, path)
     try:
-        check(load(path), "the optimized model")
+        check(model, "the optimized model")
+        save(model, path)
     except InvalidModel as error:  # our doing, not the user's
         raise VerificationFailed(f"{error}; nothing was written") from None
     return path

@@ -22,7 +22,7 @@ from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, facts, load, save, understand
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.search import report as parts
 from superopt.search.optimize import Attempt, applied_rewrites, attempt
 from superopt.search.paired import Latency
@@ -129,8 +129,9 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
 
 
 def definitions() -> list[str]:
-    """The composite operators that can be unfolded."""
-    return [name for name, cls in CATALOGUE.items() if cls.definition is not Declared.definition]
+    """The operators that can be replaced by a term that defines them."""
+    own = [name for name, cls in CATALOGUE.items() if cls.definition is not Declared.definition]
+    return [*own, *(name for name in FURTHER_DEFINITIONS if name not in own)]
 
 
 def _report(

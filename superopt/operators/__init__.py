@@ -1,6 +1,6 @@
 """The catalogue: one declaration per operator, grouped by algebra. Importing this package declares them all."""
 
-from superopt.operators import constant, forms, layout, linear, normalize, pointwise, reader, reduce
+from superopt.operators import constant, forms, layout, linear, normalize, pointwise, reader, reduce, tiles
 from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "pointwise",
     "reader",
     "reduce",
+    "tiles",
 ]

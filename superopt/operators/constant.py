@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape
+from superopt.dim import Dim, Shape, require
 from superopt.operators.declare import Declared, attr, concrete, operator
 from superopt.operators.layout import Expand
 from superopt.term import Term, make
@@ -45,6 +47,32 @@ class Band(Declared):
         n, below, above = concrete((self.n, self.below, self.above), "band")
         offsets = np.subtract.outer(np.arange(n), np.arange(n)).T
         return ((offsets >= -below) & (offsets <= above)).astype(ring.dtype)
+
+
+@operator("matrix")
+class Matrix(Declared):
+    """`y[i,j] = entries[i·columns + j]`: integers."""
+
+    enumerated = False
+    columns: int = attr()
+    entries: tuple[int, ...] = attr()
+
+    def shape(self) -> Shape:  # type: ignore[override]
+        """As many rows as the entries fill."""
+        count = len(self.entries)
+        filled_up = self.columns > 0 and count > 0 and count % self.columns == 0
+        require(filled_up, f"matrix: {count} entries do not fill rows of {self.columns}")
+        return (count // self.columns, self.columns)
+
+    def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
+        """The integers' images in the carrier."""
+        images = [ring.constant(entry) for entry in self.entries]
+        return np.asarray(images, dtype=ring.dtype).reshape(-1, self.columns)
+
+
+def matrix(rows: Sequence[Sequence[int]]) -> Term:
+    """A matrix of integers."""
+    return make(Matrix(len(rows[0]), tuple(entry for row in rows for entry in row)))
 
 
 def filled(value: float, to: Shape) -> Term:

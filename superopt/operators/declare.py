@@ -24,6 +24,9 @@ CATALOGUE: dict[str, type[Declared]] = {}
 READERS: dict[str, Callable[[Source], Term | tuple[Term, ...]]] = {}
 """What reads a node, by its ONNX operator: the term of its value, or several for its outputs in order."""
 
+FURTHER_DEFINITIONS: dict[str, list[Callable[..., Term | None]]] = {}
+"""Terms by which an operator can be defined besides its declaration's own, by its name; see `defines`."""
+
 
 class NotUnderstood(SuperoptError):
     """A node that a declaration does not cover: it is carried through as it is, for this reason."""
@@ -136,8 +139,8 @@ class Declared(Operator):
 
     def definitions(self, *inputs: Term) -> tuple[Term, ...]:
         """The definition, and other terms by which the same could be defined."""
-        meaning = self.definition(*inputs)
-        return () if meaning is None else (meaning,)
+        further = (define(self, *inputs) for define in FURTHER_DEFINITIONS.get(self.name, ()))
+        return tuple(meaning for meaning in (self.definition(*inputs), *further) if meaning is not None)
 
     @classmethod
     def samples(cls, *shapes: Shape) -> Iterator[Declared]:
@@ -265,6 +268,19 @@ def reads(*op_types: str) -> Callable[[Reader], Reader]:
     def enter(reader: Reader) -> Reader:
         READERS.update(dict.fromkeys(op_types, reader))
         return reader
+
+    return enter
+
+
+Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
+
+
+def defines(name: str) -> Callable[[Defining], Defining]:
+    """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
+
+    def enter(define: Defining) -> Defining:
+        FURTHER_DEFINITIONS.setdefault(name, []).append(define)
+        return define
 
     return enter
 

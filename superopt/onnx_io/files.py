@@ -17,6 +17,7 @@ from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
+from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_weights, load_inner
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -69,7 +70,8 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     try:
         if data is not None:
             model = ir.external_data.unload_from_model(clone(model), path.parent, data.name, size_threshold_bytes=256)
-        temporary.write_bytes(_message(model).SerializeToString())
+        with temporary.open("wb") as file:
+            write(model, file)
         os.replace(temporary, path)
     except BaseException as error:  # an interrupt too leaves nothing behind
         temporary.unlink(missing_ok=True)
@@ -78,15 +80,6 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
         if isinstance(error, OSError):
             raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
         raise
-
-
-def _message(model: ir.Model) -> onnx.ModelProto:
-    """A model as a message, without the types of initializers that the library adds: the tensors say them."""
-    proto = ir.to_proto(model)
-    said = [v for v in proto.graph.value_info if v.name not in model.graph.initializers]
-    del proto.graph.value_info[:]
-    proto.graph.value_info.extend(said)
-    return proto
 
 
 def _unused_data_name(path: Path) -> str:

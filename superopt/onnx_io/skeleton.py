@@ -49,8 +49,8 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
 def bare(proto: onnx.ModelProto) -> onnx.ModelProto:
     """A message with every large initializer turned into an input of its type. The message is not changed."""
     small = onnx.ModelProto()
-    _copy(proto, small, "graph")
-    _copy(proto.graph, small.graph, "initializer")
+    copy_fields(proto, small, "graph")
+    copy_fields(proto.graph, small.graph, "initializer")
     inputs = {i.name for i in proto.graph.input}
     for tensor in proto.graph.initializer:
         # By its sizes: asking a message how many bytes it has takes as long as writing it.
@@ -62,7 +62,7 @@ def bare(proto: onnx.ModelProto) -> onnx.ModelProto:
     return small
 
 
-def _copy(source: Any, target: Any, without: str) -> None:
+def copy_fields(source: Any, target: Any, without: str) -> None:
     """Copy all fields of a message but one."""
     for field, value in source.ListFields():
         if field.name == without:

@@ -11,7 +11,7 @@ from superopt.arithmetic import FLOAT, Array
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, random_weights, standalone, understand
 from superopt.operators import CATALOGUE, Declared, NotUnderstood
-from superopt.operators.constant import Band, filled
+from superopt.operators.constant import Band, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -60,6 +60,7 @@ SAMPLES: dict[str, Term] = {
     "avgpool that counts padding": AvgPool((3, 2), (2, 1), (1, 0, 1, 1), (1, 1), 1)(X),
     "global_avgpool": GlobalAvgPool()(X),
     "scalar": Add()(X, filled(2.5, X.shape)),
+    "matrix": MatMul()(M, matrix([[1, -2], [0, 3], [5, 7], [-1, 1], [2, 4]])),
     "band": MatMul()(M, Slice(1, 0, 4)(Band(5, 1, 0)())),
 }
 """A term for each operator, over variables without data of their own."""

@@ -8,7 +8,7 @@ from functools import cache
 
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
-from superopt.operators.constant import Band, Scalar
+from superopt.operators.constant import Band, Matrix, Scalar
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -98,6 +98,7 @@ _LISTED = {
     "lrn": lambda: [Lrn(size, 1.5, beta, 2.0)(_var("x", 4)) for size in (1, 2, 3) for beta in (0.25, 0.5, 0.75, 1.0)],
     "gemm": _gemms,
     "scalar": lambda: [Scalar(0.1)()],
+    "matrix": lambda: [Matrix(2, (1, -2, 3, 0, 5, 7))()],
     "band": lambda: [Band(symbol("n"), symbol("a"), symbol("b"))()],
 }
 

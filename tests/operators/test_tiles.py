@@ -1,0 +1,70 @@
+"""A convolution by tiles is the convolution: exactly in the field, and as nearly as sums of products in floats."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from superopt.arithmetic import FIELD, FLOAT
+from superopt.evaluate import evaluate, sample
+from superopt.operators.filtering import OUTPUTS, TAPS, minimal_filtering
+from superopt.operators.linear import Conv
+from superopt.operators.tiles import by_tiles
+from superopt.term import subterms, variable
+
+PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("pads", PADS)
+@pytest.mark.parametrize(("batch", "group"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_it_has_the_type_and_value_of_the_convolution(pads: tuple[int, ...], batch: int, group: int) -> None:
+    conv = Conv(pads=pads, group=group)
+    for channels, outputs, height, width in itertools.product((1, 2), (1, 3), (3, 4, 7), (5, 8)):
+        x = variable("x", (batch, group * channels, height, width))
+        k = variable("k", (group * outputs, channels, 3, 3), constant=True)
+        direct, tiled = conv(x, k), by_tiles(conv, x, k)
+        assert tiled.type == direct.type
+        for ring in (FIELD, FLOAT):
+            values = sample((direct,), ring, seed=height)
+            found, expected = (evaluate(term, ring, values) for term in (tiled, direct))
+            assert np.array_equal(found, expected) if ring is FIELD else np.allclose(found, expected), x
+
+
+def test_filtering_multiplies_as_often_as_it_says() -> None:
+    by = minimal_filtering()
+    assert [np.shape(m) for m in (by.of_data, by.of_filter, by.of_products)] == [(6, 6), (6, 3), (4, 6)]
+    rng = np.random.default_rng(0)
+    data, taps = rng.integers(-9, 10, OUTPUTS + TAPS - 1), rng.integers(-9, 10, TAPS)
+    products = (np.array(by.of_filter) @ taps) * (np.array(by.of_data) @ data)
+    results = np.array(by.of_products) @ products
+    assert_array_equal(results, by.denominator * np.correlate(data, taps, "valid"))
+
+
+@pytest.mark.parametrize(
+    ("conv", "channels", "offered"),
+    [
+        (Conv(pads=(1, 1, 1, 1)), (128, 128), True),
+        (Conv(pads=(1, 1, 1, 1)), (64, 128), False),
+        (Conv(strides=(2, 2)), (128, 128), False),
+        (Conv(dilations=(2, 2)), (128, 128), False),
+    ],
+)
+def test_it_is_offered_where_it_may_pay(conv: Conv, channels: tuple[int, int], offered: bool) -> None:
+    x, k = variable("x", (1, channels[0], 14, 14)), variable("k", (channels[1], channels[0], 3, 3), constant=True)
+    assert len(conv.definitions(x, k)) == offered
+
+
+def test_it_is_not_offered_where_the_kernel_is_computed() -> None:
+    x, k = variable("x", (1, 128, 14, 14)), variable("k", (128, 128, 3, 3))
+    assert Conv().definitions(x, k) == ()
+
+
+def test_its_matrices_are_small_and_its_kernels_constant() -> None:
+    x, k = variable("x", (1, 128, 14, 14)), variable("k", (128, 128, 3, 3), constant=True)
+    (tiled,) = Conv(pads=(1, 1, 1, 1)).definitions(x, k)
+    kernels = [t.inputs[1] for t in subterms(tiled) if isinstance(t.operator, Conv)]
+    assert len(kernels) == 3
+    assert all(kernel.constant for kernel in kernels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import gc
 import importlib.metadata
 import math
 import os
@@ -20,6 +21,7 @@ import onnx_ir as ir
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
+from superopt.cost.whole import LARGE
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, facts, load, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
@@ -95,19 +97,22 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     loaded = load(model)
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
-    program, before = understand(loaded), _facts(loaded)
+    before = _facts(loaded)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     rules = trusted_rules(files, progress)
     rewrites = rewrites_of(rules, definitions() if options.definitions else [])
     with tempfile.TemporaryDirectory(prefix="superopt-") as name, Table(options.timings) as table:
         folder = Path(name)
-        original = Path(model) if isinstance(model, str | Path) else folder / "original.onnx"
-        if not isinstance(model, str | Path):
-            save(loaded, original)
-        cost = MeasuredCost(Runtime(options.threads), table, loaded.opset_imports.get("", 1), options.sizes)
+        working = _working_copy(loaded, model, folder)
+        original = Path(model) if isinstance(model, str | Path) else working
+        loaded = load(working)
+        gc.collect()  # the model that was read lies in reference cycles, with all of its weights
+        program, opset = understand(loaded), loaded.opset_imports.get("", 1)
+        cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes)
         tried = attempt(
             program,
             original,
+            working,
             folder,
             rewrites,
             cost,
@@ -121,11 +126,22 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
         if tried.accepted and tried.candidate is not None:
             optimized = load(tried.candidate)
             ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
-        elif tried.paired is not None:
-            loaded = load(model)  # the program has let go of its weights
         laws = {r.name: r.by for r in rules}
         report = _report(before, optimized, program, tried, cost, options, files, laws)
-    return Result(loaded if optimized is None else optimized, report)
+    return Result(load(model) if optimized is None else optimized, report)
+
+
+def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
+    """Where a model lies whose large weights are external: the runtime loads such a one several times faster.
+
+    That is where it was given, if they are, and a copy in the folder otherwise.
+    """
+    tensors = [v.const_value for g in loaded.graphs() for v in g.initializers.values() if v.const_value is not None]
+    within = sum(t.nbytes for t in tensors if not isinstance(t, ir.ExternalTensor))
+    if within <= LARGE and isinstance(model, str | Path):
+        return Path(model)
+    save(loaded, folder / "original.onnx", external_data=within > LARGE or None)
+    return folder / "original.onnx"
 
 
 def definitions() -> list[str]:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from superopt.cost.kernels import Kernel, cut
-from superopt.cost.runtime import Runtime, RuntimeFailed, Timing
+from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
+from superopt.cost.whole import fingerprint, in_turns, session_of
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io.emit import standalone
 from superopt.operators.pointwise import Add
 from superopt.term import Graph, variable
 
@@ -111,9 +111,29 @@ class MeasuredCost:
         return self._overhead_s
 
     def _time(self, graph: Graph) -> Timing:
-        session = self.runtime.session(standalone(graph, self.opset).SerializeToString())
+        session = session_of(graph, self.runtime, self.opset)
         return self.runtime.time(session, self.runtime.feeds(session, seed=0), KERNEL_BUDGET_S)
 
+    def ratio(self, original: Graph, candidate: Graph) -> float:
+        """How many times faster one graph is than another, each timed whole, in turns, and kept like the kernels.
+
+        Raises what emitting does, `RuntimeFailed`, and `OutOfTime` past the deadline.
+        """
+        graphs = [concretize(graph, self.sizes) for graph in (original, candidate)]
+        prints = [fingerprint(graph) for graph in graphs]
+        signatures = [f"(whole {own} beside {other})" for own, other in (prints, prints[::-1])]
+        known = [self.table.get(self._key, signature) for signature in signatures]
+        if None in known:
+            if time.monotonic() > self.deadline:
+                raise OutOfTime("no time is left to measure whole pieces")
+            known = list(in_turns(graphs, self.runtime, self.opset, self.lock_directory))
+            for signature, timing in zip(signatures, known, strict=True):
+                assert timing is not None
+                self.table.put(self._key, signature, timing)
+        before, after = known
+        assert before is not None
+        assert after is not None
+        return before.seconds / after.seconds
 
 def _additions(count: int) -> Graph:
     x, y = variable("x", (1,), "float32"), variable("y", (1,), "float32")
@@ -121,16 +141,3 @@ def _additions(count: int) -> Graph:
     for _ in range(count):
         total = Add()(total, y)
     return Graph((x, y), (total,))
-
-
-def measure_whole(runtime: Runtime, graph: Graph, opset: int, sizes: Mapping[str, int] | None = None) -> Timing:
-    """Time a graph as one model, in which kernels stand in their context. Raises `RuntimeFailed` or what emitting does.
-
-    The caller holds the lock for measuring.
-    """
-    try:
-        model = standalone(concretize(graph, sizes or {}), opset).SerializeToString()
-    except ValueError as error:  # protobuf's limit of 2 GB
-        raise RuntimeFailed(f"the graph is too large to be timed whole: {error}") from None
-    session = runtime.session(model)
-    return runtime.time(session, runtime.feeds(session, seed=0), budget_s=1.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,9 +35,6 @@ _FAILURES: tuple[type[Exception], ...] = (
 
 _ATTEMPTS, _QUIET = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
-
-_LARGE = 32 * 2**20
-"""A model of more bytes goes to the runtime as a file: a session made from bytes keeps them."""
 
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
@@ -132,12 +128,6 @@ class Runtime:
         options.log_severity_level = _SILENT
         for pool in ("intra_op", "inter_op"):
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
-        if isinstance(model, bytes) and len(model) > _LARGE:
-            with tempfile.NamedTemporaryFile(prefix="superopt-", suffix=".onnx") as file:
-                file.write(model)
-                file.flush()
-                del model  # the last reference, where the caller kept none
-                return self.session(Path(file.name), optimize)
         source = str(model) if isinstance(model, Path) else model
         try:
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

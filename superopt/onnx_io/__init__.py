@@ -1,6 +1,6 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
-from superopt.onnx_io.emit import random_weights, rewritten, standalone
+from superopt.onnx_io.emit import random_weights, rewritten, standalone, standalone_model
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save
 from superopt.onnx_io.importer import understand
@@ -18,5 +18,6 @@ __all__ = [
     "rewritten",
     "save",
     "standalone",
+    "standalone_model",
     "understand",
 ]

@@ -114,6 +114,11 @@ class _Rewriting:
 
 
 def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
+    """The message of `standalone_model`."""
+    return ir.to_proto(standalone_model(graph, opset, seed))
+
+
+def standalone_model(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
 
     Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express a
@@ -147,7 +152,7 @@ def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
         name="terms",
     )
     oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
-    return ir.to_proto(ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt"))
+    return ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt")
 
 
 def random_weights(graph: Graph, seed: int = 0) -> dict[Term, Array]:

@@ -15,7 +15,7 @@ from superopt.dim import assuming, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
 from superopt.onnx_io.tensors import IR_TYPES
-from superopt.operators import NotUnderstood
+from superopt.operators import Declared, NotUnderstood
 from superopt.operators.layout import Expand
 from superopt.term import REAL, Term, subterms, variables
 
@@ -113,8 +113,10 @@ class TermWriter:
         return self._names[term, wanted if term.type.dtype == REAL else term.type.dtype]
 
     def _fold(self, term: Term, dtype: str) -> str:
-        """A constant term as data, computed in 64-bit floats."""
-        given = {v: self._data(v.label).astype(np.float64) for v in variables(term)}
+        """A constant term as data, computed in 64-bit floats; what is only moved keeps its own type."""
+        given = {v: self._data(v.label) for v in variables(term)}
+        if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
+            given = {v: array.astype(np.float64) for v, array in given.items()}
         return self._initializer("folded", np.array(evaluate(term, FLOAT, given), dtype=dtype, order="C"))
 
     def _initializer(self, base: str, array: Array) -> str:

@@ -119,6 +119,8 @@ class Declared(Operator):
     """Laws that do not follow from the facts above, as text."""
     needs: ClassVar[frozenset[str]] = frozenset()
     """What a carrier must have to express it, besides sums and products; see `Carrier.has`."""
+    moves: ClassVar[bool] = False
+    """Every element of the result is an element of an input, or 0."""
     free: ClassVar[bool] = False
     """Counts as no operator in enumeration."""
     enumerated: ClassVar[bool] = True

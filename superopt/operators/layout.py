@@ -20,6 +20,7 @@ class Transpose(Declared):
     of_weights = True
     linear = (0,)
     zero = True
+    moves = True
     perm: tuple[int, ...] = attr(onnx="perm", sample=[(1, 0), (0, 2, 1), (1, 0, 2), (0, 2, 3, 1), (0, 3, 1, 2)])
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
@@ -45,6 +46,7 @@ class Reshape(Declared):
     of_weights = True
     linear = (0,)
     zero = True
+    moves = True
     to: Shape = attr(size=True, least=1)
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
@@ -90,6 +92,7 @@ class Concat(Declared):
 
     of_weights = True
     zero = True
+    moves = True
     axis: int = attr(onnx="axis", sample=[0, 1])
     laws = ""
 
@@ -122,6 +125,7 @@ class Slice(Declared):
     of_weights = True
     linear = (0,)
     zero = True
+    moves = True
     axis: int = attr(sample=[0, 1])
     start: Dim = attr(size=True)
     stop: Dim = attr(size=True)
@@ -183,6 +187,7 @@ class Pad(Declared):
     of_weights = True
     linear = (0,)
     zero = True
+    moves = True
     pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
@@ -224,6 +229,7 @@ class Expand(Declared):
 
     linear = (0,)
     zero = True
+    moves = True
     free: ClassVar[bool] = True
     axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])
     to: Shape = attr(size=True, least=1)

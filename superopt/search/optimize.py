@@ -52,6 +52,7 @@ class Attempt:
 def attempt(
     program: Program,
     original: Path,
+    working: Path,
     folder: Path,
     rewrites: Sequence[Rewrite],
     cost: MeasuredCost,
@@ -63,6 +64,9 @@ def attempt(
     progress: Progress,
 ) -> Attempt:
     """Optimize a program whose model lies at `original`; a candidate is written into `folder`.
+
+    Candidates are compared with the original, and measured beside `working`: the same model, its weights in a file that
+    sessions map into memory, as the candidate's are.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
     passes before anything is known. Where whole models were measured the program has let go of its weights.
@@ -76,10 +80,10 @@ def attempt(
     winners = [s for s in tried.solved if s.gain > 1.0]
     left = max(limit - (time.monotonic() - start), 0.0)
     if not winners:
-        return _original(tried, "no rewrite makes a piece of it faster", original, cost, left, seed)
+        return _original(tried, "no rewrite makes a piece of it faster", working, cost, left, seed)
     if expected_speedup(tried.solved) < LEAST_EXPECTED:
         reason = "what its pieces gain is too little of the whole to be told from noise"
-        return _original(tried, reason, original, cost, left, seed)
+        return _original(tried, reason, working, cost, left, seed)
     progress("write", 0.0)
     tried.candidate = _written(program, winners, folder / "candidate.onnx")
     progress("compare", 0.0)
@@ -88,11 +92,11 @@ def attempt(
             original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes
         )
     except RuntimeFailed as error:
-        return _original(tried, f"nothing could be compared: {error}", original, cost, left, seed)
+        return _original(tried, f"nothing could be compared: {error}", working, cost, left, seed)
     differs = not tried.agreement.agrees and (tried.agreement.examined or tried.agreement.outputs)
     if not tried.agreement.examined and not differs:
         reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
-        return _original(tried, reason, original, cost, left, seed)
+        return _original(tried, reason, working, cost, left, seed)
     if differs:
         raise VerificationFailed(
             f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
@@ -100,10 +104,10 @@ def attempt(
     left = limit - (time.monotonic() - start)
     if left <= 0:
         reason = f"{limit:.0f} s passed before a candidate could be measured; allow more with --time"
-        return _original(tried, reason, original, cost, left, seed)
+        return _original(tried, reason, working, cost, left, seed)
     program.forget_weights()  # two sessions are alive from here on, each with weights of its own
     tried.paired = compare(
-        original,
+        working,
         tried.candidate,
         cost.runtime,
         budget_s=0.9 * left,
@@ -150,7 +154,7 @@ def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
     model = rewritten(program, new, origins)
     try:
         check(model, "the optimized model")
-        save(model, path)
+        save(model, path, external_data=True)
     except InvalidModel as error:  # our doing, not the user's
         raise VerificationFailed(f"{error}; nothing was written") from None
     return path

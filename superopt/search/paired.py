@@ -210,11 +210,12 @@ def _round(
         bound[i] = Bound(session, feeds, runtime.clock)
     for i in order:
         bound[i].run()  # the first run sets up the memory of all later ones
-    expected = sum(bound[i].run() for i in order)
-    left = share_s - (time.perf_counter() - start)
-    count = min(max(int(left / expected), LEAST_RUNS), MOST_RUNS)
     times: list[list[float]] = [[] for _ in models]
-    for turn in range(count):
+    for i in order:
+        times[i].append(bound[i].run())
+    left = share_s - (time.perf_counter() - start)
+    more = int(left / sum(own[0] for own in times))
+    for turn in range(1, min(max(more + 1, LEAST_RUNS), MOST_RUNS)):
         for i in order[:: -1 if turn % 2 else 1]:
             times[i].append(bound[i].run())
     return times

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Bound
-from superopt.cost.sizes import concretize
-from superopt.cost.table import measuring
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io.emit import standalone
 from superopt.search.backtrack import Found, Limits, Outcome, backtrack
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Rewrite
@@ -35,9 +30,6 @@ It is replaced where its sum promises at least this, and the whole model decides
 
 AS_PROMISED = 0.97
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
-
-ROUNDS, ROUNDS_S = (5, 21), 0.25
-"""How often two graphs are run in turns: at least, at most, and for about how many seconds."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
         if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
             continue
         try:
-            ratio = _ratio(outcome.start.graph, found.graph, cost)
+            ratio = cost.ratio(outcome.start.graph, found.graph)
         except SuperoptError:  # it cannot be written or run as a whole
             continue
         if ratio > max(gain, WORTH_KEEPING):
@@ -128,19 +120,3 @@ def _weights(graph: Graph) -> int:
     """How many numbers the constants of a graph hold; symbolic sizes count as one."""
     shapes = [[d for d in v.shape if isinstance(d, int)] for v in graph.inputs if v.constant]
     return sum(math.prod(shape) for shape in shapes)
-
-
-def _ratio(original: Graph, candidate: Graph, cost: MeasuredCost) -> float:
-    """How many times faster the candidate is, both run in turns; the median over rounds."""
-    bound = []
-    for graph in (original, candidate):
-        session = cost.runtime.session(standalone(concretize(graph, cost.sizes), cost.opset).SerializeToString())
-        bound.append(Bound(session, cost.runtime.feeds(session, seed=0), cost.runtime.clock))
-    with measuring(cost.lock_directory):
-        for b in bound:
-            b.run()
-        times: list[tuple[float, float]] = []
-        end = time.perf_counter() + ROUNDS_S
-        while len(times) < ROUNDS[0] or (len(times) < ROUNDS[1] and time.perf_counter() < end):
-            times.append((bound[0].run(), bound[1].run()))
-    return statistics.median(a / b for a, b in times)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from superopt.cost.measured import MeasuredCost, measure_whole
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.whole import in_turns
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.table import Table
 from superopt.dim import symbol
@@ -76,7 +77,7 @@ def test_what_vanishes_costs_nothing(cost: MeasuredCost) -> None:
 
 def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
     tiny = graph(make(Reshape((4, 1)), (tensor("x", 2, 2),)))
-    assert 0 <= cost.cost(tiny) < measure_whole(RUNTIME, tiny, 17).seconds
+    assert 0 <= cost.cost(tiny) < in_turns([tiny], RUNTIME, 17)[0].seconds
 
 
 def test_nothing_is_measured_past_the_deadline(table: Table, tmp_path: Path) -> None:
@@ -111,6 +112,6 @@ def test_an_expand_of_an_input_is_part_of_its_consumer(cost: MeasuredCost) -> No
 
 
 def test_a_graph_is_timed_whole_too() -> None:
-    timing = measure_whole(RUNTIME, products(2, 32), opset=17)
+    (timing,) = in_turns([products(2, 32)], RUNTIME, opset=17)
     assert timing.seconds > 0
     assert timing.runs >= 7

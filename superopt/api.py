@@ -21,9 +21,8 @@ import onnx_ir as ir
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
-from superopt.cost.whole import LARGE
 from superopt.errors import UsageError
-from superopt.onnx_io import Program, facts, load, save, understand
+from superopt.onnx_io import LARGE, Program, facts, load, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.search import report as parts
 from superopt.search.optimize import Attempt, applied_rewrites, attempt

@@ -135,6 +135,7 @@ class MeasuredCost:
         assert after is not None
         return before.seconds / after.seconds
 
+
 def _additions(count: int) -> Graph:
     x, y = variable("x", (1,), "float32"), variable("y", (1,), "float32")
     total = x

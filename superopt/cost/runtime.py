@@ -36,6 +36,9 @@ _FAILURES: tuple[type[Exception], ...] = (
 _ATTEMPTS, _QUIET = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
 
+WARM_UP = 2
+"""Runs that are not counted: onnxruntime plans its memory in the first, and takes it in the second."""
+
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
 
@@ -118,8 +121,13 @@ class Runtime:
         """What runs are timed by, in seconds: with one thread processor time, which other programs do not take."""
         return time.thread_time if self.threads == 1 else time.perf_counter
 
-    def session(self, model: bytes | Path, optimize: bool = True) -> Session:
-        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`."""
+    def session(
+        self, model: bytes | Path, optimize: bool = True, weights: Mapping[str, NDArray[Any]] | None = None
+    ) -> Session:
+        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`.
+
+        `weights` are the values of initializers that the model says are external.
+        """
         options = onnxruntime.SessionOptions()
         levels = onnxruntime.GraphOptimizationLevel
         options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
@@ -130,9 +138,13 @@ class Runtime:
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
         source = str(model) if isinstance(model, Path) else model
         try:
-            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            values = {n: onnxruntime.OrtValue.ortvalue_from_numpy(w) for n, w in (weights or {}).items()}
+            options.add_external_initializers([*values], [*values.values()])
+            session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot load the model: {one_line(error)}") from None
+        session.weights = weights  # what the runtime does not lay out anew it reads where it lies
+        return session
 
     def inputs(self, session: Session) -> tuple[Argument, ...]:
         """The inputs of a loaded model, in order."""
@@ -161,7 +173,7 @@ class Runtime:
         budget_s: float = 0.15,
         least_s: float = 0.01,
         least_runs: int = 7,
-        warm_up: int = 2,
+        warm_up: int = WARM_UP,
     ) -> Timing:
         """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
 

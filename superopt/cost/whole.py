@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from superopt.cost.runtime import Bound, Runtime, Session, Timing, summary
+from superopt.cost.runtime import WARM_UP, Bound, Runtime, Session, Timing, summary
 from superopt.cost.table import measuring
-from superopt.dim import product
-from superopt.onnx_io import save, standalone, standalone_model
-from superopt.term import Graph, Term, subterms, variables
+from superopt.onnx_io import standalone_apart
+from superopt.term import Graph, Term, subterms
 
 ROUNDS, ROUNDS_S = (5, 21), 0.25
 """How often graphs are run in turns: at least, at most, and for about how many seconds."""
-LARGE = 32 * 2**20
-"""Above this many bytes, weights are not copied into the runtime."""
 
 
 def in_turns(
@@ -33,7 +29,7 @@ def in_turns(
         bound.append(Bound(session, runtime.feeds(session, seed=0), runtime.clock))
     times: list[list[float]] = [[] for _ in bound]
     with measuring(lock_directory):
-        for b in bound:
+        for b in bound * WARM_UP:
             b.run()
         end = time.perf_counter() + ROUNDS_S
         while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
@@ -45,15 +41,10 @@ def in_turns(
 def session_of(graph: Graph, runtime: Runtime, opset: int) -> Session:
     """A session of these terms alone, over weights of random values.
 
-    Large weights go through a file that the runtime maps into memory. Raises what emitting does, and `RuntimeFailed`.
+    Raises what emitting does, and `RuntimeFailed`.
     """
-    weights = [v for v in variables(*graph.outputs) if v.constant]
-    if sum(4 * product(v.shape) for v in weights) <= LARGE:
-        return runtime.session(standalone(graph, opset).SerializeToString())
-    with tempfile.TemporaryDirectory(prefix="superopt-") as folder:
-        path = Path(folder) / "terms.onnx"
-        save(standalone_model(graph, opset), path, external_data=True)
-        return runtime.session(path)
+    message, weights = standalone_apart(graph, opset)
+    return runtime.session(message, weights=weights)
 
 
 def fingerprint(graph: Graph) -> str:

@@ -1,12 +1,13 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
-from superopt.onnx_io.emit import random_weights, rewritten, standalone, standalone_model
+from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program, Step, Summary
 
 __all__ = [
+    "LARGE",
     "Facts",
     "Program",
     "Step",
@@ -18,6 +19,6 @@ __all__ = [
     "rewritten",
     "save",
     "standalone",
-    "standalone_model",
+    "standalone_apart",
     "understand",
 ]

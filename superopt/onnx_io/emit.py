@@ -19,6 +19,8 @@ from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import NotUnderstood
 from superopt.term import REAL, Graph, Term, variables
 
+LARGE = 32 * 2**20
+"""Weights of more bytes are not copied into a runtime, but given to it apart or mapped from a file."""
 _DRAWN = 2**16 + 1
 """How many random numbers a weight is made of, over and over; odd, so that rows differ."""
 
@@ -114,16 +116,28 @@ class _Rewriting:
 
 
 def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
-    """The message of `standalone_model`."""
-    return ir.to_proto(standalone_model(graph, opset, seed))
-
-
-def standalone_model(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
 
     Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express a
     term in this opset, `UsageError` for two variables of one label.
     """
+    return ir.to_proto(_standalone(graph, opset, seed))
+
+
+def standalone_apart(graph: Graph, opset: int, seed: int = 0) -> tuple[bytes, dict[str, Array]]:
+    """The message of `standalone` in bytes, and its large weights apart: it says that those are external."""
+    model, weights = _standalone(graph, opset, seed), dict[str, Array]()
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if isinstance(tensor, ir.Tensor) and tensor.nbytes > LARGE:
+            weights[name] = tensor.numpy()
+            value.const_value = ir.ExternalTensor(
+                "apart", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=name
+            )
+    return ir.to_proto(model).SerializeToString(), weights
+
+
+def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     if opset < OLDEST_OPSET:
         raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
     leaves = _leaves(graph)

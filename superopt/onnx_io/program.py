@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -55,12 +56,14 @@ class Program:
         """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
         return self.constants.data(name)
 
-    def forget_weights(self) -> None:
-        """Let go of all weights, for their memory; after that the program still tells its steps, and nothing else."""
+    def release_weights(self) -> None:
+        """Let go of what was computed, and of what was read from files, for its memory; it is read again when needed."""
         self.constants.forget()
         for graph in self.model.graphs():
             for value in graph.initializers.values():
-                value.const_value = None
+                if isinstance(value.const_value, ir.ExternalTensor):
+                    with suppress(BufferError):  # an array of it is in use, and keeps the file
+                        value.const_value.release()
 
     @property
     def summary(self) -> Summary:

@@ -69,7 +69,7 @@ def attempt(
     sessions map into memory, as the candidate's are.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
-    passes before anything is known. Where whole models were measured the program has let go of its weights.
+    passes before anything is known.
     """
     start = time.monotonic()
     tried = Attempt(cut_into_pieces(program))
@@ -86,6 +86,7 @@ def attempt(
         return _original(tried, reason, working, cost, left, seed)
     progress("write", 0.0)
     tried.candidate = _written(program, winners, folder / "candidate.onnx")
+    program.release_weights()
     progress("compare", 0.0)
     try:
         tried.agreement = examine(
@@ -105,7 +106,7 @@ def attempt(
     if left <= 0:
         reason = f"{limit:.0f} s passed before a candidate could be measured; allow more with --time"
         return _original(tried, reason, working, cost, left, seed)
-    program.forget_weights()  # two sessions are alive from here on, each with weights of its own
+    program.release_weights()  # two sessions are alive from here on, each with weights of its own
     tried.paired = compare(
         working,
         tried.candidate,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.cost.runtime import Bound, Draw, Runtime
+from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
 from superopt.cost.table import measuring
 from superopt.errors import UsageError
 
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of rounds that are done, and of all."""
 
 LEAST_SESSIONS = 5
-LEAST_RUNS = 3
+LEAST_RUNS = 2
 MOST_RUNS = 300
 LEAST_GAIN = 1.01
 LOOK_S = 6.0
@@ -95,7 +95,7 @@ def compare(
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
-    The budget is aimed at, but each of at least five rounds has at least three runs. At most one session of each model
+    The budget is aimed at, but each of at least five rounds has at least two runs. At most one session of each model
     is alive. Raises `RuntimeFailed` for a model that does not run.
     """
     both, start = (original, candidate), time.monotonic()
@@ -208,14 +208,12 @@ def _round(
         feeds = feeds or runtime.feeds(session, seed, draw)
         # One thread's own time is not what other programs take of the processor meanwhile.
         bound[i] = Bound(session, feeds, runtime.clock)
-    for i in order:
-        bound[i].run()  # the first run sets up the memory of all later ones
-    times: list[list[float]] = [[] for _ in models]
-    for i in order:
-        times[i].append(bound[i].run())
+    for _ in range(WARM_UP):
+        expected = sum(bound[i].run() for i in order)
     left = share_s - (time.perf_counter() - start)
-    more = int(left / sum(own[0] for own in times))
-    for turn in range(1, min(max(more + 1, LEAST_RUNS), MOST_RUNS)):
+    count = min(max(int(left / expected), LEAST_RUNS), MOST_RUNS)
+    times: list[list[float]] = [[] for _ in models]
+    for turn in range(count):
         for i in order[:: -1 if turn % 2 else 1]:
             times[i].append(bound[i].run())
     return times

@@ -25,7 +25,7 @@ WORTH_KEEPING = 1.01
 """A graph replaces its piece where it was measured to gain at least this: less is noise."""
 
 LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
-"""A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it beside the model.
+"""A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
 
 AS_PROMISED = 0.97

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.whole import in_turns
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.table import Table
+from superopt.cost.whole import in_turns
 from superopt.dim import symbol
 from superopt.errors import OutOfTime
 from superopt.operators.layout import Reshape

@@ -5,7 +5,7 @@ Equal terms are one object, so equality is `is` and a shared subgraph is shared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakValueDictionary
@@ -140,15 +140,15 @@ class Graph:
         return " ".join(map(repr, self.outputs))
 
 
-def subterms(*roots: Term) -> Iterator[Term]:
-    """Every distinct term under the roots, inputs before users."""
+def subterms(*roots: Term, known: Container[Term] = ()) -> Iterator[Term]:
+    """Every distinct term under the roots, inputs before users; of those `known` neither they nor what is below."""
     seen: set[Term] = set()
     stack: list[tuple[Term, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         term, expanded = stack.pop()
         if expanded:
             yield term
-        elif term not in seen:
+        elif term not in seen and term not in known:
             seen.add(term)
             stack.append((term, True))
             stack.extend((i, False) for i in reversed(term.inputs))
@@ -172,10 +172,9 @@ def replace(root: Term, new: Mapping[Term, Term]) -> Term:
 def replace_all(roots: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
     """`replace` for several terms that share subterms."""
     done: dict[Term, Term] = dict(new)
-    for term in subterms(*roots):
-        if term not in done:
-            inputs = tuple(done[i] for i in term.inputs)
-            done[term] = (
-                term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
-            )
+    for term in subterms(*roots, known=done):
+        inputs = tuple(done[i] for i in term.inputs)
+        done[term] = (
+            term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
+        )
     return tuple(done[root] for root in roots)

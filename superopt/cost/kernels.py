@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
 from superopt.operators.layout import Concat, Expand, Pad, Transpose
@@ -32,7 +32,11 @@ class Kernel:
 
     root: Term
     graph: Graph
-    signature: str
+
+    @cached_property
+    def signature(self) -> str:
+        """The text of the kernel, by which a table knows it."""
+        return show(form("kernel", *map(term_sexp, self.graph.outputs), *map(_variable_sexp, self.graph.inputs)))
 
 
 _FUSED: Mapping[tuple[str, str], str] = {
@@ -166,7 +170,7 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
 
     body = rebuilt(root)
     given = tuple(names.values())
-    return Kernel(root, Graph(given, (body,)), show(form("kernel", term_sexp(body), *map(_variable_sexp, given))))
+    return Kernel(root, Graph(given, (body,)))
 
 
 def _variable_sexp(v: Term) -> Sexp:

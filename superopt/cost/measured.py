@@ -18,7 +18,7 @@ from superopt.cost.table import Table, measuring
 from superopt.cost.whole import fingerprint, in_turns, session_of
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.operators.pointwise import Add
-from superopt.term import Graph, variable
+from superopt.term import Graph, Term, variable
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
@@ -46,7 +46,7 @@ class MeasuredCost:
         self.measured = 0
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
-        self._known: dict[str, float] = {}
+        self._known: dict[tuple[Term, ...], float] = {}
         self._overhead_s: tuple[float, float] | None = None
 
     def cost(self, graph: Graph) -> float:
@@ -60,23 +60,23 @@ class MeasuredCost:
 
     def remaining(self, graph: Graph) -> int:
         """How many kernels must still be measured before the cost of a graph is known."""
-        return len({k.signature for k in self._cut(graph) if self._look_up(k.signature) is None})
+        return len({k.graph for k in self._cut(graph) if self._look_up(k) is None})
 
     def _cut(self, graph: Graph) -> list[Kernel]:
         return cut(concretize(graph, self.sizes))
 
-    def _look_up(self, signature: str) -> float | None:
-        known = self._known.get(signature)
+    def _look_up(self, kernel: Kernel) -> float | None:
+        known = self._known.get(kernel.graph.outputs)
         if known is None:
-            timing = self.table.get(self._key, signature)
+            timing = self.table.get(self._key, kernel.signature)
             if timing is not None:
-                known = self._known[signature] = timing.seconds
+                known = self._known[kernel.graph.outputs] = timing.seconds
         return known
 
     def _seconds(self, kernel: Kernel) -> float:
-        known = self._look_up(kernel.signature)
+        known = self._look_up(kernel)
         if known is None:
-            known = self._known[kernel.signature] = self._measure(kernel)
+            known = self._known[kernel.graph.outputs] = self._measure(kernel)
         return known
 
     def _measure(self, kernel: Kernel) -> float:

@@ -57,7 +57,7 @@ class Program:
         return self.constants.data(name)
 
     def release_weights(self) -> None:
-        """Let go of what was computed, and of what was read from files, for its memory; it is read again when needed."""
+        """Let go of what was computed and read from files, for its memory; it is read again when needed."""
         self.constants.forget()
         for graph in self.model.graphs():
             for value in graph.initializers.values():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.rewrites import Known, Rewrite, applied, by_operator
+from superopt.search.rewrites import Known, Matching, Rewrite, applied
 from superopt.term import Graph, Term
 
 TOLD_APART = 0.005
@@ -70,6 +70,7 @@ def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Lim
     order = itertools.count()
     queue: list[tuple[float, int, Found]] = [(start.cost, next(order), start)]
     best, vain = start.cost, 0
+    matching, narrow = Matching(rewrites), dict[Term, Term]()
     for _ in range(limits.expanded):
         if not queue:
             break
@@ -77,7 +78,7 @@ def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Lim
         if here.cost > limits.alpha * best:
             break
         vain += 1
-        for found in _neighbours(here, rewrites, known, cost, limits, outcome):
+        for found in _neighbours(here, matching, narrow, known, cost, limits, outcome):
             if found.cost < best - TOLD_APART * start.cost:
                 vain = 0
             best = min(best, found.cost)
@@ -95,31 +96,35 @@ def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Lim
 
 
 def _neighbours(
-    here: Found, rewrites: Sequence[Rewrite], known: set[tuple[Term, ...]], cost: Cost, limits: Limits, outcome: Outcome
+    here: Found,
+    matching: Matching,
+    narrow: dict[Term, Term],
+    known: set[tuple[Term, ...]],
+    cost: Cost,
+    limits: Limits,
+    outcome: Outcome,
 ) -> list[Found]:
     """Every graph one rewrite away that was not seen before, with its cost."""
     found: list[Found] = []
-    places = by_operator(here.graph)
-    for rewrite in rewrites:
-        for new in rewrite.applications(places):
-            if time.monotonic() > limits.deadline:
-                outcome.reason = "out of time"
-                return found
-            try:
-                graph = applied(here.graph, new)
-                if graph.outputs in known:
-                    continue
-                known.add(graph.outputs)
-                outcome.seen += 1
-                seconds = cost.cost(graph)
-            except OutOfTime:
-                outcome.reason = "out of time"
-                return found
-            except SuperoptError:  # a graph that the types above the place do not accept, or that ONNX cannot write
+    for rewrite, new in matching.applications(here.graph):
+        if time.monotonic() > limits.deadline:
+            outcome.reason = "out of time"
+            return found
+        try:
+            graph = applied(here.graph, new, narrow)
+            if graph.outputs in known:
                 continue
-            if math.isfinite(seconds):
-                steps = tuple(Applied(rewrite.name, rewrite.known, b, a) for b, a in new.items())
-                found.append(Found(graph, seconds, (*here.steps, *steps)))
+            known.add(graph.outputs)
+            outcome.seen += 1
+            seconds = cost.cost(graph)
+        except OutOfTime:
+            outcome.reason = "out of time"
+            return found
+        except SuperoptError:  # a graph that the types above the place do not accept, or that ONNX cannot write
+            continue
+        if math.isfinite(seconds):
+            steps = tuple(Applied(rewrite.name, rewrite.known, b, a) for b, a in new.items())
+            found.append(Found(graph, seconds, (*here.steps, *steps)))
     return found
 
 

@@ -12,10 +12,10 @@ from superopt.operators.layout import Expand
 from superopt.term import Term, make, subterms
 
 
-def narrowed(roots: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The same values, the constants among them repeated last."""
-    done: dict[Term, Term] = {}
-    for term in subterms(*roots):
+def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> tuple[Term, ...]:
+    """The same values, the constants among them repeated last; `done` holds what has been narrowed, and is added to."""
+    done = {} if done is None else done
+    for term in subterms(*roots, known=done):
         inputs = tuple(done[i] for i in term.inputs)
         same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
         done[term] = _repeated_last(term if same else make(term.operator, inputs))

@@ -31,8 +31,8 @@ LEAST_SESSIONS = 5
 LEAST_RUNS = 2
 MOST_RUNS = 300
 LEAST_GAIN = 1.01
-LOOK_S = 6.0
-"""What the first look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
+LOOK_S = 4.0
+"""What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
 _RESAMPLES = 10_000
 _CONFIDENCE = 0.95
 _CONFIDENCE_OF_A_LOOK = 1 - (1 - _CONFIDENCE) / 2
@@ -103,7 +103,7 @@ def compare(
     found, took = _paired(rounds, seed), time.monotonic() - start
     if faster(found) or found.high < LEAST_GAIN or budget_s < 2 * took:
         return found
-    left = min(budget_s - took, 2 * LOOK_S)
+    left = min(budget_s - took, LOOK_S)
     rounds += _measure(both, runtime, sessions, left, seed + len(rounds), progress, draw, lock_directory)
     return _paired(rounds, seed)
 

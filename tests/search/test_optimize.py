@@ -43,6 +43,7 @@ def tried(
     return attempt(
         understand(load(given)),
         folder / "original.onnx",
+        folder / "original.onnx",
         folder,
         rewrites,
         cost,

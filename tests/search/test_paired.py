@@ -41,12 +41,12 @@ def test_models_may_be_given_as_bytes(tmp_path: Path) -> None:
     assert compare(model, model, RUNTIME, budget_s=0, lock_directory=tmp_path).original_s > 0
 
 
-def test_five_sessions_and_three_runs_are_the_least_however_small_the_budget(tmp_path: Path) -> None:
+def test_five_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_path: Path) -> None:
     model, seen = classifier(tmp_path / "a.onnx"), list[tuple[int, int]]()
     found = compare(
         model, model, RUNTIME, sessions=1, budget_s=0, progress=lambda *p: seen.append(p), lock_directory=tmp_path
     )
-    assert (found.sessions, found.runs, len(found.ratios)) == (5, 15, 5)
+    assert (found.sessions, found.runs, len(found.ratios)) == (5, 10, 5)
     assert seen == [(i, 5) for i in range(6)]
 
 

@@ -8,7 +8,7 @@ from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Relu
 from superopt.rules.format import parse_file
 from superopt.rules.rule import Rule
-from superopt.search.rewrites import ByRule, Unfold, applied, by_operator, rewrites_of
+from superopt.search.rewrites import ByRule, Matching, Unfold, applied, rewrites_of
 from superopt.term import Graph, Term, subterms, variable, variables
 from superopt.verify.check import verify
 from superopt.verify.prove import Proved
@@ -36,7 +36,7 @@ def graph(*outputs: Term) -> Graph:
 
 
 def results(text: str, start: Graph) -> list[Graph]:
-    return [applied(start, new) for new in ByRule(rule(text)).applications(by_operator(start))]
+    return [applied(start, new) for _, new in Matching([ByRule(rule(text))]).applications(start)]
 
 
 def test_a_rule_of_two_outputs_makes_two_products_one() -> None:
@@ -86,7 +86,7 @@ def test_a_definition_unfolds_at_symbolic_sizes_too() -> None:
     seen = 0
     for shape in ((1, 8, 5, 5), (n, 8, side, side)):
         start = graph(Lrn(5)(variable("x", shape, "float32")))
-        for new in Unfold("lrn").applications(by_operator(start)):
+        for _, new in Matching([Unfold("lrn")]).applications(start):
             found = applied(start, new)
             seen += 1
             assert "lrn" not in {t.operator.name for t in subterms(*found.outputs)}

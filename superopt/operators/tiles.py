@@ -14,9 +14,9 @@ from superopt.term import Term, make
 REACH, PRODUCTS, RESULTS = OUTPUTS + TAPS - 1, (OUTPUTS + TAPS - 1) ** 2, OUTPUTS**2
 """The side of the tile that a tile of results reads; how many products one makes, and how many results."""
 
-WORTH_MOVING = 64
+WORTH_MOVING = 70
 """A tile of c channels in and o out saves 108·c·o multiplications and moves 36·(c + o) numbers. Where c·o / (c + o) was
-below this, no runtime was seen to gain, so the form is not even offered: 128 channels on both sides are just enough."""
+below this, no more than 1.05 was gained, so the form is not even offered: 128 channels on both sides are too few."""
 
 
 @defines("conv")

@@ -46,10 +46,10 @@ def test_filtering_multiplies_as_often_as_it_says() -> None:
 @pytest.mark.parametrize(
     ("conv", "channels", "offered"),
     [
-        (Conv(pads=(1, 1, 1, 1)), (128, 128), True),
-        (Conv(pads=(1, 1, 1, 1)), (64, 128), False),
-        (Conv(strides=(2, 2)), (128, 128), False),
-        (Conv(dilations=(2, 2)), (128, 128), False),
+        (Conv(pads=(1, 1, 1, 1)), (128, 192), True),
+        (Conv(pads=(1, 1, 1, 1)), (128, 128), False),
+        (Conv(strides=(2, 2)), (256, 256), False),
+        (Conv(dilations=(2, 2)), (256, 256), False),
     ],
 )
 def test_it_is_offered_where_it_may_pay(conv: Conv, channels: tuple[int, int], offered: bool) -> None:
@@ -58,12 +58,12 @@ def test_it_is_offered_where_it_may_pay(conv: Conv, channels: tuple[int, int], o
 
 
 def test_it_is_not_offered_where_the_kernel_is_computed() -> None:
-    x, k = variable("x", (1, 128, 14, 14)), variable("k", (128, 128, 3, 3))
+    x, k = variable("x", (1, 192, 14, 14)), variable("k", (192, 192, 3, 3))
     assert Conv().definitions(x, k) == ()
 
 
 def test_its_matrices_are_small_and_its_kernels_constant() -> None:
-    x, k = variable("x", (1, 128, 14, 14)), variable("k", (128, 128, 3, 3), constant=True)
+    x, k = variable("x", (1, 192, 14, 14)), variable("k", (192, 192, 3, 3), constant=True)
     (tiled,) = Conv(pads=(1, 1, 1, 1)).definitions(x, k)
     kernels = [t.inputs[1] for t in subterms(tiled) if isinstance(t.operator, Conv)]
     assert len(kernels) == 3

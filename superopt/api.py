@@ -144,9 +144,9 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
 
 
 def definitions() -> list[str]:
-    """The operators that can be replaced by a term that defines them."""
+    """What operators can be replaced by: the composite ones by name, then further definitions."""
     own = [name for name, cls in CATALOGUE.items() if cls.definition is not Declared.definition]
-    return [*own, *(name for name in FURTHER_DEFINITIONS if name not in own)]
+    return [*own, *FURTHER_DEFINITIONS]
 
 
 def _report(

@@ -24,8 +24,8 @@ CATALOGUE: dict[str, type[Declared]] = {}
 READERS: dict[str, Callable[[Source], Term | tuple[Term, ...]]] = {}
 """What reads a node, by its ONNX operator: the term of its value, or several for its outputs in order."""
 
-FURTHER_DEFINITIONS: dict[str, list[Callable[..., Term | None]]] = {}
-"""Terms by which an operator can be defined besides its declaration's own, by its name; see `defines`."""
+FURTHER_DEFINITIONS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
+"""What else than its declaration defines an operator: by a name, the operator and what gives the term."""
 
 
 class NotUnderstood(SuperoptError):
@@ -141,8 +141,8 @@ class Declared(Operator):
 
     def definitions(self, *inputs: Term) -> tuple[Term, ...]:
         """The definition, and other terms by which the same could be defined."""
-        further = (define(self, *inputs) for define in FURTHER_DEFINITIONS.get(self.name, ()))
-        return tuple(meaning for meaning in (self.definition(*inputs), *further) if meaning is not None)
+        meaning = self.definition(*inputs)
+        return () if meaning is None else (meaning,)
 
     @classmethod
     def samples(cls, *shapes: Shape) -> Iterator[Declared]:
@@ -277,11 +277,11 @@ def reads(*op_types: str) -> Callable[[Reader], Reader]:
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 
-def defines(name: str) -> Callable[[Defining], Defining]:
+def defines(operator: str, how: str) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
 
     def enter(define: Defining) -> Defining:
-        FURTHER_DEFINITIONS.setdefault(name, []).append(define)
+        FURTHER_DEFINITIONS[f"{operator} {how}"] = (operator, define)
         return define
 
     return enter

@@ -19,7 +19,7 @@ WORTH_MOVING = 70
 below this, no more than 1.05 was gained, so the form is not even offered: 128 channels on both sides are too few."""
 
 
-@defines("conv")
+@defines("conv", "by tiles")
 def worthwhile_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     """By tiles: for 3×3 kernels of weights at stride 1, and channels enough."""
     o, c, *kernel = k.shape

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from superopt.dim import assuming
-from superopt.operators.declare import Declared
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
 from superopt.search.narrow import narrowed
@@ -84,20 +84,30 @@ class ByRule:
 
 @dataclass(frozen=True)
 class Unfold:
-    """An operator by a term that defines it."""
+    """An operator by a term that defines it: its own, or one of `FURTHER_DEFINITIONS` by that name."""
 
-    operator: str
+    definition: str
     known: Known = "definition"
 
     @property
     def name(self) -> str:
         """What the report calls it."""
-        return f"definition of {self.operator}"
+        return f"definition of {self.definition}"
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The operator."""
-        return (self.operator,)
+        return (FURTHER_DEFINITIONS[self.definition][0] if self._further else self.definition,)
+
+    @property
+    def _further(self) -> bool:
+        return self.definition in FURTHER_DEFINITIONS
+
+    def _meanings(self, operator: Declared, inputs: tuple[Term, ...]) -> tuple[Term, ...]:
+        if not self._further:
+            return operator.definitions(*inputs)
+        meaning = FURTHER_DEFINITIONS[self.definition][1](operator, *inputs)
+        return () if meaning is None else (meaning,)
 
     def may_fit(self, term: Term) -> bool:
         """Always: the definition itself says."""
@@ -108,7 +118,7 @@ class Unfold:
         (term,) = roots
         assert isinstance(term.operator, Declared)
         with assuming() as conditions:
-            meanings = term.operator.definitions(*term.inputs)
+            meanings = self._meanings(term.operator, term.inputs)
         # That no tensor is empty may be assumed of symbolic sizes, as when a model is read.
         if all(c.relation == "<=" for c in conditions):
             yield from ((meaning,) for meaning in meanings)

@@ -173,3 +173,27 @@ def test_where_nothing_is_faster_the_report_says_why(options: Options) -> None:
     report = superopt.optimize(one_relu(), options).report
     assert (report.outcome, report.optimized, report.compared) == ("original", None, None)
     assert report.reason == "no rewrite makes a piece of it faster"
+
+
+@pytest.mark.parametrize("as_message", [True, False])
+def test_a_model_of_large_weights_is_optimized_and_stands_on_its_own(
+    as_message: bool, options: Options, tmp_path: Path
+) -> None:
+    """Its weights are mapped from a working copy meanwhile, which is gone when the result is there."""
+    given = normalized()
+    large = np.random.default_rng(0).standard_normal((3000, 3000)).astype(np.float32)
+    given.graph.initializer.append(onnx.numpy_helper.from_array(large, "large"))
+    given.graph.node.append(helper.make_node("MatMul", ["more", "large"], ["less"]))
+    given.graph.input.append(helper.make_tensor_value_info("more", TensorProto.FLOAT, [1, 3000]))
+    given.graph.output.append(helper.make_tensor_value_info("less", TensorProto.FLOAT, [1, 3000]))
+    path = tmp_path / "m.onnx"
+    onnx.save(given, path)
+    before = files(tmp_path)
+    for rules in (options.rules, ()):
+        result = superopt.optimize(
+            given if as_message else path, replace(options, rules=rules, definitions=bool(rules))
+        )
+        (kept,) = [i for i in result.proto().graph.initializer if i.name == "large"]
+        assert kept.raw_data == large.tobytes()
+        assert_same(result.proto(), given)
+    assert files(tmp_path) == before

@@ -5,14 +5,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.table import Table
-from superopt.cost.whole import in_turns
+from superopt.cost.whole import fingerprint, in_turns, session_of
 from superopt.dim import symbol
 from superopt.errors import OutOfTime
+from superopt.onnx_io import LARGE, standalone_apart
 from superopt.operators.layout import Reshape
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
@@ -115,3 +117,39 @@ def test_a_graph_is_timed_whole_too() -> None:
     (timing,) = in_turns([products(2, 32)], RUNTIME, opset=17)
     assert timing.seconds > 0
     assert timing.runs >= 7
+
+
+def test_whole_graphs_are_timed_beside_each_other_once(cost: MeasuredCost, table: Table, tmp_path: Path) -> None:
+    short, long = products(1, 64), products(6, 64)
+    ratio = cost.ratio(long, short)
+    assert ratio > 1.5
+    assert len(table) == 2
+    other = MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1)
+    assert other.ratio(long, short) == ratio
+    with pytest.raises(OutOfTime, match="whole pieces"):
+        other.ratio(products(2, 64), short)
+
+
+def test_a_fingerprint_tells_graphs_apart_but_for_names() -> None:
+    x, y = tensor("x", 2, 3), tensor("y", 2, 3)
+    different = [
+        Relu()(x),
+        Relu()(Relu()(x)),
+        Add()(x, x),
+        Add()(x, y),
+        Relu()(tensor("x", 3, 2)),
+        Relu()(weight("x", 2, 3)),
+    ]
+    assert len({fingerprint(graph(term)) for term in different}) == len(different)
+    assert fingerprint(graph(Add()(x, y))) == fingerprint(graph(Add()(tensor("a", 2, 3), tensor("b", 2, 3))))
+    assert fingerprint(graph(Relu()(x), Sqrt()(x))) != fingerprint(graph(Sqrt()(x), Relu()(x)))
+
+
+def test_large_weights_are_given_apart_and_used() -> None:
+    g = graph(make(MatMul(), (tensor("x", 1, 4096), weight("w", 4096, 2304))))
+    message, apart = standalone_apart(g, 17)
+    assert [w.nbytes > LARGE for w in apart.values()] == [True]
+    assert len(message) < 1000
+    feeds = {"x": np.ones((1, 4096), np.float32)}
+    (found,) = RUNTIME.run(session_of(g, RUNTIME, 17), feeds)
+    np.testing.assert_allclose(found, feeds["x"] @ apart["w"], rtol=1e-3, atol=1e-4)

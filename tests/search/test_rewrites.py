@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from superopt.dim import Dim, assuming, symbol
+from superopt.operators.declare import Declared
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Relu
-from superopt.rules.format import parse_file
+from superopt.rules.format import load_rules, parse_file
 from superopt.rules.rule import Rule
 from superopt.search.rewrites import ByRule, Matching, Unfold, applied, rewrites_of
-from superopt.term import Graph, Term, subterms, variable, variables
+from superopt.shipped import shipped_rules
+from superopt.term import Graph, Term, make, subterms, variable, variables
 from superopt.verify.check import verify
 from superopt.verify.prove import Proved
 
@@ -108,3 +110,24 @@ def test_what_stands_above_a_rewrite_is_made_anew_at_symbolic_sizes() -> None:
 def test_definitions_come_before_rules() -> None:
     kinds = [r.known for r in rewrites_of([rule(SHARE)], ["lrn", "batchnorm"])]
     assert kinds == ["definition", "definition", "proved"]
+
+
+def test_the_quick_test_lets_every_match_pass() -> None:
+    """Each shipped rule fits its own source, also with the inputs of a commutative operator swapped."""
+    shipped = [r for path in shipped_rules() for r in load_rules(path).rules]
+    assert shipped
+    for r in shipped:
+        first, by_rule = r.source[0], ByRule(r)
+        assert by_rule.may_fit(first)
+        if isinstance(first.operator, Declared) and first.operator.commutative:
+            with assuming():
+                assert by_rule.may_fit(make(first.operator, first.inputs[::-1]))
+
+
+def test_what_was_found_at_a_term_is_found_again() -> None:
+    x = matrix("x", 2, 3)
+    text = "(rule r (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))"
+    start, seen = graph(Relu()(Relu()(x))), Matching([ByRule(rule(text))])
+    first, second = (list(seen.applications(start)) for _ in range(2))
+    assert first == second
+    assert len(first) == 1

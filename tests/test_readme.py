@@ -1,0 +1,66 @@
+"""What the front page shows works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from superopt.rules.format import load_rules, parse_file
+from superopt.shipped import shipped_rules
+from tests.commands import superopt
+from tests.models import assert_same, normalized
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line.split("#")[0] for line in README.splitlines() if line.startswith("superopt ")]
+LONG = ("rules generate", "rules verify", "serve")
+"""Commands that take minutes, or never end; they have tests of their own."""
+
+
+def block(kind: str, holding: str) -> str:
+    """The one block of code on the page that holds some text."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    blocks = [body for language, body in found if language == kind and holding in body]
+    assert len(blocks) == 1
+    return str(blocks[0])
+
+
+def test_the_rule_on_the_page_is_one_of_those_shipped() -> None:
+    (shown,) = parse_file(block("", "(rule ")).rules
+    assert shown in [rule for path in shipped_rules() for rule in load_rules(path).rules]
+
+
+def test_the_example_in_python_runs(tmp_path: Path) -> None:
+    onnx.save(normalized(), tmp_path / "model.onnx")
+    done = subprocess.run(
+        [sys.executable, "-c", block("python", "import superopt")],
+        cwd=tmp_path,
+        env={"XDG_CACHE_HOME": str(tmp_path / ".cache"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("faster ")
+    assert_same(onnx.load(tmp_path / "faster.onnx"), normalized())
+
+
+def test_every_command_on_the_page_is_known_here() -> None:
+    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 3
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not any(x in c for x in LONG)])
+def test_a_command_on_the_page_runs(command: str, tmp_path: Path) -> None:
+    onnx.save(normalized(), tmp_path / "model.onnx")
+    ran = superopt(*shlex.split(command)[1:], cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.out
+    if "--json" in command:
+        assert json.loads(ran.out)["outcome"] == "faster"

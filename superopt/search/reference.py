@@ -34,6 +34,7 @@ def reference_of(program: Program) -> Reference | None:
                         values.pop(name, None)
         except SuperoptError:  # sizes for which the declarations say nothing
             return [None] * len(program.outputs)
+        program.release_weights()  # sessions that follow need the memory
         return [values.get(name) for name in program.outputs]
 
     return evaluated

@@ -129,10 +129,9 @@ def examine(
         del session
     for sample in samples:
         sample.exact = reference(sample.feeds) if reference else [None] * len(names)
-    found = _judged(names, samples)
-    if found.agrees:
-        return found
-    _add_noise(original, runtime, samples, seed)
+    apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
+    if apart:
+        _add_noise(original, runtime, apart, seed)
     return _judged(names, samples)
 
 

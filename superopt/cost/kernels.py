@@ -1,9 +1,9 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
-A convolution takes in the scaling and shift of its channels, a residual addition and an activation; a matrix product
-takes in transposed factors, a bias and an activation; a chain of concats is one. Everything else runs alone. What is
-computed from constants only is done before the model runs, so it is a constant like any other. An `expand` whose
-consumer broadcasts by itself is no kernel.
+A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation; a
+matrix product takes in transposed factors, a bias and an activation; a chain of concats is one. Everything else runs
+alone. What is computed from constants only is done before the model runs, so it is a constant like any other. An
+`expand` whose consumer broadcasts by itself is no kernel.
 
 A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
 its *signature*: equal kernels have equal signatures wherever they stand.
@@ -162,6 +162,11 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
             if term not in names:
                 names[term] = variable(f"v{len(names)}", term.shape, term.type.dtype, term.constant)
             return names[term]
+        base = _below_channels(term, within)
+        if base is not term:
+            made = rebuilt(base)
+            names[term] = variable(f"v{len(names)}", term.shape[1:2], term.type.dtype, constant=True)
+            return Add()(made, Expand((1,), made.shape)(names[term]))
         inputs = term.inputs
         if isinstance(term.operator, Declared) and term.operator.commutative:
             # Both orders are one kernel: what is fused stands first, what is broadcast last.
@@ -171,6 +176,20 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     body = rebuilt(root)
     given = tuple(names.values())
     return Kernel(root, Graph(given, (body,)))
+
+
+def _below_channels(term: Term, within: set[Term]) -> Term:
+    """The convolution whose channels a term only scales and shifts, itself where there is none.
+
+    The runtime puts all of that into the weights and one bias, so to it these are one kernel.
+    """
+    base = term
+    while base in within:
+        producers = [i for i in base.inputs if i in within and _step(base, i) == "channels"]
+        if not producers:
+            break
+        base = producers[-1]
+    return base if isinstance(base.operator, Conv) and base.inputs[1].constant else term
 
 
 def _variable_sexp(v: Term) -> Sexp:

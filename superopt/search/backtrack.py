@@ -129,8 +129,14 @@ def _neighbours(
 
 
 def _keep(outcome: Outcome, found: Found, count: int) -> None:
-    """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps."""
+    """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps.
+
+    Graphs of exactly equal cost are made of the same kernels: one of them is enough.
+    """
+    if any(f.cost == found.cost and len(f.steps) <= len(found.steps) for f in outcome.best):
+        return
     told_apart = TOLD_APART * outcome.start.cost or 1.0
+    outcome.best[:] = [f for f in outcome.best if f.cost != found.cost]
     outcome.best.append(found)
     outcome.best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
     del outcome.best[count:]

@@ -118,3 +118,19 @@ def test_every_running_operator_is_in_exactly_one_kernel() -> None:
     operators = [term_text(k.graph.outputs[0]).count(" (") for k in kernels]
     assert len(kernels) == 4, operators
     assert sum(term_text(k.graph.outputs[0]).count("conv") for k in kernels) == 2
+
+
+def test_however_channels_are_scaled_and_shifted_it_is_one_bias() -> None:
+    x = tensor("x", 1, 4, 8, 8)
+    y = make(Conv(), (x, weight("k", 6, 4, 1, 1)))
+    a, b, *rest = (weight(name, 6) for name in "abcd")
+    scaled = make(Mul(), (y, per_channel(a, y)))
+    ways = [
+        make(Add(), (y, per_channel(b, y))),
+        make(Add(), (scaled, per_channel(b, y))),
+        make(BatchNorm(), (y, a, b, *rest)),
+        make(Mul(), (make(BatchNorm(), (y, a, b, *rest)), per_channel(a, y))),
+    ]
+    assert {tuple(texts(make(Relu(), (way,)))) for way in ways} == {("(relu (add (conv ?v0 ?v1) (expand (1) ?v2)))",)}
+    computed = make(Conv(), (x, tensor("k", 6, 4, 1, 1)))
+    assert texts(make(Mul(), (computed, per_channel(a, y)))) == ["(mul (conv ?v0 ?v1) (expand (1) ?v2))"]

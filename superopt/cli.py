@@ -77,7 +77,8 @@ def optimize(
         raise UsageError(f"{timings}: this is no table of timings; name another file")
     if not dry_run:
         demand_writable(target, overwrite, read)
-        if target.exists() and any(same_file(target, f) for f in api.weight_files(source)):
+        beside = target.resolve().is_relative_to(source.resolve().parent)  # as a model's weights have to be
+        if target.exists() and beside and any(same_file(target, f) for f in api.weight_files(source)):
             raise UsageError(
                 f"{target}: this file holds the model's weights, and is never overwritten; name another one"
             )

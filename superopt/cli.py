@@ -77,7 +77,7 @@ def optimize(
         raise UsageError(f"{timings}: this is no table of timings; name another file")
     if not dry_run:
         demand_writable(target, overwrite, read)
-        beside = target.resolve().is_relative_to(source.resolve().parent)  # as a model's weights have to be
+        beside = target.resolve().is_relative_to(source.parent.resolve())  # as a model's weights have to be
         if target.exists() and beside and any(same_file(target, f) for f in api.weight_files(source)):
             raise UsageError(
                 f"{target}: this file holds the model's weights, and is never overwritten; name another one"

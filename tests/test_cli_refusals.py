@@ -142,3 +142,15 @@ def test_a_model_that_the_runtime_does_not_know_comes_back_and_why(tmp_path: Pat
     assert "it could not be measured" in ran.out
     assert "of.our.own" in ran.out
     assert (tmp_path / "o.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+
+
+def test_weights_are_not_overwritten_where_the_model_is_a_link(inside: Command, tmp_path: Path) -> None:
+    """They lie beside the link, as it is read."""
+    given = with_weights_beside(tmp_path / "here")
+    weights = given.with_name("weights.bin")
+    given.rename(tmp_path / "m.onnx")
+    given.symlink_to(tmp_path / "m.onnx")
+    before = weights.read_bytes()
+    ran = inside("optimize", given, weights, "--overwrite", cwd=tmp_path)
+    assert_refused(ran, 2, weights.name, "weights")
+    assert weights.read_bytes() == before

@@ -164,6 +164,7 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
             return names[term]
         base = _below_channels(term, within)
         if base is not term:
+            assert term not in names, "what is taken into a kernel has one user"
             made = rebuilt(base)
             names[term] = variable(f"v{len(names)}", term.shape[1:2], term.type.dtype, constant=True)
             return Add()(made, Expand((1,), made.shape)(names[term]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from superopt.cost.kernels import Kernel, cut
@@ -80,11 +81,7 @@ class MeasuredCost:
         return known
 
     def _measure(self, kernel: Kernel) -> float:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise OutOfTime(f"no time is left to measure {kernel.signature}")
-        with measuring(self.lock_directory, None if math.isinf(left) else left):
-            # Another process may have measured the same while this one waited.
+        with self._lane(kernel.signature):
             known = self.table.get(self._key, kernel.signature)
             if known is not None:
                 return known.seconds
@@ -98,6 +95,18 @@ class MeasuredCost:
             self.table.put(self._key, kernel.signature, timing)
             self.measured += 1
             return timing.seconds
+
+    @contextmanager
+    def _lane(self, what: str) -> Iterator[None]:
+        """Within it nobody else measures; another process may have measured the same while this one waited.
+
+        Raises `OutOfTime` where the deadline passes before.
+        """
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTime(f"no time is left to measure {what}")
+        with measuring(self.lock_directory, None if math.isinf(left) else left):
+            yield
 
     def _overhead(self) -> tuple[float, float]:
         """What a call costs without any kernel, and the least that a kernel costs, in seconds.
@@ -124,12 +133,13 @@ class MeasuredCost:
         signatures = [f"(whole {own} beside {other})" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
-            if time.monotonic() > self.deadline:
-                raise OutOfTime("no time is left to measure whole pieces")
-            known = list(in_turns(graphs, self.runtime, self.opset, self.lock_directory))
-            for signature, timing in zip(signatures, known, strict=True):
-                assert timing is not None
-                self.table.put(self._key, signature, timing)
+            with self._lane("whole pieces"):
+                known = [self.table.get(self._key, signature) for signature in signatures]
+                if None in known:
+                    known = list(in_turns(graphs, self.runtime, self.opset, self.lock_directory))
+                    for signature, timing in zip(signatures, known, strict=True):
+                        assert timing is not None
+                        self.table.put(self._key, signature, timing)
         before, after = known
         assert before is not None
         assert after is not None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from superopt.cost.runtime import WARM_UP, Bound, Runtime, Session, Timing, summary
+from superopt.cost.runtime import WARM_UP, Bound, Runtime, RuntimeFailed, Session, Timing, summary
 from superopt.cost.table import measuring
 from superopt.onnx_io import standalone_apart
 from superopt.term import Graph, Term, subterms
@@ -43,7 +43,10 @@ def session_of(graph: Graph, runtime: Runtime, opset: int) -> Session:
 
     Raises what emitting does, and `RuntimeFailed`.
     """
-    message, weights = standalone_apart(graph, opset)
+    try:
+        message, weights = standalone_apart(graph, opset)
+    except ValueError as error:  # protobuf's limit of 2 GB
+        raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
     return runtime.session(message, weights=weights)
 
 

@@ -69,7 +69,7 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:
-            model = ir.external_data.unload_from_model(clone(model), path.parent, data.name, size_threshold_bytes=256)
+            model = _unloaded(model, path.parent, data.name)
         with temporary.open("wb") as file:
             write(model, file)
         os.replace(temporary, path)
@@ -80,6 +80,19 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
         if isinstance(error, OSError):
             raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
         raise
+
+
+def _unloaded(model: ir.Model, folder: Path, name: str) -> ir.Model:
+    """A copy whose weights are in a file; strings have no bytes to put there, and stay."""
+    copy = clone(model)
+    values = [v for graph in copy.graphs() for v in graph.initializers.values()]
+    strings = [(v, v.const_value) for v in values if v.const_value is not None and v.dtype == ir.DataType.STRING]
+    for value, _ in strings:
+        value.const_value = None
+    copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=256)
+    for value, tensor in strings:
+        value.const_value = tensor
+    return copy
 
 
 def _unused_data_name(path: Path) -> str:

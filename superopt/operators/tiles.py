@@ -15,8 +15,9 @@ REACH, PRODUCTS, RESULTS = OUTPUTS + TAPS - 1, (OUTPUTS + TAPS - 1) ** 2, OUTPUT
 """The side of the tile that a tile of results reads; how many products one makes, and how many results."""
 
 WORTH_MOVING = 70
-"""A tile of c channels in and o out saves 108·c·o multiplications and moves 36·(c + o) numbers. Where c·o / (c + o) was
-below this, no more than 1.05 was gained, so the form is not even offered: 128 channels on both sides are too few."""
+"""A tile of c channels in and o out saves 108·c·o multiplications and moves 36·(c + o) numbers (in groups, of the
+channels of one). Where c·o / (c + o) was below this, no more than 1.05 was gained, so the form is not even offered: 128
+channels on both sides are too few."""
 
 
 @defines("conv", "by tiles")
@@ -26,6 +27,7 @@ def worthwhile_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     plain = kernel == [TAPS, TAPS] and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
     if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape, *k.shape, *conv.sizes())):
         return None
+    o = o // conv.group
     return by_tiles(conv, x, k) if o * c >= WORTH_MOVING * (o + c) else None
 
 

@@ -8,6 +8,7 @@ import heapq
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -84,7 +85,7 @@ def backtrack(graph: Graph, rewrites: Sequence[Rewrite], cost: Cost, limits: Lim
             best = min(best, found.cost)
             if found.cost <= limits.alpha * best:
                 heapq.heappush(queue, (found.cost, next(order), found))
-                _keep(outcome, found, limits.keep)
+                _keep(outcome, found, limits.keep, cost)
         if outcome.reason == "out of time":
             break
         if vain >= limits.patience:
@@ -128,15 +129,19 @@ def _neighbours(
     return found
 
 
-def _keep(outcome: Outcome, found: Found, count: int) -> None:
+def _keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps.
 
-    Graphs of exactly equal cost are made of the same kernels: one of them is enough.
+    Of graphs that are made of the same kernels one is enough.
     """
-    if any(f.cost == found.cost and len(f.steps) <= len(found.steps) for f in outcome.best):
+    same = next((f for f in outcome.best if f.cost == found.cost and _kernels(f, cost) == _kernels(found, cost)), None)
+    if same is not None and len(same.steps) <= len(found.steps):
         return
     told_apart = TOLD_APART * outcome.start.cost or 1.0
-    outcome.best[:] = [f for f in outcome.best if f.cost != found.cost]
-    outcome.best.append(found)
+    outcome.best[:] = [*(f for f in outcome.best if f is not same), found]
     outcome.best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
     del outcome.best[count:]
+
+
+def _kernels(found: Found, cost: Cost) -> Counter[tuple[Term, ...]]:
+    return Counter(kernel.graph.outputs for kernel, _ in cost.breakdown(found.graph))

@@ -111,7 +111,7 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
             continue
         if ratio > max(gain, WORTH_KEEPING):
             best, gain = found, ratio
-        if ratio >= AS_PROMISED * outcome.start.cost / found.cost:
+        if best is found and ratio >= AS_PROMISED * outcome.start.cost / found.cost:
             break
     return best, gain
 

@@ -282,3 +282,13 @@ def test_facts_of_a_model() -> None:
         "opset": 17,
         "ir_version": 8,
     }
+
+
+def test_strings_stay_in_the_model_where_weights_go_to_a_file(tmp_path: Path) -> None:
+    source = large_weight()
+    words = onnx.helper.make_tensor("words", onnx.TensorProto.STRING, [100], [b"word"] * 100)
+    source.graph.initializer.append(words)
+    save(load(source), tmp_path / "m.onnx", external_data=True)
+    found = onnx.load(tmp_path / "m.onnx")
+    assert [i for i in found.graph.initializer if i.name == "words"] == [words]
+    assert (tmp_path / "m.onnx.data").stat().st_size >= 16000

@@ -57,6 +57,12 @@ def test_it_is_offered_where_it_may_pay(conv: Conv, channels: tuple[int, int], o
     assert (worthwhile_tiles(conv, x, k) is not None) == offered
 
 
+def test_in_groups_it_is_the_channels_of_one_that_count() -> None:
+    x, k = variable("x", (1, 512, 14, 14)), variable("k", (512, 128, 3, 3), constant=True)
+    assert worthwhile_tiles(Conv(group=4), x, k) is None
+    assert worthwhile_tiles(Conv(group=2), x, variable("k", (512, 256, 3, 3), constant=True)) is not None
+
+
 def test_it_is_not_offered_where_the_kernel_is_computed() -> None:
     x, k = variable("x", (1, 192, 14, 14)), variable("k", (192, 192, 3, 3))
     assert worthwhile_tiles(Conv(), x, k) is None

@@ -19,11 +19,15 @@ from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import RuleError, VerificationFailed
 from superopt.onnx_io import load, understand
+from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
+from superopt.search.backtrack import Found, Outcome
 from superopt.search.optimize import Attempt, attempt
 from superopt.search.reference import reference_of
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
 from superopt.search.same import DRAWS
+from superopt.search.solve import _best_in_context
+from superopt.term import Graph, variable
 from tests.models import model, normalized
 from tests.onnx_io.networks import run
 
@@ -138,3 +142,19 @@ def test_every_rewrite_in_a_report_says_how_it_is_known(options: Options) -> Non
         assert bool(rewrite["by"]) == (rewrite["known"] == "proved")
         assert rewrite["times"] >= 1
         assert rewrite["value"] in {"c", "r", "normal", "answer"}
+
+
+def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does() -> None:
+    """The first of two is no faster in context, so the second is tried; it gains what it promised, and is taken."""
+    x = variable("x", (2, 3), "float32")
+    costs = ((x, 1.0), (Relu()(x), 0.93), (Sqrt()(x), 0.95))
+    start, first, second = (Found(Graph((x,), (term,)), seconds, ()) for term, seconds in costs)
+
+    class Ratios(MeasuredCost):
+        def __init__(self) -> None:
+            pass
+
+        def ratio(self, original: Graph, candidate: Graph) -> float:
+            return 0.99 if candidate is first.graph else 1.05
+
+    assert _best_in_context(Outcome(start, [first, second]), Ratios()) == (second, 1.05)

@@ -2,72 +2,93 @@
 
 from __future__ import annotations
 
+import math
+
 from superopt.dim import Shape
 from superopt.operators.constant import filled, matrix
 from superopt.operators.declare import concrete, defines
-from superopt.operators.filtering import OUTPUTS, TAPS, minimal_filtering
+from superopt.operators.filtering import TAPS, minimal_filtering
 from superopt.operators.layout import Slice, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Div
 from superopt.term import Term, make
 
-REACH, PRODUCTS, RESULTS = OUTPUTS + TAPS - 1, (OUTPUTS + TAPS - 1) ** 2, OUTPUTS**2
-"""The side of the tile that a tile of results reads; how many products one makes, and how many results."""
+WORTH_MOVING = 40
+"""A tile of c channels in and o out saves up to 108·c·o multiplications and moves 36·(c + o) numbers (in groups, of the
+channels of one). Where c·o / (c + o) was below this, nothing was gained, so the form is not even offered: 64 channels
+on both sides are too few, 64 in and 192 out are enough."""
 
-WORTH_MOVING = 70
-"""A tile of c channels in and o out saves 108·c·o multiplications and moves 36·(c + o) numbers (in groups, of the
-channels of one). Where c·o / (c + o) was below this, no more than 1.05 was gained, so the form is not even offered: 128
-channels on both sides are too few."""
+READING, MOVING = 16, 100
+"""As many multiplications take as long as to read a weight, and as to transform a number and move it."""
 
 
 @defines("conv", "by tiles")
 def worthwhile_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     """By tiles: for 3×3 kernels of weights at stride 1, and channels enough."""
-    o, c, *kernel = k.shape
-    plain = kernel == [TAPS, TAPS] and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
+    plain = k.shape[2:] == (TAPS, TAPS) and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
     if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape, *k.shape, *conv.sizes())):
         return None
-    o = o // conv.group
-    return by_tiles(conv, x, k) if o * c >= WORTH_MOVING * (o + c) else None
+    o, c = concrete((k.shape[0] // conv.group, k.shape[1]), "tiles")
+    if o * c < WORTH_MOVING * (o + c):
+        return None
+    results = concrete(make(conv, (x, k)).shape, "tiles")
+    return by_tiles(conv, x, k, min((4, 2), key=lambda side: _cost(results, o * c / (o + c), side)))
 
 
-def by_tiles(conv: Conv, x: Term, k: Term) -> Term:
-    """A 3×3 convolution at stride 1 in 36 products for each 16 results and pair of channels, instead of 144."""
+def _cost(results: tuple[int, ...], sharing: float, side: int) -> float:
+    """What tiles of that side cost, in multiplications for each pair of channels: few and large ones need more weights.
+
+    `sharing` says how many products a number that was moved is part of, for each place of a tile.
+    """
+    n, _, *sizes = results
+    tiles = n * math.prod(-(-size // side) for size in sizes)
+    return (side + TAPS - 1) ** 2 * (tiles + READING + MOVING * tiles / sharing)
+
+
+def by_tiles(conv: Conv, x: Term, k: Term, side: int) -> Term:
+    """A 3×3 convolution at stride 1, in tiles of side × side results: (side + 2)² products where sums of products take
+    9·side² for each pair of channels. That is 16 for 36 and 36 for 144.
+    """
     result = concrete(make(conv, (x, k)).shape, "tiles")
-    counts = tuple(-(-size // OUTPUTS) for size in result[2:])
-    products = Conv(group=conv.group * PRODUCTS)(_data(conv, x, counts), _kernels(k))
-    return _results(products, result, counts)
+    counts = tuple(-(-size // side) for size in result[2:])
+    places = (side + TAPS - 1) ** 2
+    products = Conv(group=conv.group * places)(_data(conv, x, side, counts), _kernels(k, side))
+    return _results(products, result, side, counts)
 
 
-def _data(conv: Conv, x: Term, counts: tuple[int, ...]) -> Term:
-    """Tiles of 6×6, four apart, each transformed: an array n (place c) row column."""
+def _data(conv: Conv, x: Term, side: int, counts: tuple[int, ...]) -> Term:
+    """Tiles that overlap, a side apart, each transformed: an array n (place c) row column."""
+    reach = side + TAPS - 1
     n, c, *sizes = concrete(x.shape, "tiles")
     before = concrete(conv.pads[:2], "tiles")
-    after = [t * OUTPUTS + TAPS - 1 - size - b for t, size, b in zip(counts, sizes, before, strict=True)]
-    transform = _kronecker(matrix(minimal_filtering().of_data))
-    kernel = reshaped(transform, (PRODUCTS, 1, REACH, REACH))
-    tiles = Conv((OUTPUTS, OUTPUTS), (*before, *after))(reshaped(x, (n * c, 1, *sizes)), kernel)
-    by_place = Transpose((0, 2, 1, 3, 4))(reshaped(tiles, (n, c, PRODUCTS, *counts)))
-    return reshaped(by_place, (n, PRODUCTS * c, *counts))
+    after = [t * side + TAPS - 1 - size - b for t, size, b in zip(counts, sizes, before, strict=True)]
+    kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_data)), (reach**2, 1, reach, reach))
+    tiles = Conv((side, side), (*before, *after))(reshaped(x, (n * c, 1, *sizes)), kernel)
+    by_place = Transpose((0, 2, 1, 3, 4))(reshaped(tiles, (n, c, reach**2, *counts)))
+    return reshaped(by_place, (n, reach**2 * c, *counts))
 
 
-def _kernels(k: Term) -> Term:
+def _kernels(k: Term, side: int) -> Term:
     """All kernels transformed: 1×1 kernels, those of a place together."""
+    reach = side + TAPS - 1
     o, c = concrete(k.shape[:2], "tiles")
-    by = minimal_filtering()
-    transform = _kronecker(Div()(matrix(by.of_filter), filled(by.denominator, (REACH, TAPS))))
+    by = minimal_filtering(side)
+    transform = _kronecker(Div()(matrix(by.of_filter), filled(by.denominator, (reach, TAPS))))
     flat = Transpose((1, 0))(reshaped(k, (o * c, TAPS**2)))
-    return reshaped(MatMul()(transform, flat), (PRODUCTS * o, c, 1, 1))
+    return reshaped(MatMul()(transform, flat), (reach**2 * o, c, 1, 1))
 
 
-def _results(products: Term, result: Shape, counts: tuple[int, ...]) -> Term:
-    """Products n (place o) row column, transformed to tiles of 4×4, side by side, cut where the last reach too far."""
+def _results(products: Term, result: Shape, side: int, counts: tuple[int, ...]) -> Term:
+    """Products n (place o) row column, transformed to tiles, side by side, cut where the last reach too far."""
+    places = (side + TAPS - 1) ** 2
     n, o, *sizes = result
-    kernel = reshaped(_kronecker(matrix(minimal_filtering().of_products)), (RESULTS, PRODUCTS, 1, 1))
+    kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_products)), (side**2, places, 1, 1))
     rows, columns = counts
-    tiles = Conv()(reshaped(products, (n, PRODUCTS, o * rows, columns)), kernel)
-    in_place = Transpose((0, 3, 4, 1, 5, 2))(reshaped(tiles, (n, OUTPUTS, OUTPUTS, o, rows, columns)))
-    joined = reshaped(in_place, (n, o, rows * OUTPUTS, columns * OUTPUTS))
+    tiles = Conv()(reshaped(products, (n, places, o * rows, columns)), kernel)
+    # One move after the other, by rows of numbers that stay together: all at once take a runtime five times longer.
+    by_row = Transpose((0, 2, 1))(reshaped(tiles, (n * side, side, o * rows * columns)))
+    in_place = Transpose((0, 2, 1, 3))(reshaped(by_row, (n, side, o * rows, columns * side)))
+    joined = reshaped(in_place, (n, o, rows * side, columns * side))
     for axis, size in enumerate(sizes, start=2):
         if joined.shape[axis] != size:
             joined = Slice(axis, 0, size)(joined)

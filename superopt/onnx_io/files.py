@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
+from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_weights, load_inner
@@ -37,7 +38,8 @@ def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     if isinstance(source, onnx.ModelProto):
         return _model(source, Path(), "the model")
     path = Path(source)
-    return _model(_read(path), path.parent, str(path))
+    proto, embedded = _read(path)
+    return _model(proto, path.parent, str(path), embedded)
 
 
 def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
@@ -103,23 +105,21 @@ def _unused_data_name(path: Path) -> str:
     return name
 
 
-def _read(path: Path) -> onnx.ModelProto:
+def _read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
     try:
-        content = path.read_bytes()
+        if path.is_file() and not path.stat().st_size:
+            raise InvalidModel(f"{path}: the file is empty")
+        return read(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not content:
-        raise InvalidModel(f"{path}: the file is empty")
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(content)
     except DecodeError:
         raise InvalidModel(f"{path}: not an ONNX model, or cut short: it does not parse as protobuf") from None
-    return proto
 
 
-def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
-    """The checked model of a message that was read in a directory."""
+def _model(
+    proto: onnx.ModelProto, directory: Path, name: str, embedded: Mapping[str, EmbeddedTensor] | None = None
+) -> ir.Model:
+    """The checked model of a message that was read in a directory; `embedded` are the weights that it lacks."""
     if not proto.HasField("graph") or not proto.ir_version:
         raise InvalidModel(f"{name}: not an ONNX model: it has no graph, or no IR version")
     if proto.graph.sparse_initializer:
@@ -134,6 +134,8 @@ def _model(proto: onnx.ModelProto, directory: Path, name: str) -> ir.Model:
         _forget_made_names(proto.graph.node, model.graph)
         for function, made in zip(proto.functions, model.functions.values(), strict=True):
             _forget_made_names(function.node, made)
+    for label, tensor in (embedded or {}).items():
+        model.graph.initializers[label].const_value = tensor
     ir.external_data.set_base_dir(model.graph, directory)
     check_weights(model, name)
     with _refusing(name, "cannot be written again"):  # onnx's check lets names pass that are no text

@@ -1,20 +1,17 @@
 """Writing a model weight by weight: a message of the whole, and its bytes, would take twice the memory of the weights.
 
-A message is a row of fields: a tag, a length and that many bytes (https://protobuf.dev/programming-guides/encoding).
 All that is needed to put weights behind the rest is to know how long they will be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import IO
 
 import onnx
 import onnx_ir as ir
 
 from superopt.onnx_io.skeleton import clone, copy_fields
-
-_LENGTH_DELIMITED = 2
+from superopt.onnx_io.wire import frame
 
 
 def write(model: ir.Model, file: IO[bytes]) -> None:
@@ -28,16 +25,16 @@ def write(model: ir.Model, file: IO[bytes]) -> None:
     copy_fields(proto, around, without="graph")
     parts = [_parts(tensor) for tensor in weights if tensor is not None]
     lengths = [len(head) + (0 if raw is None else raw.nbytes) for head, raw in parts]
-    frames = [_frame(onnx.GraphProto.INITIALIZER_FIELD_NUMBER, length) for length in lengths]
+    frames = [frame(onnx.GraphProto.INITIALIZER_FIELD_NUMBER, length) for length in lengths]
     graph = proto.graph.SerializeToString()
     file.write(around.SerializeToString())
-    file.write(_frame(onnx.ModelProto.GRAPH_FIELD_NUMBER, len(graph) + sum(map(len, frames)) + sum(lengths)))
+    file.write(frame(onnx.ModelProto.GRAPH_FIELD_NUMBER, len(graph) + sum(map(len, frames)) + sum(lengths)))
     file.write(graph)
-    for frame, (head, raw) in zip(frames, parts, strict=True):
-        file.write(frame)
+    for before, (head, raw) in zip(frames, parts, strict=True):
+        file.write(before)
         file.write(head)
         if raw is not None:
-            file.write(raw.tobytes())
+            raw.tofile(file)  # type: ignore[attr-defined]  # the library's protocol lacks it, its tensors have it
 
 
 def _parts(tensor: ir.TensorProtocol) -> tuple[bytes, ir.TensorProtocol | None]:
@@ -58,16 +55,4 @@ def _parts(tensor: ir.TensorProtocol) -> tuple[bytes, ir.TensorProtocol | None]:
         proto.dims.extend(tensor.shape.numpy())
         for key, value in tensor.metadata_props.items():
             proto.metadata_props.add(key=key, value=value)
-    return proto.SerializeToString() + _frame(onnx.TensorProto.RAW_DATA_FIELD_NUMBER, tensor.nbytes), tensor
-
-
-def _frame(field: int, length: int) -> bytes:
-    """The tag of a field, and its length."""
-    return b"".join((*_varint(field << 3 | _LENGTH_DELIMITED), *_varint(length)))
-
-
-def _varint(number: int) -> Iterator[bytes]:
-    while number >= 0x80:
-        yield bytes([number & 0x7F | 0x80])
-        number >>= 7
-    yield bytes([number])
+    return proto.SerializeToString() + frame(onnx.TensorProto.RAW_DATA_FIELD_NUMBER, tensor.nbytes), tensor

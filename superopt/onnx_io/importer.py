@@ -61,6 +61,7 @@ class _Reading:
         self.constants = Constants(model, self.tensors)
         self.symbols = Symbols()
         self.terms: dict[str, Term] = {}  # variables of all element types
+        self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 
     def program(self) -> Program:
         graph = self.model.graph
@@ -109,6 +110,8 @@ class _Reading:
     def _read(self, node: ir.Node, outputs: tuple[str, ...]) -> tuple[Term, ...]:
         """The terms of a node's outputs. Raises `NotUnderstood` and whatever a declaration raises."""
         opset = self.model.opset_imports.get("", 0)
+        if self.named_in_attributes:
+            raise NotUnderstood("a Gradient in the model refers to values by their names")
         if node.domain:
             raise NotUnderstood(f"operators of the domain {node.domain} are not declared")
         if opset < OLDEST_OPSET:

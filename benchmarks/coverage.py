@@ -61,8 +61,9 @@ def cases(frozen: bool, kinds: Sequence[str] = KINDS) -> Iterator[Case]:
         warnings.simplefilter("ignore")  # making the cases overflows and divides by zero on purpose
         found = [case for kind in kinds for case in load_model_tests(kind=kind)]
     for case in found:
-        model = case.model or onnx.load(Path(case.model_dir) / "model.onnx")
-        feed = _feed(model, case.data_sets[0][0] if case.data_sets else _stored(case.model_dir, model))
+        folder = Path(case.model_dir or "")
+        model = case.model or onnx.load(folder / "model.onnx")
+        feed = _feed(model, case.data_sets[0][0] if case.data_sets else _stored(folder, model))
         yield Case(case.name, *(_frozen(model, feed) if frozen else (model, feed)), case.rtol, case.atol)
 
 
@@ -73,11 +74,11 @@ def _feed(model: onnx.ModelProto, given: Sequence[Any]) -> Feed:
     return dict(zip(names, arrays, strict=False))
 
 
-def _stored(folder: str, model: onnx.ModelProto) -> list[Any]:
+def _stored(folder: Path, model: onnx.ModelProto) -> list[Any]:
     """The inputs that lie beside a model."""
     found = []
     for i, info in enumerate(model.graph.input):
-        path = Path(folder) / "test_data_set_0" / f"input_{i}.pb"
+        path = folder / "test_data_set_0" / f"input_{i}.pb"
         if path.exists():
             kind = info.type.WhichOneof("value")
             message = {"tensor_type": onnx.TensorProto, "sequence_type": onnx.SequenceProto}[kind]()
@@ -88,7 +89,7 @@ def _stored(folder: str, model: onnx.ModelProto) -> list[Any]:
 
 
 def _frozen(model: onnx.ModelProto, feed: Feed) -> tuple[onnx.ModelProto, Feed]:
-    made, rest = onnx.ModelProto(), {}
+    made, rest = onnx.ModelProto(), Feed()
     made.CopyFrom(model)
     del made.graph.input[:]
     held = {t.name for t in model.graph.initializer}
@@ -177,8 +178,8 @@ def _demand_equal(name: str, actual: Any, expected: Any, case: Case) -> None:
         if case.name.startswith(RANDOM):
             return
         if a.dtype.kind in "fV":  # ml_dtypes' floats are of kind V
-            wide = (v.astype(np.float64) for v in (a, e))
-            np.testing.assert_allclose(*wide, rtol=case.rtol, atol=max(case.atol, 1e-6), err_msg=name)
+            a, e = a.astype(np.float64), e.astype(np.float64)
+            np.testing.assert_allclose(a, e, rtol=case.rtol, atol=max(case.atol, 1e-6), err_msg=name)
         else:
             np.testing.assert_array_equal(a, e, err_msg=name)
 
@@ -221,10 +222,10 @@ def _write(
     told = f"""# Coverage
 
 ONNX's own test models ({", ".join(KINDS)}), each as it is and with its integer
-inputs frozen: {total} models of onnx {onnx.__version__}. Every node that is understood was written anew from its term, the
-model run, and its outputs compared with the original's; {not_run} that neither ONNX Runtime nor the reference evaluator
-runs are carried through as they are. Failed: {len(failed)}. Nodes understood: {sums["understood"]}, opaque: {sums["opaque"]}.
-Written by `python -m benchmarks.coverage`.
+inputs frozen: {total} models of onnx {onnx.__version__}. Every node that is understood was written anew from its term,
+the model run, and its outputs compared with the original's; {not_run} that neither ONNX Runtime nor the reference
+evaluator runs are carried through as they are. Failed: {len(failed)}.
+Nodes understood: {sums["understood"]}, opaque: {sums["opaque"]}. Written by `python -m benchmarks.coverage`.
 
 | operator | understood | opaque | failed | why, mostly |
 | --- | --- | --- | --- | --- |

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,21 @@ Array = NDArray[Any]
 
 PRIME = 2**31 - 1
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of real numbers, taken of each element; two of one name are the same function.
+
+    `zero` says that of zeros it is zero, `ordered` that it is made of comparisons and sums, so that it is exact over
+    integers, `commutative` that its arguments may be swapped.
+    """
+
+    name: str
+    real: Callable[..., Array]
+    zero: bool = False
+    ordered: bool = False
+    commutative: bool = False
 
 
 class Carrier:
@@ -57,8 +73,8 @@ class Carrier:
         """Sum over axes."""
         raise NotImplementedError
 
-    def apply(self, function: str, x: Array) -> Array:
-        """A function of one real value, by name: `sqrt`, `relu`, `exp`."""
+    def apply(self, function: Function, *arrays: Array) -> Array:
+        """A function of elements of arrays of one shape."""
         raise NotImplementedError
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
@@ -68,6 +84,9 @@ class Carrier:
     def softmax(self, x: Array, axis: int) -> Array:
         """exp(x) over its sum along an axis."""
         raise NotImplementedError
+
+
+EXP = Function("exp", np.exp)
 
 
 def keyed_hash(key: str, *arrays: Array) -> Array:
@@ -81,8 +100,15 @@ def keyed_hash(key: str, *arrays: Array) -> Array:
     return np.asarray(state >> np.uint64(1)).astype(np.int64)
 
 
-def _keep_zero(function: str, x: Array, hashed: Array) -> Array:
-    return np.where(x == 0, 0, hashed) if function in ("sqrt", "relu") else hashed
+def _hashed(function: Function, arrays: Sequence[Array]) -> Array:
+    """A keyed hash in place of a function, which has of it that it keeps zeros, and that arguments may be swapped."""
+    given = np.sort(np.stack(arrays), axis=0) if function.commutative else arrays
+    return keyed_hash(function.name, *given)
+
+
+def _keep_zero(function: Function, arrays: Sequence[Array], values: Array) -> Array:
+    zeros = np.all([a == 0 for a in arrays], axis=0) if function.zero else False
+    return np.where(zeros, 0, values)
 
 
 class Field(Carrier):
@@ -132,9 +158,9 @@ class Field(Carrier):
         """Sum modulo p."""
         return np.asarray(x.sum(axis=axes) % PRIME)
 
-    def apply(self, function: str, x: Array) -> Array:
+    def apply(self, function: Function, *arrays: Array) -> Array:
         """A keyed hash, that keeps zero where the function does."""
-        return _keep_zero(function, x, keyed_hash(function, x) % PRIME)
+        return _keep_zero(function, arrays, _hashed(function, arrays) % PRIME)
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
         """A keyed hash of the multiset of elements: order along the axes does not matter."""
@@ -143,7 +169,7 @@ class Field(Carrier):
 
     def softmax(self, x: Array, axis: int) -> Array:
         """With a keyed hash for exp, and the true sum and quotient."""
-        powers = self.apply("exp", x)
+        powers = self.apply(EXP, x)
         return self.div(powers, np.broadcast_to(powers.sum(axis=axis, keepdims=True) % PRIME, powers.shape))
 
 
@@ -190,9 +216,11 @@ class Order(Carrier):
         """Sum."""
         return np.asarray(x.sum(axis=axes))
 
-    def apply(self, function: str, x: Array) -> Array:
-        """Exact for relu, a keyed hash for the rest."""
-        return np.maximum(x, 0) if function == "relu" else _keep_zero(function, x, self._hash(function, x))
+    def apply(self, function: Function, *arrays: Array) -> Array:
+        """Exact where order is all that matters, a keyed hash for the rest."""
+        if function.ordered:
+            return np.asarray(function.real(*arrays), np.int64)
+        return _keep_zero(function, arrays, _hashed(function, arrays) % 1021 - 510)
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
         """The maximum of the elements that are present."""
@@ -214,11 +242,6 @@ class Float(Carrier):
     name = "float"
     dtype = np.float64
     has = frozenset({"div", "order", "root", "exp"})
-    functions: dict[str, Callable[[Array], Array]] = {  # noqa: RUF012 - a constant table
-        "sqrt": np.sqrt,
-        "exp": np.exp,
-        "relu": lambda x: np.maximum(x, 0.0),
-    }
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
         """Standard normal."""
@@ -252,9 +275,9 @@ class Float(Carrier):
         """Sum."""
         return np.asarray(x.sum(axis=axes))
 
-    def apply(self, function: str, x: Array) -> Array:
+    def apply(self, function: Function, *arrays: Array) -> Array:
         """The function itself."""
-        return self.functions[function](x)
+        return np.asarray(function.real(*arrays))
 
     def largest(self, x: Array, axes: tuple[int, ...], present: Array) -> Array:
         """The maximum of the elements that are present."""

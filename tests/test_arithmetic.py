@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from superopt.arithmetic import EXACT, FIELD, FLOAT, ORDER, PRIME, Array, Carrier, keyed_hash
+from superopt.arithmetic import EXACT, FIELD, FLOAT, ORDER, PRIME, Array, Carrier, Function, keyed_hash
 
 CARRIERS = (*EXACT, FLOAT)
 
@@ -74,21 +74,22 @@ def test_a_carrier_samples_the_same_for_the_same_seed_and_no_zeros(ring: Carrier
     assert len(np.unique(x)) > 10
 
 
-@pytest.mark.parametrize("function", ["sqrt", "erf", "exp"])
+@pytest.mark.parametrize("name", ["sqrt", "erf", "exp"])
 @pytest.mark.parametrize("ring", EXACT, ids=lambda r: r.name)
-def test_a_hashed_function_gives_equal_values_for_equal_arguments_only(ring: Carrier, function: str) -> None:
+def test_a_hashed_function_gives_equal_values_for_equal_arguments_only(ring: Carrier, name: str) -> None:
+    function = Function(name, np.exp)
     x = np.arange(1, 401)
     values = ring.apply(function, x)
     assert (values == ring.apply(function, x.copy())).all()
     shuffled = default_rng(5).permutation(400)
     assert (ring.apply(function, x[shuffled]) == values[shuffled]).all()
     assert len(np.unique(values)) == 400 if ring is FIELD else len(np.unique(values)) > 250
-    assert (values != ring.apply("another", x)).mean() > 0.99
+    assert (values != ring.apply(Function("another", np.exp), x)).mean() > 0.99
 
 
 @pytest.mark.parametrize("ring", CARRIERS, ids=lambda r: r.name)
-@pytest.mark.parametrize("function", ["sqrt", "relu"])
-def test_a_function_that_keeps_zero_does_so_in_every_carrier(ring: Carrier, function: str) -> None:
+def test_a_function_that_keeps_zero_does_so_in_every_carrier(ring: Carrier) -> None:
+    function = Function("sqrt", np.sqrt, zero=True)
     assert (ring.apply(function, np.zeros(3, dtype=ring.dtype)) == 0).all()
 
 
@@ -118,9 +119,18 @@ def test_the_largest_ignores_what_is_absent_and_the_order(ring: Carrier) -> None
 
 
 @pytest.mark.parametrize("ring", [ORDER, FLOAT], ids=lambda r: r.name)
-def test_relu_is_exact_where_there_is_an_order(ring: Carrier) -> None:
+def test_what_order_defines_is_exact_where_there_is_an_order(ring: Carrier) -> None:
     x = ring.sample((100,), default_rng(7))
-    assert (ring.apply("relu", x) == np.where(x > 0, x, 0)).all()
+    relu = Function("relu", lambda x: np.maximum(x, 0), ordered=True)
+    assert (ring.apply(relu, x) == np.where(x > 0, x, 0)).all()
+
+
+@pytest.mark.parametrize("ring", EXACT, ids=lambda r: r.name)
+def test_arguments_of_a_hash_may_be_swapped_where_the_function_says_so_only(ring: Carrier) -> None:
+    x, y = ring.sample((200,), default_rng(8)), ring.sample((200,), default_rng(9))
+    fair, unfair = Function("f", np.hypot, commutative=True), Function("f", np.arctan2)
+    assert (ring.apply(fair, x, y) == ring.apply(fair, y, x)).all()
+    assert (ring.apply(unfair, x, y) != ring.apply(unfair, y, x)).mean() > 0.8
 
 
 def test_softmax_in_the_field_sums_to_one() -> None:

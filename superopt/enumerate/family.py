@@ -10,6 +10,12 @@ from superopt.operators.reader import read_dim
 from superopt.term import Term, variable
 from superopt.text import Form, read
 
+CORE = (
+    *("transpose", "reshape", "concat", "slice", "pad", "add", "mul", "div", "sqrt", "relu", "matmul", "conv"),
+    *("maxpool", "avgpool", "global_avgpool", "softmax"),
+)
+"""The operators of the rules that come with superopt; the catalogue has more."""
+
 _DATA = "(?x n c h w) (?y n c h w) (?p m k) (?q m k) (?z m n2)"
 _WEIGHTS = "(?k c c 1 1) (?l c c 3 3) (?m c c 3 3) (?s c) (?t c) (?a) (?b) (?u k n2) (?v k n2) (?w n2 r)"
 
@@ -28,10 +34,11 @@ class Family:
 
 
 def core_family(operators: str = "") -> Family:
-    """All enumerated operators of the catalogue (or those listed, with commas between), over images, kernels,
-    vectors, numbers and matrices. Raises `UsageError` for an operator that is unknown or not enumerated.
+    """The core operators (or those listed, with commas between), over images, kernels, vectors, numbers and matrices.
+
+    Raises `UsageError` for an operator that is unknown or not enumerated.
     """
-    names = [n.strip() for n in operators.split(",") if n.strip()] or [n for n, c in CATALOGUE.items() if _tried(c)]
+    names = [n.strip() for n in operators.split(",") if n.strip()] or list(CORE)
     for name in names:
         if name not in CATALOGUE or not _tried(CATALOGUE[name]):
             known = ", ".join(n for n, c in CATALOGUE.items() if _tried(c))

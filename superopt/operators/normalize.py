@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, product, require
-from superopt.evaluate import evaluate
+from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, present
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.reduce import AvgPool
-from superopt.term import Term, make, variable
+from superopt.term import Term, make
 
 
 @operator("softmax", onnx="Softmax")
@@ -49,19 +49,6 @@ class Softmax(Declared):
         perm[self.axis], perm[last] = last, self.axis
         moved = out.node("Transpose", inputs, {"perm": perm})
         return out.node("Transpose", (out.node("Softmax", (moved,), {"axis": last}),), {"perm": perm})
-
-
-class Composite(Declared):
-    """Base of the operators that mean what their definition means."""
-
-    enumerated = False
-
-    def eval(self, ring: Carrier, *arrays: Array) -> Array:
-        """The value of the definition."""
-        inputs = [variable(f"x{i}", a.shape) for i, a in enumerate(arrays)]
-        meaning = self.definition(*inputs)
-        assert meaning is not None, f"{self} has no definition"
-        return evaluate(meaning, ring, dict(zip(inputs, arrays, strict=True)))
 
 
 @operator("batchnorm", onnx="BatchNormalization")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from superopt.arithmetic import Array, Carrier
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier, Function
 from superopt.dim import Shape, require
 from superopt.operators.declare import Declared, Source, operator, present
 from superopt.operators.layout import broadcast
@@ -44,6 +46,38 @@ class Binary(Pointwise):
     def from_onnx(cls, node: Source) -> Term:
         """Broadcast both inputs to their common shape first."""
         return make(cls(), broadcast(*present(node.inputs, 2)))
+
+
+class Real(Pointwise):
+    """A function of real numbers that is no sum or product; `real` computes it in floating point."""
+
+    ordered: ClassVar[bool] = False
+    """It is made of comparisons and sums, so that it is exact over integers."""
+
+    def real(self, *arrays: Array) -> Array:
+        """The function of arrays of one shape, in the elements' own type."""
+        raise NotImplementedError
+
+    @property
+    def function(self) -> Function:
+        """The function as carriers take it. Attributes are part of its name."""
+        return Function(str(self), self.real, self.zero, self.ordered, self.commutative)
+
+
+class UnaryReal(Real, Unary):
+    """A real function of one value."""
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The function of each element."""
+        return ring.apply(self.function, x)
+
+
+class BinaryReal(Real, Binary):
+    """A real function of two values."""
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The function of each pair of elements."""
+        return ring.apply(self.function, x, y)
 
 
 @operator("add", onnx="Add")
@@ -97,27 +131,28 @@ class Div(Binary):
 
 
 @operator("sqrt", onnx="Sqrt")
-class Sqrt(Unary):
+class Sqrt(UnaryReal):
     """`y = √x`."""
 
     needs = frozenset({"root"})
     zero = True
 
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+    def real(self, x: Array) -> Array:  # type: ignore[override]
         """The root."""
-        return ring.apply("sqrt", x)
+        return np.sqrt(x)
 
 
 @operator("relu", onnx="Relu")
-class Relu(Unary):
+class Relu(UnaryReal):
     """`y = max(x, 0)`."""
 
     needs = frozenset({"order"})
     zero = True
+    ordered = True
     laws = """
     (law relu-relu (given (?x *)) (= (relu (relu ?x)) (relu ?x)))
     """
 
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+    def real(self, x: Array) -> Array:  # type: ignore[override]
         """The positive part."""
-        return ring.apply("relu", x)
+        return np.maximum(x, 0)

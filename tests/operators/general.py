@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
@@ -13,10 +13,24 @@ from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
+from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
+from superopt.operators.reductions import (
+    Largest,
+    LogSum,
+    LogSumExp,
+    Mean,
+    Norm1,
+    Norm2,
+    Reduction,
+    Smallest,
+    Sum,
+    SumSquare,
+)
 from superopt.term import Term, variable
 
 RANKS = range(1, 5)
+REDUCTIONS = (Sum, Mean, Largest, Smallest, SumSquare, Norm1, Norm2, LogSum, LogSumExp)
 WINDOW = (("s", "t"), ("p", "q", "u", "v"), ("d", "e"))
 
 
@@ -81,7 +95,26 @@ def _batchnorm() -> Iterable[Term]:
     return [BatchNorm()(_var("x", rank), *(_var(n, 1) for n in "abcd")) for rank in (2, 3, 4)]
 
 
+def _reductions(cls: type[Reduction]) -> Iterator[Term]:
+    for rank in RANKS:
+        for count in range(1, rank + 1):
+            for axes in itertools.combinations(range(rank), count):
+                yield cls(axes)(_var("x", rank))  # type: ignore[call-arg]
+
+
+def _over_last(cls: type[LayerNorm] | type[RmsNorm]) -> Iterator[Term]:
+    for rank, axis in _along_axes():
+        more = ("y", "z")[: cls.arity - 1]
+        yield cls(axis)(_var("x", rank), *(_var(n, rank - axis) for n in more))
+
+
 _LISTED = {
+    **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
+    "layernorm": lambda: _over_last(LayerNorm),
+    "rmsnorm": lambda: _over_last(RmsNorm),
+    "instancenorm": lambda: [InstanceNorm()(_var("x", r), _var("a", 1), _var("b", 1)) for r in (3, 4)],
+    "groupnorm": lambda: [GroupNorm(g)(_var("x", r), _var("a", 1), _var("b", 1)) for g in (1, 2) for r in (3, 4)],
+    "log_softmax": lambda: [LogSoftmax(axis)(_var("x", rank)) for rank, axis in _along_axes()],
     "transpose": _transposes,
     "reshape": _reshapes,
     "expand": _expands,

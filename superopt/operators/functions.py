@@ -1,0 +1,268 @@
+"""Functions of real numbers, taken of each element: exponentials, powers, signs, bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.operators.declare import NotUnderstood, Source, operator, present, reads
+from superopt.operators.layout import broadcast
+from superopt.operators.pointwise import Binary, BinaryReal, Unary, UnaryReal
+from superopt.term import Term, make
+
+
+@operator("neg", onnx="Neg")
+class Neg(Unary):
+    """`y = −x`."""
+
+    linear = (0,)
+    zero = True
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Minus one times it."""
+        return ring.mul(x, ring.constant(-1.0))
+
+
+@operator("sub", onnx="Sub")
+class Sub(Binary):
+    """`z = x − y`."""
+
+    zero = True
+    laws = """
+    (law sub-add (given (?x *) (?y *)) (= (add (sub ?x ?y) ?y) ?x))
+    (law sub-neg (given (?x *) (?y *)) (= (sub ?x ?y) (add ?x (neg ?y))))
+    """
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The difference."""
+        return ring.add(x, ring.mul(y, ring.constant(-1.0)))
+
+
+@operator("abs", onnx="Abs")
+class Abs(UnaryReal):
+    """`y = |x|`."""
+
+    needs = frozenset({"order"})
+    zero = True
+    ordered = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The magnitude."""
+        return np.abs(x)
+
+
+@operator("max", onnx="Max")
+class Max(BinaryReal):
+    """`z = max(x, y)`."""
+
+    needs = frozenset({"order"})
+    commutative = True
+    zero = True
+    ordered = True
+    laws = """
+    (law max-assoc (given (?x *) (?y *) (?z *)) (= (max (max ?x ?y) ?z) (max ?x (max ?y ?z))))
+    """
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The larger; not a number where one is not."""
+        return np.maximum(x, y)
+
+
+@operator("min", onnx="Min")
+class Min(BinaryReal):
+    """`z = min(x, y)`."""
+
+    needs = frozenset({"order"})
+    commutative = True
+    zero = True
+    ordered = True
+    laws = """
+    (law min-assoc (given (?x *) (?y *) (?z *)) (= (min (min ?x ?y) ?z) (min ?x (min ?y ?z))))
+    """
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The smaller; not a number where one is not."""
+        return np.minimum(x, y)
+
+
+@reads("Max")
+def max_of(node: Source) -> Term:
+    """A chain that leans left."""
+    return _chained(Max(), node)
+
+
+@reads("Min")
+def min_of(node: Source) -> Term:
+    """A chain that leans left."""
+    return _chained(Min(), node)
+
+
+def _chained(op: Max | Min, node: Source) -> Term:
+    total, *others = present(node.inputs, len(node.inputs))
+    for other in others:
+        total = make(op, broadcast(total, other))
+    return total
+
+
+@operator("pow", onnx="Pow")
+class Pow(BinaryReal):
+    """`z = x^y`."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The power; not a number for a negative base and an exponent that is not whole."""
+        return np.power(x, y)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Exponents are of the base's type."""
+        x, y = present(node.inputs, 2)
+        if x.type.dtype != y.type.dtype:
+            raise NotUnderstood(f"a power of {x.type.dtype} by {y.type.dtype}")
+        return make(cls(), broadcast(x, y))
+
+
+@operator("exp", onnx="Exp")
+class Exp(UnaryReal):
+    """`y = eˣ`."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The exponential."""
+        return np.exp(x)
+
+
+@operator("log", onnx="Log")
+class Log(UnaryReal):
+    """`y = ln x`."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The natural logarithm."""
+        return np.log(x)
+
+
+@operator("erf", onnx="Erf")
+class Erf(UnaryReal):
+    """`y = 2/√π ∫₀ˣ exp(−t²) dt`."""
+
+    needs = frozenset({"exp"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The error function; numpy has none."""
+        return np.asarray(_ERF(x), dtype=np.result_type(x))
+
+
+_ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+@operator("tanh", onnx="Tanh")
+class Tanh(UnaryReal):
+    """`y = tanh x`."""
+
+    needs = frozenset({"exp"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The hyperbolic tangent."""
+        return np.tanh(x)
+
+
+@operator("sigmoid", onnx="Sigmoid")
+class Sigmoid(UnaryReal):
+    """`y = 1 / (1 + e⁻ˣ)`, computed from `tanh` (no exponential overflows)."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The logistic function."""
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
+
+
+@operator("softplus", onnx="Softplus")
+class Softplus(UnaryReal):
+    """`y = ln(1 + eˣ)`, computed as `max(x, 0) + ln(1 + e^−|x|)` (stable only in this form)."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The smooth positive part."""
+        return np.logaddexp(x, 0.0)
+
+
+@operator("sin", onnx="Sin")
+class Sin(UnaryReal):
+    """`y = sin x`."""
+
+    needs = frozenset({"exp"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The sine."""
+        return np.sin(x)
+
+
+@operator("cos", onnx="Cos")
+class Cos(UnaryReal):
+    """`y = cos x`."""
+
+    needs = frozenset({"exp"})
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The cosine."""
+        return np.cos(x)
+
+
+@operator("floor", onnx="Floor")
+class Floor(UnaryReal):
+    """`y = ⌊x⌋`."""
+
+    needs = frozenset({"root"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The largest whole number that is not larger."""
+        return np.floor(x)
+
+
+@operator("ceil", onnx="Ceil")
+class Ceil(UnaryReal):
+    """`y = ⌈x⌉`."""
+
+    needs = frozenset({"root"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The smallest whole number that is not smaller."""
+        return np.ceil(x)
+
+
+@operator("sign", onnx="Sign")
+class Sign(UnaryReal):
+    """`y = −1, 0 or 1`, as x is below, at or above 0."""
+
+    needs = frozenset({"order"})
+    zero = True
+    ordered = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """The sign."""
+        return np.sign(x)
+
+
+@operator("round", onnx="Round")
+class Round(UnaryReal):
+    """`y = x` to the nearest whole number, halves to the even one."""
+
+    needs = frozenset({"root"})
+    zero = True
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """As IEEE 754 rounds."""
+        return np.rint(x)

@@ -1,0 +1,202 @@
+"""Reductions: what an operator makes of all elements along some axes. The result does not have these axes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape, product, require
+from superopt.operators.composite import Composite
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator
+from superopt.operators.functions import Abs, Exp, Log, Sub
+from superopt.operators.layout import Expand, positive_axis, reshaped
+from superopt.operators.pointwise import Add, Mul, Sqrt
+from superopt.term import Term, make
+
+
+class Reduction(Declared):
+    """Base of the reductions: shape rule, reading, writing."""
+
+    axes: tuple[int, ...]
+    since_input: ClassVar[int] = 18
+    """From which opset on ONNX takes the axes as an input."""
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The sizes of the axes that stay."""
+        rising = list(self.axes) == sorted(set(self.axes)) and all(0 <= a < len(x) for a in self.axes)
+        require(rising, f"{self.name}: {self.axes} are not axes of {x} in rising order")
+        return tuple(d for a, d in enumerate(x) if a not in self.axes)
+
+    def flops(self, result: Shape, *shapes: Shape) -> Dim:
+        """One operation an element."""
+        return product(shapes[0])
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Axes as an attribute or a constant input; none given are all, or with `noop_with_empty_axes` none."""
+        x = node.inputs[0]
+        assert x is not None
+        axes = _axes(cls, node, x.type.rank)
+        if not axes:
+            return x if cls.of_one_is_itself else _refuse("reduces no axis")
+        y = make(cls(tuple(axes)), (x,))  # type: ignore[call-arg]
+        if not node.attributes.get("keepdims", 1):
+            return y
+        return reshaped(y, tuple(1 if a in axes else d for a, d in enumerate(x.shape)))
+
+    of_one_is_itself: ClassVar[bool] = True
+    """Along no axes it is its input."""
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Axes as an input from some opset on."""
+        assert self.onnx is not None
+        if not self.axes:
+            return out.node("Identity", inputs)
+        if out.opset >= self.since_input:
+            return out.node(self.onnx, (*inputs, out.integers(self.axes)), {"keepdims": 0})
+        return out.node(self.onnx, inputs, {"axes": list(self.axes), "keepdims": 0})
+
+
+def _axes(cls: type[Reduction], node: Source, rank: int) -> list[int]:
+    given = node.attributes.get("axes")
+    if given is None and len(node.inputs) > 1 and node.inputs[1] is not None:
+        given = node.constant(1)
+        if given is None:
+            raise NotUnderstood("the axes are computed while the model runs")
+    if given is None or not len(given):
+        return [] if node.attributes.get("noop_with_empty_axes", 0) else list(range(rank))
+    return sorted(positive_axis(int(a), rank) for a in given)
+
+
+def _refuse(why: str) -> Term:
+    raise NotUnderstood(why)
+
+
+@operator("sum", onnx="ReduceSum")
+class Sum(Reduction):
+    """`y = Σ x` along axes."""
+
+    since_input = 13
+    linear = (0,)
+    zero = True
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The sum."""
+        return np.asarray(ring.total(x, self.axes), ring.dtype)
+
+
+@operator("mean", onnx="ReduceMean")
+class Mean(Reduction):
+    """`y = Σ x / n` along axes of n elements."""
+
+    needs = frozenset({"div"})
+    linear = (0,)
+    zero = True
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The sum over the count."""
+        total = np.asarray(ring.total(x, self.axes), ring.dtype)
+        count = ring.constant(int(np.prod([x.shape[a] for a in self.axes])))
+        return ring.div(total, np.broadcast_to(count, total.shape))
+
+
+@operator("largest", onnx="ReduceMax")
+class Largest(Reduction):
+    """`y = max x` along axes."""
+
+    needs = frozenset({"order"})
+    zero = True
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The maximum."""
+        return ring.largest(x, self.axes, np.asarray(True))
+
+
+@operator("smallest", onnx="ReduceMin")
+class Smallest(Reduction):
+    """`y = min x` along axes."""
+
+    needs = frozenset({"order"})
+    zero = True
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The maximum of −x, negated."""
+        minus = ring.constant(-1.0)
+        return ring.mul(ring.largest(ring.mul(x, minus), self.axes, np.asarray(True)), minus)
+
+
+class CompositeReduction(Composite, Reduction):
+    """Base of the reductions that are made of others."""
+
+    of_one_is_itself = False
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The value of the definition."""
+        return super().eval(ring, x)
+
+
+@operator("sum_square", onnx="ReduceSumSquare")
+class SumSquare(CompositeReduction):
+    """`y = Σ x²` along axes."""
+
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def definition(self, *inputs: Term) -> Term:
+        """The sum of squares."""
+        (x,) = inputs
+        return Sum(self.axes)(Mul()(x, x))
+
+
+@operator("norm1", onnx="ReduceL1")
+class Norm1(CompositeReduction):
+    """`y = Σ |x|` along axes."""
+
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def definition(self, *inputs: Term) -> Term:
+        """The sum of magnitudes."""
+        return Sum(self.axes)(Abs()(*inputs))
+
+
+@operator("norm2", onnx="ReduceL2")
+class Norm2(CompositeReduction):
+    """`y = √Σ x²` along axes."""
+
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def definition(self, *inputs: Term) -> Term:
+        """The root of the sum of squares."""
+        (x,) = inputs
+        return Sqrt()(Sum(self.axes)(Mul()(x, x)))
+
+
+@operator("log_sum", onnx="ReduceLogSum")
+class LogSum(CompositeReduction):
+    """`y = ln Σ x` along axes."""
+
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def definition(self, *inputs: Term) -> Term:
+        """The logarithm of the sum."""
+        return Log()(Sum(self.axes)(*inputs))
+
+
+@operator("log_sum_exp", onnx="ReduceLogSumExp")
+class LogSumExp(CompositeReduction):
+    """`y = ln Σ eˣ` along axes, computed from `x − max x` (stable only in this form)."""
+
+    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
+
+    def definition(self, *inputs: Term) -> Term:
+        """Shifted by the maximum, which is added back."""
+        (x,) = inputs
+        top = Largest(self.axes)(x)
+        kept = tuple(a for a in range(x.type.rank) if a not in self.axes)
+        shifted = Sub()(x, Expand(kept, x.shape)(top))
+        return Add()(Log()(Sum(self.axes)(Exp()(shifted))), top)

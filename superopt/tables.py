@@ -1,4 +1,4 @@
-"""Reports and rules as tables for people."""
+"""Reports, inspections and rules as tables for people."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from superopt.inspection import Inspection
 from superopt.search.report import ModelFacts, Report, Seconds
 
 _MOST_OPERATORS = 12
+_MOST_REASONS = 3
 
 
 def optimization(report: Report, source: Path, target: Path | None) -> RenderableType:
@@ -22,6 +24,66 @@ def optimization(report: Report, source: Path, target: Path | None) -> Renderabl
     # A line stays a line, also in a file or a pipe; a terminal wraps it by itself.
     parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, target)]
     return Group(*parts)
+
+
+def inspection(found: Inspection, source: Path) -> RenderableType:
+    """What is understood and what is opaque, by operator, and in total."""
+    parts: list[RenderableType] = [_shares(found, source)]
+    if found.whole.opaque:
+        parts.append(_reasons(found))
+    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _totals(found)]
+    return Group(*parts)
+
+
+def _shares(found: Inspection, source: Path) -> Table:
+    table = Table(title=f"{source.name}", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("operator", "nodes", "understood", "opaque", "flops", "time"):
+        table.add_column(name, justify="left" if name == "operator" else "right")
+    for g in found.groups:
+        shares = (_share(g.flops_share), _share(g.time_share))
+        table.add_row(g.operator, *map(str, (g.nodes, g.understood, g.opaque)), *shares)
+    return table
+
+
+def _reasons(found: Inspection) -> Table:
+    """The most frequent reasons of each operator; the others are counted."""
+    table = Table(title="why opaque", title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("nodes", "operator", "reason"):
+        table.add_column(name, justify="right" if name == "nodes" else "left", overflow="fold")
+    for g in found.groups:
+        reasons = list(g.reasons.items())
+        for reason, count in reasons[:_MOST_REASONS]:
+            table.add_row(str(count), g.operator, Text(reason))
+        rest = reasons[_MOST_REASONS:]
+        if rest:
+            table.add_row(str(sum(c for _, c in rest)), g.operator, f"{len(rest)} other reasons, which --json tells")
+    return table
+
+
+def _totals(found: Inspection) -> Iterable[str]:
+    whole, known = found.whole, found.known
+    of_nodes = f" ({_share(known.nodes / whole.nodes)})" if whole.nodes else ""
+    parts = [f"{known.nodes} of {whole.nodes} nodes understood{of_nodes}"]
+    if known.flops_share is not None:
+        parts.append(f"{'at most ' if whole.opaque else ''}{_share(known.flops_share)} of flops")
+    if known.time_share is not None:
+        parts.append(f"{_share(known.time_share)} of time")
+    yield ", ".join(parts)
+    if whole.seconds is not None and found.added_seconds is not None:
+        total = whole.seconds + found.added_seconds
+        yield f"time: {total * 1e3:.4g} ms a run, one thread, nothing optimized; medians of {found.runs} runs"
+        if found.added_seconds and total:
+            added = _share(found.added_seconds / total)
+            instead = f", or runs in the place of {whole.untimed} of these" if whole.untimed else ""
+            yield f"of it {added} in nodes that the runtime adds{instead}"
+    if whole.opaque:
+        yield "flops: an opaque node counts as one operation for each element of its results"
+    if whole.unsized:
+        yield f"flops: the sizes of {whole.unsized} nodes are not known, and they count as none"
+
+
+def _share(part: float | None) -> str:
+    return "?" if part is None else f"{part:.1%}".replace("%", " %")
 
 
 def _before_and_after(report: Report, source: Path) -> Table:

@@ -122,11 +122,16 @@ class Runtime:
         return time.thread_time if self.threads == 1 else time.perf_counter
 
     def session(
-        self, model: bytes | Path, optimize: bool = True, weights: Mapping[str, NDArray[Any]] | None = None
+        self,
+        model: bytes | Path,
+        optimize: bool = True,
+        weights: Mapping[str, NDArray[Any]] | None = None,
+        profile: Path | None = None,
     ) -> Session:
         """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`.
 
-        `weights` are the values of initializers that the model says are external.
+        `weights` are the values of initializers that the model says are external; `profile` is how the file begins
+        that the runtime's profiler writes.
         """
         options = onnxruntime.SessionOptions()
         levels = onnxruntime.GraphOptimizationLevel
@@ -134,6 +139,8 @@ class Runtime:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.log_severity_level = _SILENT
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, str(profile)
         for pool in ("intra_op", "inter_op"):
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
         source = str(model) if isinstance(model, Path) else model

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from superopt.cost.flops import flops
+from superopt.cost.flops import flops, is_floating
 from superopt.cost.profile import Profile, profile
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.cost.sizes import DEFAULT_SIZE, concretize
@@ -18,7 +18,7 @@ from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
 from superopt.search.report import Part
-from superopt.term import Graph
+from superopt.term import Graph, Type
 
 Progress = Callable[[str, float], None]
 
@@ -171,8 +171,9 @@ def _elements(name: str, program: Program, found: Mapping[str, Tensor]) -> int:
     """How many floating-point numbers a value holds. Raises `KeyError` or `NotUnderstood` where that is not known."""
     if name in program.values:  # the terms before it may know a size that ONNX's inference does not
         value = program.values[name]
+        if not is_floating(value.type):
+            return 0
         return math.prod(concrete(concretize(Graph((value,), (value,)), {}).outputs[0].shape, name))
     tensor = found[name]
-    if "float" not in tensor.dtype:
-        return 0
-    return math.prod(d if isinstance(d, int) else DEFAULT_SIZE for d in tensor.dims)
+    dims = tuple(d if isinstance(d, int) else DEFAULT_SIZE for d in tensor.dims)
+    return math.prod(dims) if is_floating(Type(tensor.dtype, dims)) else 0

@@ -41,7 +41,7 @@ def _shares(found: Inspection, source: Path) -> Table:
         table.add_column(name, justify="left" if name == "operator" else "right")
     for g in found.groups:
         shares = (_share(g.flops_share), _share(g.time_share))
-        table.add_row(g.operator, *map(str, (g.nodes, g.understood, g.opaque)), *shares)
+        table.add_row(Text(g.operator), *map(str, (g.nodes, g.understood, g.opaque)), *shares)
     return table
 
 
@@ -53,10 +53,12 @@ def _reasons(found: Inspection) -> Table:
     for g in found.groups:
         reasons = list(g.reasons.items())
         for reason, count in reasons[:_MOST_REASONS]:
-            table.add_row(str(count), g.operator, Text(reason))
+            table.add_row(str(count), Text(g.operator), Text(reason))
         rest = reasons[_MOST_REASONS:]
         if rest:
-            table.add_row(str(sum(c for _, c in rest)), g.operator, f"{len(rest)} other reasons, which --json tells")
+            table.add_row(
+                str(sum(c for _, c in rest)), Text(g.operator), f"{len(rest)} other reasons, which --json tells"
+            )
     return table
 
 

@@ -69,7 +69,7 @@ def _totals(found: Inspection) -> Iterable[str]:
     if known.flops_share is not None:
         parts.append(f"{'at most ' if whole.opaque else ''}{_share(known.flops_share)} of flops")
     if known.time_share is not None:
-        parts.append(f"{_share(known.time_share)} of time")
+        parts.append(f"{'at least ' if known.untimed else ''}{_share(known.time_share)} of time")
     yield ", ".join(parts)
     if whole.seconds is not None and found.added_seconds is not None:
         total = whole.seconds + found.added_seconds

@@ -139,6 +139,15 @@ def test_what_the_runtime_runs_in_the_place_of_a_node_is_told(tmp_path: Path) ->
     assert (group(found, "Relu").time_share or 1) < 1
 
 
+def test_understood_nodes_that_the_runtime_replaces_make_the_time_a_lower_bound(
+    inside: Command, tmp_path: Path
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Mish", ["r"], ["y"])]
+    found = inspected(chain(*nodes), tmp_path)
+    assert (found.known.nodes, found.known.untimed) == (2, 1)
+    assert ", at least " in inside("inspect", "m.onnx", cwd=tmp_path).out
+
+
 def test_nodes_of_one_name_are_told_apart(tmp_path: Path) -> None:
     heavy, light = helper.make_node("LRN", ["x"], ["n"], size=3), helper.make_node("Relu", ["n"], ["y"])
     heavy.name = light.name = "same"

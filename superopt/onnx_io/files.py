@@ -17,9 +17,10 @@ from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.embedded import EmbeddedTensor, read
+from superopt.onnx_io.messages import demand_sound
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
 from superopt.onnx_io.stream import write
-from superopt.onnx_io.weights import check_weights, load_inner
+from superopt.onnx_io.weights import check_external, check_weights, load_inner
 
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
@@ -115,7 +116,9 @@ def _read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
         return read(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except DecodeError:
+    except DecodeError as error:
+        if "MaxDepth" in str(error):
+            raise InvalidModel(f"{path}: its subgraphs or types are nested deeper than protobuf reads") from None
         raise InvalidModel(f"{path}: not an ONNX model, or cut short: it does not parse as protobuf") from None
 
 
@@ -128,6 +131,10 @@ def _model(
     if proto.graph.sparse_initializer:
         culprit = proto.graph.sparse_initializer[0].values.name
         raise InvalidModel(f"{name}: initializer {culprit!r} is sparse, which is not supported; make it dense first")
+    demand_sound(proto, name, embedded or {})
+    for tensor in proto.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            check_external(tensor, directory, name)
     with _refusing(name, "cannot be read"):
         small = bare(proto)
         load_inner(small, directory, name)
@@ -151,12 +158,18 @@ def _check_message(proto: onnx.ModelProto, name: str) -> None:
         onnx.checker.check_model(proto, full_check=not MISJUDGED & {node.op_type for node in proto.graph.node})
 
 
+_COMPLAINTS = (
+    *(SerdeError, ValidationError, InferenceError, DecodeError),
+    *(RuntimeError, ValueError, TypeError, LookupError),
+)
+
+
 @contextmanager
 def _refusing(name: str, complaint: str) -> Iterator[None]:
     """Make whatever the libraries raise over a bad model an `InvalidModel`."""
     try:
         yield
-    except (SerdeError, ValidationError, InferenceError, RuntimeError, ValueError, TypeError, LookupError) as error:
+    except _COMPLAINTS as error:
         raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error))}") from None
 
 

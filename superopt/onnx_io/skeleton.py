@@ -43,7 +43,7 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
         value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
         if not value.is_graph_input():
             small.graph.inputs.append(value)
-    return ir.to_proto(ir.external_data.load_to_model(small))
+    return _with_open_sizes(ir.to_proto(ir.external_data.load_to_model(small)))
 
 
 def bare(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -59,7 +59,16 @@ def bare(proto: onnx.ModelProto) -> onnx.ModelProto:
             small.graph.initializer.append(tensor)
         elif tensor.name not in inputs:
             small.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    return small
+    return _with_open_sizes(small)
+
+
+def _with_open_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Make sizes of -1 unknown, in place: that is what runtimes take them for, and what some exporters mean."""
+    for info in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+    return proto
 
 
 def copy_fields(source: Any, target: Any, without: str) -> None:

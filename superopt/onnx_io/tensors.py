@@ -29,6 +29,9 @@ NUMPY_NAMES = {
 
 IR_TYPES = {name: d for d, name in NUMPY_NAMES.items()}
 
+_PROPAGATED = 2**20
+"""The elements of all vectors of a model up to which sizes are propagated: ONNX makes a message of each element."""
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -43,7 +46,9 @@ def tensors(model: ir.Model) -> dict[str, Tensor]:
     bare = skeleton(model)
     # Where inference fails, what the model declares itself remains, and the shape rules of the catalogue.
     with suppress(InferenceError, RuntimeError, ValueError):
-        bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False, data_prop=True)
+        bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False)
+        if _length_of_vectors(bare) <= _PROPAGATED:
+            bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False, data_prop=True)
     found = {i.name: Tensor(_dtype(i.data_type), tuple(i.dims)) for i in bare.graph.initializer}
     infos: Iterable[onnx.ValueInfoProto] = (*bare.graph.value_info, *bare.graph.input, *bare.graph.output)
     for info in infos:
@@ -51,6 +56,11 @@ def tensors(model: ir.Model) -> dict[str, Tensor]:
             tensor = info.type.tensor_type
             found.setdefault(info.name, Tensor(_dtype(tensor.elem_type), tuple(map(_dim, tensor.shape.dim))))
     return found
+
+
+def _length_of_vectors(proto: onnx.ModelProto) -> int:
+    infos = (*proto.graph.value_info, *proto.graph.input, *proto.graph.output)
+    return sum(i.type.tensor_type.shape.dim[0].dim_value for i in infos if len(i.type.tensor_type.shape.dim) == 1)
 
 
 class Symbols:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
+from superopt.onnx_io.messages import attributes
+from superopt.onnx_io.skeleton import one_line
 
 
 def check_weights(model: ir.Model, name: str) -> None:
@@ -31,13 +33,44 @@ def check_weights(model: ir.Model, name: str) -> None:
 
 
 def data_file(location: str, folder: Path, label: str, name: str) -> Path:
-    """The file of an external tensor. Raises `InvalidModel` where it is missing, or not below the model's folder."""
+    """The file of an external tensor.
+
+    Raises `InvalidModel` where it is missing, or not below the model's folder. Where the other names of a file with
+    several (hard links) lie cannot be told, so such a file is refused too, as ONNX itself does.
+    """
+    culprit = f"{name}: external data {location[:99]!r} of {label!r}"
     path = folder / location
-    if Path(location).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
-        raise InvalidModel(f"{name}: external data {location!r} of {label!r} lie outside the model's folder")
-    if not path.is_file():
-        raise InvalidModel(f"{name}: external data file {str(path)!r} of {label!r} is missing")
+    try:
+        if Path(location).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
+            raise InvalidModel(f"{culprit} lie outside the model's folder")
+        if not path.is_file():
+            raise InvalidModel(f"{name}: external data file {str(path)!r} of {label!r} is missing")
+        if path.stat().st_nlink > 1:
+            raise InvalidModel(f"{culprit} have other names (hard links), maybe outside the model's folder; copy them")
+    except (OSError, ValueError, RuntimeError) as error:  # a name too long, one with a null byte, links in a circle
+        raise InvalidModel(f"{culprit} cannot be reached: {one_line(error)}") from None
     return path
+
+
+def check_external(tensor: onnx.TensorProto, folder: Path, name: str) -> None:
+    """That the file of an external tensor is there, and holds its bytes. Raises `InvalidModel`."""
+    culprit = f"{name}: initializer {tensor.name!r}"
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if len(entries) < len(tensor.external_data):
+        raise InvalidModel(f"{culprit} says twice where its external data are")
+    if tensor.data_type == onnx.TensorProto.STRING:
+        raise InvalidModel(f"{culprit}: strings cannot be external")
+    for key in ("offset", "length"):
+        if key in entries and not (entries[key].isascii() and entries[key].isdigit()):
+            raise InvalidModel(f"{culprit}: the {key} of its external data is {entries[key][:99]!r}, not a number")
+    size = data_file(entries.get("location", ""), folder, tensor.name, name).stat().st_size
+    type_ = ir.DataType(tensor.data_type)
+    needed = math.ceil(type_.bitwidth * math.prod(tensor.dims) / 8)
+    held = max(0, size - int(entries.get("offset", 0)))
+    held = min(held, int(entries.get("length", needed)))
+    if held != needed:
+        shape = ",".join(map(str, tensor.dims))
+        raise InvalidModel(f"{culprit} holds {held} bytes, {type_}[{shape}] needs {needed}")
 
 
 def load_inner(proto: onnx.ModelProto, folder: Path, name: str) -> None:
@@ -45,22 +78,13 @@ def load_inner(proto: onnx.ModelProto, folder: Path, name: str) -> None:
 
     Raises `InvalidModel` where they are missing, and for external data in attributes, which are not supported.
     """
-    for attribute in _attributes([n for f in (proto.graph, *proto.functions) for n in f.node]):
+    for attribute in attributes([n for f in (proto.graph, *proto.functions) for n in f.node]):
         if any(t.data_location == onnx.TensorProto.EXTERNAL for t in (attribute.t, *attribute.tensors)):
             raise InvalidModel(f"{name}: external data in an attribute ({attribute.name}) are not supported")
         for graph in (attribute.g, *attribute.graphs):
             for tensor in graph.initializer:
                 if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                    location = next((e.value for e in tensor.external_data if e.key == "location"), "")
-                    data_file(location, folder, tensor.name, name)
+                    check_external(tensor, folder, name)
                     onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
                     tensor.data_location = onnx.TensorProto.DEFAULT
                     del tensor.external_data[:]
-
-
-def _attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
-    for node in nodes:
-        for attribute in node.attribute:
-            yield attribute
-            for graph in (attribute.g, *attribute.graphs):
-                yield from _attributes(graph.node)

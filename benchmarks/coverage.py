@@ -30,7 +30,12 @@ KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 RANDOM = ("test_bernoulli",)
 """How models are called whose outputs differ from run to run: of these types and shapes are compared."""
 
+AUXILIARY = ("scales", "roi")
+"""Names of floating-point inputs that say how, not what: they are frozen too."""
+
 PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
+
+_FLOAT = np.dtype(np.float32)
 
 Feed = dict[str, Any]
 
@@ -95,7 +100,8 @@ def _frozen(model: onnx.ModelProto, feed: Feed) -> tuple[onnx.ModelProto, Feed]:
     held = {t.name for t in model.graph.initializer}
     for info in model.graph.input:
         value = feed.get(info.name)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "iub" and info.name not in held:
+        is_told = info.name not in held and (info.name in AUXILIARY or getattr(value, "dtype", _FLOAT).kind in "iub")
+        if isinstance(value, np.ndarray) and is_told:
             made.graph.initializer.append(numpy_helper.from_array(value, info.name))
         else:
             made.graph.input.append(info)

@@ -7,11 +7,16 @@ from superopt.operators import (
     functions,
     layout,
     linear,
+    logic,
     normalize,
+    norms,
     pointwise,
     reader,
+    rearrange,
     reduce,
+    reductions,
     tiles,
+    transposed,
 )
 from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
 
@@ -28,11 +33,14 @@ __all__ = [
     "functions",
     "layout",
     "linear",
+    "logic",
     "normalize",
     "norms",
     "pointwise",
     "reader",
+    "rearrange",
     "reduce",
     "reductions",
     "tiles",
+    "transposed",
 ]

@@ -44,6 +44,9 @@ class Source(Protocol):
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
 
+    def sizes(self, index: int) -> Shape | None:
+        """The elements of an input of integers, where each is known as a number or as a size."""
+
 
 class Emitter(Protocol):
     """Where a declaration writes nodes to. Values are handled by name."""
@@ -53,8 +56,8 @@ class Emitter(Protocol):
     def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
         """Add a node with one output and give that output's name."""
 
-    def integers(self, values: Sequence[int]) -> str:
-        """The name of a constant vector of int64."""
+    def integers(self, values: Sequence[Dim]) -> str:
+        """The name of a vector of int64: a constant, or computed from sizes where some are symbolic."""
 
     def rank(self, name: str) -> int:
         """The number of axes of an input."""
@@ -176,7 +179,11 @@ class Declared(Operator):
         for truth in self.legal():
             if truth is not True:
                 require(truth, f"{self.name}: the attributes {self.sizes()} are smaller than they may be")
-        return Type(join_dtypes(inputs, self.name), self.shape(*(i.shape for i in inputs)))
+        return Type(self.dtype(inputs), self.shape(*(i.shape for i in inputs)))
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """The element type of the result. Raises `ShapeError` where those of the inputs do not fit."""
+        return join_dtypes(inputs, self.name)
 
     def __call__(self, *inputs: Term) -> Term:
         """The term of this operator over inputs."""

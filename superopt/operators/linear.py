@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, product, require
+from superopt.dim import Dim, Shape, at_most, divides, equal, product, require
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
-from superopt.operators.layout import Expand, common_shape
+from superopt.operators.layout import Expand, common_shape, reshaped
 from superopt.operators.pointwise import Add
 from superopt.term import Term, make
 
@@ -50,21 +50,25 @@ class MatMul(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Inputs of equal batch axes, or with the matrix of the smaller rank repeated along them."""
+        """Batch axes are broadcast; a vector is a row on the left, a column on the right, and gone from the result."""
         x, y = present(node.inputs, 2)
-        if min(x.type.rank, y.type.rank) < 2:
-            raise NotUnderstood("an input is a vector")
+        row, column = x.type.rank == 1, y.type.rank == 1
+        x = reshaped(x, (1, *x.shape)) if row else x
+        y = reshaped(y, (*y.shape, 1)) if column else y
         batch = common_shape([x.shape[:-2], y.shape[:-2]])
-        return make(cls(), (_with_batch(x, batch), _with_batch(y, batch)))
+        z = make(cls(), (_with_batch(x, batch), _with_batch(y, batch)))
+        kept = [d for d, gone in zip(z.shape[-2:], (row, column), strict=True) if not gone]
+        return reshaped(z, (*z.shape[:-2], *kept))
 
 
 def _with_batch(x: Term, batch: Shape) -> Term:
+    """A stack of matrices repeated along batch axes; those of size 1 that are repeated are dropped first."""
     to = (*batch, *x.shape[-2:])
-    if len(to) == x.type.rank and all(a is b or a == b for a, b in zip(to, x.shape, strict=True)):
+    offset = len(to) - x.type.rank
+    kept = [a for a, d in enumerate(x.shape) if a >= x.type.rank - 2 or not equal(d, 1) or equal(to[a + offset], 1)]
+    if not offset and len(kept) == x.type.rank:
         return x
-    if x.type.rank != 2:
-        raise NotUnderstood(f"batch axes of {x.shape} are repeated in part")
-    return make(Expand((len(to) - 2, len(to) - 1), to), (x,))
+    return make(Expand(tuple(a + offset for a in kept), to), (reshaped(x, tuple(x.shape[a] for a in kept)),))
 
 
 @operator("conv", onnx="Conv")
@@ -110,14 +114,20 @@ class Conv(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Two window axes; the bias is an `add`."""
+        """One or two window axes; the bias is an `add`."""
         x, k, bias = (*node.inputs, None)[:3]
-        if x is None or k is None or x.type.rank != 4:
-            raise NotUnderstood("only convolutions with two window axes are declared")
-        given = node.attributes
-        strides, dilations = (tuple(given.get(n, (1, 1))) for n in ("strides", "dilations"))
+        if x is None or k is None or x.type.rank not in (3, 4):
+            raise NotUnderstood("only convolutions with one or two window axes are declared")
+        given, ones = node.attributes, (1,) * (x.type.rank - 2)
+        strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit_pads(node, x.shape, k.shape[2:], strides, dilations)
-        y = make(cls(strides, pads, dilations, int(given.get("group", 1))), (x, k))
+        group = int(given.get("group", 1))
+        if x.type.rank == 4:
+            y = make(cls(strides, pads, dilations, group), (x, k))
+        else:  # a picture of one row
+            images = [reshaped(t, (*t.shape[:2], 1, t.shape[2])) for t in (x, k)]
+            y = make(cls((1, *strides), (0, pads[0], 0, pads[1]), (1, *dilations), group), images)
+            y = reshaped(y, (*y.shape[:2], y.shape[3]))
         return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
 
 

@@ -6,7 +6,8 @@ from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, divides, product, require
 from superopt.operators.activations import plus
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, present
+from superopt.operators.constant import filled
+from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, present, reads
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped, spread
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
@@ -58,20 +59,27 @@ class LayerNorm(Composite):
         normal = over_root_mean_square(difference, difference, axes, self.epsilon)
         return Add()(Mul()(normal, Expand(axes, x.shape)(scale)), Expand(axes, x.shape)(bias))
 
-    @classmethod
-    def from_onnx(cls, node: Source) -> Term:
-        """Scale and bias are broadcast to the sizes that are normalized; without bias, the definition less it."""
-        x, scale, bias = (*node.inputs, None)[:3]
-        if x is None or scale is None:
-            raise NotUnderstood("an input is missing")
-        axis = positive_axis(int(node.attributes.get("axis", -1)), x.type.rank)
-        epsilon, to = float(node.attributes.get("epsilon", 1e-5)), x.shape[axis:]
-        if bias is not None:
-            return make(cls(axis, epsilon), (x, spread(scale, to), spread(bias, to)))
-        axes = tuple(range(axis, x.type.rank))
-        difference = centred(x, axes)
+
+@reads("LayerNormalization")
+def layernorm(node: Source) -> tuple[Term, ...]:
+    """Scale and bias are broadcast to the sizes that are normalized; without bias, the definition less it.
+
+    The further outputs are the mean and one over the root, with sizes of 1.
+    """
+    x, scale, bias = (*node.inputs, None)[:3]
+    if x is None or scale is None:
+        raise NotUnderstood("an input is missing")
+    axis = positive_axis(int(node.attributes.get("axis", -1)), x.type.rank)
+    epsilon, to = float(node.attributes.get("epsilon", 1e-5)), x.shape[axis:]
+    axes, ones = tuple(range(axis, x.type.rank)), (*x.shape[:axis], *(1 for _ in to))
+    difference = centred(x, axes)
+    if bias is None:
         normal = over_root_mean_square(difference, difference, axes, epsilon)
-        return Mul()(normal, Expand(axes, x.shape)(spread(scale, to)))
+        y = Mul()(normal, Expand(axes, x.shape)(spread(scale, to)))
+    else:
+        y = make(LayerNorm(axis, epsilon), (x, spread(scale, to), spread(bias, to)))
+    root = Sqrt()(plus(Mean(axes)(Mul()(difference, difference)), epsilon))
+    return y, reshaped(Mean(axes)(x), ones), reshaped(Div()(filled(1.0, root.shape), root), ones)
 
 
 @operator("rmsnorm", onnx="RMSNormalization")

@@ -152,6 +152,8 @@ def _read_value(cls: type[Declared], f: Field, sexp: Sexp) -> Any:
         values = tuple(read_dim(item) for item in sexp.items)
     elif kind == "Dim":
         return read_dim(sexp)
+    elif kind == "str" and isinstance(sexp, Atom) and isinstance(sexp.value, str):
+        return sexp.value
     elif isinstance(sexp, Atom) and isinstance(sexp.value, int | float if kind == "float" else int):
         return float(sexp.value) if kind == "float" else sexp.value
     else:
@@ -164,12 +166,14 @@ def _read_value(cls: type[Declared], f: Field, sexp: Sexp) -> Any:
 def _value_sexp(value: Any) -> Sexp:
     if isinstance(value, tuple):
         return form(*(dim_sexp(v) for v in value))
-    return word(value) if isinstance(value, int | float) else dim_sexp(value)
+    return word(value) if isinstance(value, int | float | str) else dim_sexp(value)
 
 
 def _same(value: Any, default: Any) -> bool:
     if isinstance(value, tuple):
         return isinstance(default, tuple) and len(value) == len(default) and all(map(_same, value, default))
-    return value is default or (
-        isinstance(value, int | float) and isinstance(default, int | float) and value == default
+    return (
+        value is default
+        or (isinstance(value, str) and value == default)
+        or (isinstance(value, int | float) and isinstance(default, int | float) and value == default)
     )

@@ -26,7 +26,7 @@ from superopt.operators.activations import (
     Swish,
     plus,
 )
-from superopt.operators.constant import Band, filled, matrix
+from superopt.operators.constant import Band, Scalar, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.functions import (
     Abs,
@@ -50,11 +50,14 @@ from superopt.operators.functions import (
 )
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.logic import And, Cast, Clip, Equal, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
+from superopt.operators.rearrange import Take, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import Sum
+from superopt.operators.transposed import ConvTranspose
 from superopt.term import Graph, Term, subterms, variable, variables
 from tests.onnx_io.networks import run
 from tests.operators.general import REDUCTIONS
@@ -67,6 +70,8 @@ M, N = variable("m", (3, 5)), variable("n", (5, 4))
 K = variable("k", (6, 2, 3, 2), constant=True)
 W = variable("w", (6, 7), constant=True)
 B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
+Y = variable("y", (2, 4, 7, 6))
+POSITIVE = Less()(filled(0.0, X.shape), X)
 V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
 
 SAMPLES: dict[str, Term] = {
@@ -110,6 +115,17 @@ SAMPLES: dict[str, Term] = {
     "gelu": Gelu()(X),
     "gelu by tanh": Gelu(1)(X),
     **{cls.name: cls((1, 3))(plus(Mul()(X, X), 1.0)) for cls in REDUCTIONS},
+    **{cls.name: Where()(cls()(X, Y), X, Y) for cls in (Less, LessOrEqual, Equal)},
+    "not": Where()(Not()(POSITIVE), X, Y),
+    "and": Where()(And()(POSITIVE, Less()(X, Y)), X, Y),
+    "or": Where()(Or()(POSITIVE, Less()(X, Y)), X, Y),
+    "cast": Cast()(POSITIVE),
+    "clip": Clip()(X, Scalar(-0.5)(), Scalar(0.75)()),
+    "conv_transpose": ConvTranspose((2, 3), (1, 0, 0, 1), (1, 2), 2, (1, 2))(
+        X, variable("k", (4, 3, 3, 2), constant=True)
+    ),
+    "take": Take(2, (3, 0, 3))(X),
+    "repeated": repeated(X, (1, 2, 1, 3), within=True),
     "sum of all": Sum((0, 1, 2, 3))(X),
     "log_softmax": LogSoftmax(3)(X),
     "layernorm": LayerNorm(3, 1e-3)(X, variable("g", (6,), constant=True), B),
@@ -137,8 +153,12 @@ def oldest(term: Term) -> int:
     written = [t.operator.onnx for t in subterms(term) if isinstance(t.operator, Declared) and not t.constant]
     since = [min(s.since_version for s in SCHEMAS if s.name == name) for name in written if name]
     spread = [8 for t in (term,) if isinstance(t.operator, Expand)]  # elsewhere ONNX broadcasts by itself
-    return max([1, *spread, *since, 21 if "GroupNormalization" in written else 1])
+    forms = [opset for name, opset in NEW_FORMS.items() if name in written]
+    return max([1, *spread, *since, *forms])
 
+
+NEW_FORMS = {"GroupNormalization": 21, "Clip": 11, "Equal": 11}
+"""From which opset on operators have the form that is declared."""
 
 SCHEMAS = [s for s in onnx.defs.get_all_schemas_with_history() if not s.domain]
 

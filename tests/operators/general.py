@@ -12,8 +12,10 @@ from superopt.operators.constant import Band, Matrix, Scalar
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
+from superopt.operators.rearrange import Take
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
     Largest,
@@ -27,6 +29,7 @@ from superopt.operators.reductions import (
     Sum,
     SumSquare,
 )
+from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
 
 RANKS = range(1, 5)
@@ -80,6 +83,12 @@ def _convolutions() -> Iterator[Term]:
     yield Conv(s, p, d, symbol("group"))(_var("x", 4), _var("y", 4))
 
 
+def _transposed() -> Iterator[Term]:
+    s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
+    yield ConvTranspose(s, p, d, 1, (symbol("a"), symbol("b")))(_var("x", 4), _var("y", 4))
+    yield ConvTranspose(s, p, d, symbol("group"))(_var("x", 4), _var("y", 4))
+
+
 def _pools() -> Iterator[tuple[tuple[Dim, ...], ...]]:
     s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
     yield (_dims("kernel", 2), s, p, d)
@@ -110,6 +119,9 @@ def _over_last(cls: type[LayerNorm] | type[RmsNorm]) -> Iterator[Term]:
 
 _LISTED = {
     **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
+    "conv_transpose": _transposed,
+    "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
+    "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),
     "rmsnorm": lambda: _over_last(RmsNorm),
     "instancenorm": lambda: [InstanceNorm()(_var("x", r), _var("a", 1), _var("b", 1)) for r in (3, 4)],

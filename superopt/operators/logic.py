@@ -1,0 +1,219 @@
+"""Truth values: comparisons make them, Where chooses by them. In every carrier they are 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Shape, require
+from superopt.operators.composite import Composite
+from superopt.operators.constant import Scalar
+from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, present, reads
+from superopt.operators.functions import Max, Min
+from superopt.operators.layout import Expand, broadcast
+from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary
+from superopt.term import REAL, Term, Type, join_dtypes, make
+
+TRUTH = "bool"
+
+ONNX_TYPES = {"float32": 1, "float64": 11}
+"""The numbers of ONNX's element types."""
+
+
+class Comparison(BinaryReal):
+    """Base of the comparisons: of two values, a truth value."""
+
+    needs = frozenset({"order"})
+    ordered = True
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """Truth values, of inputs of one type."""
+        join_dtypes(inputs, self.name)
+        return TRUTH
+
+
+@operator("less", onnx="Less")
+class Less(Comparison):
+    """`z = 1 where x < y, else 0`."""
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """Never where one is not a number."""
+        return (x < y).astype(x.dtype)
+
+
+@operator("less_or_equal", onnx="LessOrEqual")
+class LessOrEqual(Comparison):
+    """`z = 1 where x ≤ y, else 0`."""
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """Never where one is not a number."""
+        return (x <= y).astype(x.dtype)
+
+
+@reads("Greater")
+def greater(node: Source) -> Term:
+    """The other way round."""
+    x, y = present(node.inputs, 2)
+    return make(Less(), broadcast(y, x))
+
+
+@reads("GreaterOrEqual")
+def greater_or_equal(node: Source) -> Term:
+    """The other way round."""
+    x, y = present(node.inputs, 2)
+    return make(LessOrEqual(), broadcast(y, x))
+
+
+@operator("equal", onnx="Equal")
+class Equal(Comparison):
+    """`z = 1 where x = y, else 0`."""
+
+    commutative = True
+
+    def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """Never where one is not a number."""
+        return np.asarray(x == y, x.dtype)
+
+
+class Logical(Pointwise):
+    """Base of what makes truth values of truth values."""
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """Truth values only."""
+        for type_ in inputs:
+            require(type_.dtype in (TRUTH, REAL), f"{self.name}: truth values are expected, not {type_}")
+        return join_dtypes(inputs, self.name)
+
+
+@operator("not", onnx="Not")
+class Not(Logical, Unary):
+    """`y = 1 − x` of truth values."""
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The complement."""
+        return ring.add(ring.constant(1.0), ring.mul(ring.constant(-1.0), x))
+
+
+@operator("and", onnx="And")
+class And(Logical, Binary):
+    """`z = x · y` of truth values."""
+
+    commutative = True
+    zero = True
+    linear = (0, 1)
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The product."""
+        return ring.mul(x, y)
+
+
+@operator("or", onnx="Or")
+class Or(Logical, Binary):
+    """`z = x + y − x · y` of truth values."""
+
+    commutative = True
+    zero = True
+
+    def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """The complement of both complements' product."""
+        return ring.add(ring.add(x, y), ring.mul(ring.constant(-1.0), ring.mul(x, y)))
+
+
+@operator("where", onnx="Where")
+class Where(Pointwise):
+    """`z = x where c is 1, y where it is 0`."""
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """The type of what is chosen from."""
+        require(inputs[0].dtype in (TRUTH, REAL), f"where: the condition is {inputs[0]}, no truth value")
+        return join_dtypes(inputs[1:], self.name)
+
+    def shape(self, c: Shape, x: Shape, y: Shape) -> Shape:  # type: ignore[override]
+        """The shape of all three."""
+        return super().shape(c, x, y)
+
+    def eval(self, ring: Carrier, c: Array, x: Array, y: Array) -> Array:  # type: ignore[override]
+        """`c·x + (1 − c)·y`; chosen in floating point, where what is not chosen may be infinite."""
+        if "exp" in ring.has:
+            return np.where(c != 0, x, y)
+        rest = ring.add(ring.constant(1.0), ring.mul(ring.constant(-1.0), c))
+        return ring.add(ring.mul(c, x), ring.mul(rest, y))
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """All three are broadcast."""
+        return make(cls(), broadcast(*present(node.inputs, 3)))
+
+
+@operator("cast")
+class Cast(Unary):
+    """`y = x` as another type: truth values as 0 and 1, floating-point numbers rounded to nearest."""
+
+    linear = (0,)
+    zero = True
+    to: str = attr(default="float32")
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """The type that is named."""
+        return self.to
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """The same number."""
+        return x
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """ONNX numbers its types."""
+        return out.node("Cast", inputs, {"to": ONNX_TYPES[self.to]})
+
+
+@reads("Cast")
+def cast(node: Source) -> Term:
+    """Between floating-point types, and from truth values to them; to their own type, the input itself."""
+    (x,) = present(node.inputs, 1)
+    to = next((t for t, number in ONNX_TYPES.items() if number == int(node.attributes["to"])), "")
+    if not to or x.type.dtype not in ("float32", "float64", TRUTH):
+        raise NotUnderstood(f"a cast from {x.type.dtype} to ONNX's type {node.attributes['to']}")
+    return x if x.type.dtype == to else make(Cast(to), (x,))
+
+
+@operator("clip", onnx="Clip")
+class Clip(Composite):
+    """`y = min(max(x, low), high)`: high, where low is above it."""
+
+    def shape(self, x: Shape, low: Shape, high: Shape) -> Shape:  # type: ignore[override]
+        """The shape of the input; the bounds are numbers."""
+        require(len(low) == 0 == len(high), f"clip: the bounds {low} and {high} are no numbers")
+        return x
+
+    def eval(self, ring: Carrier, x: Array, low: Array, high: Array) -> Array:  # type: ignore[override]
+        """The value of the definition."""
+        return super().eval(ring, x, low, high)
+
+    def definition(self, *inputs: Term) -> Term:
+        """The larger, then the smaller."""
+        x, low, high = inputs
+        return Min()(Max()(x, Expand((), x.shape)(low)), Expand((), x.shape)(high))
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """With one bound, that; before opset 11 bounds are attributes, and the definition stands for it."""
+        x = node.inputs[0]
+        assert x is not None
+        low, high = _bounds(node)
+        if low is not None and high is not None and node.opset >= 11:
+            return make(cls(), (x, low, high))
+        x = x if low is None else Max()(x, Expand((), x.shape)(low))
+        return x if high is None else Min()(x, Expand((), x.shape)(high))
+
+
+def _bounds(node: Source) -> list[Term | None]:
+    if node.opset >= 11:
+        return [*node.inputs[1:3], None, None][:2]
+    given = [node.attributes.get(name) for name in ("min", "max")]
+    return [None if v is None or abs(v) > _LARGEST else make(Scalar(float(v))) for v in given]
+
+
+_LARGEST = 3.4e38
+"""Before opset 11 a bound that was not given was the largest number of 32 bits."""

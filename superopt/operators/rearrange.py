@@ -1,0 +1,147 @@
+"""Elements taken, repeated and moved between axes: Gather, Tile, DepthToSpace, SpaceToDepth, nearest Resize."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Shape, at_most, require
+from superopt.operators.declare import (
+    Declared,
+    Emitter,
+    NotUnderstood,
+    Source,
+    attr,
+    concrete,
+    operator,
+    present,
+    reads,
+)
+from superopt.operators.layout import Expand, Slice, Transpose, positive_axis, reshaped
+from superopt.term import Term, make
+
+
+@operator("take", onnx="Gather")
+class Take(Declared):
+    """`y[.., i, ..] = x[.., indices[i], ..]` along an axis."""
+
+    linear = (0,)
+    zero = True
+    moves = True
+    axis: int = attr(sample=[0, 1])
+    indices: tuple[int, ...] = attr(sample=[(1, 0)])
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """As many along the axis as there are indices, each of which is there."""
+        require(self.axis < len(x), f"take: no axis {self.axis} in {x}")
+        require(min(self.indices, default=-1) >= 0, f"take: {self.indices} are none, or negative")
+        require(at_most(max(self.indices) + 1, x[self.axis]), f"take: {x} has no {max(self.indices)} on {self.axis}")
+        return (*x[: self.axis], len(self.indices), *x[self.axis + 1 :])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """What stands there."""
+        return np.take(x, self.indices, axis=self.axis)
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Constant indices of any rank, negative ones counted from the end; a slice where they follow each other."""
+        x, indices = node.inputs[0], node.constant(1)
+        if x is None or indices is None:
+            raise NotUnderstood("the indices are computed while the model runs")
+        axis = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank)
+        flat = [int(i) for i in indices.ravel()]
+        if any(i < 0 for i in flat):
+            (size,) = concrete((x.shape[axis],), "gather by negative indices")
+            flat = [i + size if i < 0 else i for i in flat]
+        if not flat:
+            raise NotUnderstood("there are no indices")
+        follow = flat == list(range(flat[0], flat[0] + len(flat)))
+        taken = make(Slice(axis, flat[0], flat[-1] + 1) if follow else cls(axis, tuple(flat)), (x,))
+        return reshaped(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """With its indices as a constant."""
+        return out.node("Gather", (*inputs, out.integers(self.indices)), {"axis": self.axis})
+
+
+def repeated(x: Term, counts: tuple[int, ...], *, within: bool) -> Term:
+    """Each axis so many times: each element beside itself (`within`), or the whole over and over."""
+    shape: list[object] = []
+    kept = []
+    for d, count in zip(x.shape, counts, strict=True):
+        kept.append(len(shape) + (0 if within else 1))
+        shape += [d, count] if within else [count, d]
+    to = tuple(d * count for d, count in zip(x.shape, counts, strict=True))
+    return reshaped(make(Expand(tuple(kept), tuple(shape)), (x,)), to)  # type: ignore[arg-type]
+
+
+@reads("Tile")
+def tile(node: Source) -> Term:
+    """The whole over and over along each axis."""
+    x, counts = node.inputs[0], node.constant(1)
+    if x is None or counts is None:
+        raise NotUnderstood("the repeats are computed while the model runs")
+    if any(int(c) < 1 for c in counts):
+        raise NotUnderstood("the result is empty")
+    return repeated(x, tuple(int(c) for c in counts), within=False)
+
+
+@reads("DepthToSpace")
+def depth_to_space(node: Source) -> Term:
+    """Channels (place, place, c), or in mode CRD (c, place, place), become places of an image."""
+    (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
+    by_channel = _text(node.attributes.get("mode", "DCR")) == "CRD"
+    n, c, h, w = x.shape
+    c = c // side**2
+    split = (n, c, side, side, h, w) if by_channel else (n, side, side, c, h, w)
+    perm = (0, 1, 4, 2, 5, 3) if by_channel else (0, 3, 4, 1, 5, 2)
+    return reshaped(Transpose(perm)(reshaped(x, split)), (n, c, h * side, w * side))
+
+
+@reads("SpaceToDepth")
+def space_to_depth(node: Source) -> Term:
+    """Places of an image become channels (place, place, c), or in mode CRD (c, place, place)."""
+    (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
+    n, c, h, w = x.shape
+    split = reshaped(x, (n, c, h // side, side, w // side, side))
+    perm = (0, 1, 3, 5, 2, 4) if _text(node.attributes.get("mode", "DCR")) == "CRD" else (0, 3, 5, 1, 2, 4)
+    return reshaped(Transpose(perm)(split), (n, c * side**2, h // side, w // side))
+
+
+@reads("Resize", "Upsample")
+def resize(node: Source) -> Term:
+    """To the nearest, by whole factors: each element beside itself."""
+    x, given = node.inputs[0], {k: _text(v) for k, v in node.attributes.items()}
+    assert x is not None
+    if given.get("mode", "nearest") != "nearest":
+        raise NotUnderstood(f"resize by mode {given['mode']}")
+    if given.get("axes") is not None or given.get("antialias", 0):
+        raise NotUnderstood("resize along listed axes, or with antialiasing")
+    factors = _factors(node, x)
+    how = (given.get("coordinate_transformation_mode", "half_pixel"), given.get("nearest_mode", "round_prefer_floor"))
+    if node.op_type == "Upsample" or node.opset < 11:
+        how = ("asymmetric", "floor")
+    centred = how[0] in ("half_pixel", "half_pixel_symmetric") and how[1] == "round_prefer_floor"
+    two = how == ("asymmetric", "round_prefer_floor") and max(factors) <= 2
+    if not (centred or two or how == ("asymmetric", "floor")):
+        raise NotUnderstood(f"resize to the nearest as {how}")
+    return repeated(x, factors, within=True)
+
+
+def _factors(node: Source, x: Term) -> tuple[int, ...]:
+    at = 1 if node.op_type == "Upsample" or node.opset < 11 else 2
+    scales = node.attributes.get("scales") if len(node.inputs) < 2 else None
+    if scales is None and len(node.inputs) > at and node.inputs[at] is not None:
+        scales = node.constant(at)
+    if scales is None or not len(scales):
+        sizes = node.constant(3) if len(node.inputs) > 3 else None
+        if sizes is None:
+            raise NotUnderstood("the factors are computed while the model runs")
+        scales = [int(s) / d for s, d in zip(sizes, concrete(x.shape, "resize"), strict=True)]
+    if any(float(s) != int(s) or s < 1 for s in scales):
+        raise NotUnderstood(f"resize by {[float(s) for s in scales]}: whole factors are declared")
+    return tuple(int(s) for s in scales)
+
+
+def _text(value: object) -> object:
+    return value.decode() if isinstance(value, bytes) else value

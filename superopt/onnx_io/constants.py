@@ -14,11 +14,21 @@ import onnxruntime as ort
 from superopt.arithmetic import Array
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.tensors import Tensor
+from superopt.onnx_io.traps import demand_quotient
 
 RANDOM = frozenset(
-    ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"]
+    [
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+        "Dropout",
+        "BatchNormalization",
+    ]
 )
-"""Operators that may give another value each time; Dropout does in training."""
+"""Operators that may give another value each time or learn; Dropout and BatchNormalization do in training."""
 
 
 class Constants:
@@ -103,6 +113,7 @@ _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 def run_node(node: ir.Node, inputs: Mapping[str, Array], model: ir.Model) -> dict[str, Array]:
     """The outputs of one node by name. Raises `InvalidModel` where it cannot be run."""
+    demand_quotient(node, inputs)
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
             [ir.to_proto(node)],

@@ -106,7 +106,7 @@ def _pointwise(scope: Scope) -> Iterator[Law]:
     for cls in _declared(scope, lambda c: c.pointwise):
         f = cls()
         for rank in scope.ranks:
-            x, y = (tuple(_var(n, rank) for n in names[: cls.arity]) for names in ("xz", "yw"))
+            x, y = (tuple(_var(n, rank) for n in names[: cls.arity]) for names in ("xzu", "ywv"))
             for axis in range(rank):
                 c, s = Concat(axis), Slice(axis, symbol("start"), symbol("stop"))
                 yield Law(f"{cls.name}-concat", f(*(c(a, b) for a, b in zip(x, y, strict=True))), c(f(*x), f(*y)))

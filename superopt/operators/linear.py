@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, equal, product, require
+from superopt.dim import Dim, Shape, at_most, divides, product, require
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.operators.layout import Expand, common_shape, reshaped
 from superopt.operators.pointwise import Add
@@ -65,10 +65,14 @@ def _with_batch(x: Term, batch: Shape) -> Term:
     """A stack of matrices repeated along batch axes; those of size 1 that are repeated are dropped first."""
     to = (*batch, *x.shape[-2:])
     offset = len(to) - x.type.rank
-    kept = [a for a, d in enumerate(x.shape) if a >= x.type.rank - 2 or not equal(d, 1) or equal(to[a + offset], 1)]
+    kept = [a for a, d in enumerate(x.shape) if a >= x.type.rank - 2 or not _is_one(d) or _is_one(to[a + offset])]
     if not offset and len(kept) == x.type.rank:
         return x
     return make(Expand(tuple(a + offset for a in kept), to), (reshaped(x, tuple(x.shape[a] for a in kept)),))
+
+
+def _is_one(size: Dim) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 @operator("conv", onnx="Conv")

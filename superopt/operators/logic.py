@@ -13,7 +13,7 @@ from superopt.operators.constant import Scalar
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, present, reads
 from superopt.operators.functions import Max, Min
 from superopt.operators.layout import Expand, broadcast
-from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary
+from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary, UnaryReal
 from superopt.term import REAL, Term, Type, join_dtypes, make
 
 TRUTH = "bool"
@@ -75,6 +75,21 @@ class Equal(Comparison):
     def real(self, x: Array, y: Array) -> Array:  # type: ignore[override]
         """Never where one is not a number."""
         return np.asarray(x == y, x.dtype)
+
+
+@operator("is_nan", onnx="IsNaN")
+class IsNan(UnaryReal):
+    """`y = 1 where x is not a number, else 0`."""
+
+    needs = frozenset({"root"})
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """Truth values."""
+        return TRUTH
+
+    def real(self, x: Array) -> Array:  # type: ignore[override]
+        """As IEEE 754 says."""
+        return np.isnan(x).astype(x.dtype)
 
 
 class Logical(Pointwise):

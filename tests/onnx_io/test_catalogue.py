@@ -50,7 +50,7 @@ from superopt.operators.functions import (
 )
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.logic import And, Cast, Clip, Equal, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
@@ -116,6 +116,7 @@ SAMPLES: dict[str, Term] = {
     "gelu by tanh": Gelu(1)(X),
     **{cls.name: cls((1, 3))(plus(Mul()(X, X), 1.0)) for cls in REDUCTIONS},
     **{cls.name: Where()(cls()(X, Y), X, Y) for cls in (Less, LessOrEqual, Equal)},
+    "is_nan": Where()(IsNan()(X), Y, X),
     "not": Where()(Not()(POSITIVE), X, Y),
     "and": Where()(And()(POSITIVE, Less()(X, Y)), X, Y),
     "or": Where()(Or()(POSITIVE, Less()(X, Y)), X, Y),

@@ -1,0 +1,101 @@
+"""Networks as people export them: BERT, ViT, Swin, SegFormer, Whisper's encoder and a U-Net, with random weights.
+
+Needs torch and transformers, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the models.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FIXED = ("swin",)
+"""Networks that torch does not export with a symbolic batch."""
+
+
+def networks() -> dict[str, Callable[[], Any]]:
+    """By name, what gives a module and its example inputs by name; true sizes, weights as they are initialized."""
+    import torch
+    import transformers as t
+
+    def image(size: int = 224) -> dict[str, Any]:
+        return {"pixel_values": torch.zeros(1, 3, size, size)}
+
+    tokens = {
+        "input_ids": torch.ones(1, 128, dtype=torch.int64),
+        "attention_mask": torch.ones(1, 128, dtype=torch.int64),
+    }
+    return {
+        "bert": lambda: (t.BertModel(t.BertConfig()), tokens),
+        "distilbert": lambda: (t.DistilBertModel(t.DistilBertConfig()), tokens),
+        "vit": lambda: (t.ViTForImageClassification(t.ViTConfig()), image()),
+        "swin": lambda: (t.SwinForImageClassification(t.SwinConfig(attn_implementation="eager")), image()),
+        "segformer": lambda: (t.SegformerForSemanticSegmentation(t.SegformerConfig()), image(512)),
+        "whisper": lambda: (
+            t.models.whisper.modeling_whisper.WhisperEncoder(t.WhisperConfig()),
+            {"input_features": torch.zeros(1, 80, 3000)},
+        ),
+        "unet": lambda: (_unet(), {"x": torch.zeros(1, 3, 256, 256)}),
+    }
+
+
+def _unet() -> Any:
+    """Ronneberger, Fischer and Brox 2015 (arXiv 1505.04597), with padding and batch normalization."""
+    import torch
+    from torch import nn
+
+    def twice(c: int, o: int) -> Any:
+        one = [nn.Conv2d(c, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU()]
+        return nn.Sequential(*one, nn.Conv2d(o, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            widths = (64, 128, 256, 512)
+            self.down = nn.ModuleList([twice(c, o) for c, o in zip((3, *widths), widths, strict=False)])
+            self.middle = twice(512, 1024)
+            self.up = nn.ModuleList([nn.ConvTranspose2d(2 * w, w, 2, stride=2) for w in widths[::-1]])
+            self.join = nn.ModuleList([twice(2 * w, w) for w in widths[::-1]])
+            self.last = nn.Conv2d(64, 2, 1)
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            for block in self.down:
+                x = block(x)
+                kept.append(x)
+                x = nn.functional.max_pool2d(x, 2)
+            x = self.middle(x)
+            for up, join in zip(self.up, self.join, strict=True):
+                x = join(torch.cat([kept.pop(), up(x)], 1))
+            return self.last(x)
+
+    return UNet()
+
+
+def main(folder: Path, names: list[str]) -> None:
+    """Export each network by torch's exporter, with a symbolic batch where it can."""
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, made in networks().items():
+        if names and name not in names:
+            continue
+        torch.manual_seed(0)
+        module, inputs = made()
+        module.eval()
+        batch = torch.export.Dim("batch", min=1, max=64)
+        torch.onnx.export(
+            module,
+            kwargs=inputs,
+            f=str(folder / f"{name}.onnx"),
+            dynamo=True,
+            external_data=True,
+            verbose=False,
+            dynamic_shapes=None if name in FIXED else {k: {0: batch} for k in inputs},
+        )
+        print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -234,6 +234,11 @@ def floor_div(left: Dim, right: Dim) -> Dim:
     return Expr((((Floor(left, right),), 1),))
 
 
+def nonnegative(dim: Dim) -> bool:
+    """Whether a size is known to be at least 0 for all symbols of at least 1: False where its terms do not tell."""
+    return _without_minus(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + 1))
+
+
 def product(dims: Sequence[Dim]) -> Dim:
     """The product of sizes; 1 for none."""
     total: Dim = 1
@@ -315,6 +320,18 @@ def relate(relation: Relation, left: Dim, right: Dim) -> Truth:
         return divides(left, right)
     answer = equal(left, right)
     return (not answer) if isinstance(answer, bool) else Condition("!=", left, right)
+
+
+def _without_minus(dim: Dim) -> bool:
+    if isinstance(dim, int):
+        return dim >= 0
+    for monomial, coefficient in dim.terms:
+        match monomial:
+            case (Floor(numerator=top, denominator=int(bottom)),) if coefficient < 0:  # at most top / bottom
+                return _without_minus((dim - Expr(((monomial, coefficient),))) * bottom + top * coefficient)
+    floors = [atom for monomial, _ in dim.terms for atom in monomial if isinstance(atom, Floor)]
+    parts = [part for floor in floors for part in (floor.numerator, floor.denominator)]
+    return all(c > 0 for _, c in dim.terms) and all(map(_without_minus, parts))
 
 
 def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:

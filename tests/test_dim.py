@@ -16,6 +16,7 @@ from superopt.dim import (
     divides,
     equal,
     floor_div,
+    nonnegative,
     product,
     relate,
     require,
@@ -170,3 +171,14 @@ def test_a_division_by_zero_is_an_error_that_says_so() -> None:
 
 def test_the_symbols_of_a_size_are_those_under_its_divisions_too() -> None:
     assert symbols(floor_div(N * 3, M) + symbol("k")) == {"n", "m", "k"}
+
+
+def test_a_size_that_cannot_be_negative_is_known_to_be_so() -> None:
+    assert all(map(nonnegative, (N - 1, N * M - 1, floor_div(N - 1, 3), N - floor_div(N, 2), 2 * M - floor_div(M, 1))))
+
+
+@MANY
+@given(SIZES, VALUES)
+def test_what_is_known_not_to_be_negative_is_not(size: tuple[Dim, Meaning], values: dict[str, int]) -> None:
+    dim, meaning = size
+    assert not nonnegative(dim) or meaning(values) >= 0

@@ -38,13 +38,18 @@ class Constants:
         self._model = model
         self._tensors = tensors
         self._data: dict[str, Array] = {}
+        self._learned: dict[str, Array] = {}
         inputs = {v.name for v in model.graph.inputs}
         # From IR 4 on, an initializer that is an input too is a default, which a caller may override.
         fixed = [v for v in model.graph.initializers.values() if model.ir_version < 4 or v.name not in inputs]
         self._values: dict[str, ir.Value] = {v.name or "": v for v in fixed}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._values
+        return name in self._values or name in self._learned
+
+    def learn(self, name: str, data: Array) -> None:
+        """Enter the value of a constant that was computed otherwise."""
+        self._learned[name] = data
 
     def enter(self, node: ir.Node) -> bool:
         """Whether a node's values are constant, given those of the nodes before it; they are from now on."""
@@ -52,8 +57,7 @@ class Constants:
         outputs = [v for v in node.outputs if v.name]
         if node.domain or node.op_type in RANDOM or any(a.type in _GRAPHS for a in node.attributes.values()):
             return False
-        known = all(name in self._values for name in given) or self._is_fixed_shape(node)
-        if not known or any(v.name not in self._tensors for v in outputs):
+        if not all((name or "") in self for name in given) or any(v.name not in self._tensors for v in outputs):
             return False
         self._values.update({v.name or "": v for v in outputs})
         return True
@@ -67,17 +71,13 @@ class Constants:
 
         Raises `InvalidModel` where it cannot be computed, `UsageError` for a value that is no constant.
         """
+        if name in self._learned:
+            return self._learned[name]
         if name not in self._values:
             raise UsageError(f"{name!r} is no constant of the model")
         if name not in self._data:
             self._data[name] = self._compute(name)
         return self._data[name]
-
-    def _is_fixed_shape(self, node: ir.Node) -> bool:
-        if node.op_type not in ("Shape", "Size") or node.inputs[0] is None:
-            return False
-        tensor = self._tensors.get(node.inputs[0].name or "")
-        return tensor is not None and all(isinstance(d, int) for d in tensor.dims)
 
     def _compute(self, name: str) -> Array:
         value = self._values[name]
@@ -91,7 +91,7 @@ class Constants:
         inputs: dict[str, Array] = {}
         for v in node.inputs:
             if v is not None and v.name:
-                inputs[v.name] = self._stand_in(v.name) if self._is_fixed_shape(node) else self.data(v.name)
+                inputs[v.name] = self.data(v.name)
         results = run_node(node, inputs, self._model)
         self._data.update(results)
         return results[name]
@@ -102,10 +102,6 @@ class Constants:
         assert source is not None, "ConstantOfShape has one input"
         number = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
         return np.broadcast_to(number.reshape(()), tuple(int(d) for d in self.data(source.name or "")))
-
-    def _stand_in(self, name: str) -> Array:
-        tensor = self._tensors[name]
-        return np.broadcast_to(np.zeros((), np.uint8), tuple(d for d in tensor.dims if isinstance(d, int)))
 
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)

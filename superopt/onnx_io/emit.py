@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +10,11 @@ import onnx
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
+from superopt.dim import symbol_name
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.size_writer import Sources
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import bury, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter, graph_value
@@ -95,7 +97,7 @@ class _Rewriting:
         taken |= {v.name for g in self.model.graphs() for v in (*g.inputs, *g.initializers.values()) if v.name}
         taken |= {n.name for n in graph.all_nodes() if n.name}
         opset = self.model.opset_imports.get("", 0)
-        writer = TermWriter(opset, readable, self.program.data, taken)
+        writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}
         order = [name for node in graph for name in (v.name or "" for v in node.outputs) if name in self.new]
         roots = [(self.new[n], self.program.values[n].type.dtype) for n in order]
@@ -147,7 +149,7 @@ def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     weights = {v.label: array for v, array in random_weights(graph, seed).items()}
     for label, array in weights.items():
         values[label].const_value = ir.Tensor(array, name=label)
-    writer = TermWriter(opset, values, weights.__getitem__, set(values))
+    writer = TermWriter(opset, values, weights.__getitem__, set(values), _size_sources(leaves))
     written = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
     outputs: list[ir.Value] = []
     for term, name in zip(graph.outputs, written, strict=True):
@@ -167,6 +169,10 @@ def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     )
     oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
     return ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt")
+
+
+def _size_sources(leaves: Iterable[Term]) -> Sources:
+    return {symbol_name(d) or "": (v.label, axis) for v in leaves for axis, d in enumerate(v.shape)}
 
 
 def random_weights(graph: Graph, seed: int = 0) -> dict[Term, Array]:

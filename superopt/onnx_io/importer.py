@@ -10,9 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Condition, assuming
+from superopt.dim import Condition, Shape, assuming, symbol_name
 from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.skeleton import one_line
 from superopt.onnx_io.tensors import FLOATING, Symbols, Tensor, tensors
@@ -21,6 +22,9 @@ from superopt.term import Term, Type, variable, variables
 
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
+
+OLDEST_WITH_SIZES = 10
+"""Before it, ONNX had no remainder of integers, and cut at fixed bounds only: sizes could not be written."""
 
 
 def understand(model: ir.Model) -> Program:
@@ -41,15 +45,28 @@ class NodeSource:
     inputs: Sequence[Term | None]
     outputs: int
     names: Sequence[str]
-    constants: Constants
+    known: KnownSizes
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
-        name = self.names[index] if index < len(self.names) else ""
+        name, constants = self._name(index), self.known.constants
         try:
-            return self.constants.data(name) if name in self.constants else None
+            return constants.data(name) if name in constants else None
         except InvalidModel:
             return None
+
+    def sizes(self, index: int) -> Shape | None:
+        """The elements of an input of integers, where each is known as a number or as a size."""
+        constant = self.constant(index)
+        if constant is not None:
+            return tuple(int(v) for v in constant.flat)
+        name = self._name(index)
+        if name not in self.known or self.opset < OLDEST_WITH_SIZES:
+            return None
+        return tuple(self.known[name].dims.flat)
+
+    def _name(self, index: int) -> str:
+        return self.names[index] if index < len(self.names) else ""
 
 
 class _Reading:
@@ -59,6 +76,8 @@ class _Reading:
         self.model = model
         self.tensors = tensors(model)
         self.constants = Constants(model, self.tensors)
+        self.sizes = KnownSizes(self.constants, self._shape)
+        self.sources: dict[str, tuple[str, int]] = {}
         self.symbols = Symbols()
         self.terms: dict[str, Term] = {}  # variables of all element types
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
@@ -67,7 +86,7 @@ class _Reading:
         graph = self.model.graph
         for value in (*graph.inputs, *graph.initializers.values()):
             self._enter(value.name or "")
-        steps = [self._step(node) for node in in_order(graph) if not self._is_constant(node)]
+        steps = [self._step(node) for node in in_order(graph) if not self._is_known(node)]
         values = {name: term for name, term in self.terms.items() if term.type.dtype in FLOATING}
         return Program(
             model=self.model,
@@ -76,19 +95,44 @@ class _Reading:
             inputs=tuple(v.name or "" for v in graph.inputs if (v.name or "") not in self.constants),
             outputs=tuple(v.name or "" for v in graph.outputs),
             constants=self.constants,
+            sizes=self.sizes,
+            size_sources=self.sources,
         )
 
-    def _is_constant(self, node: ir.Node) -> bool:
-        if not self.constants.enter(node):
+    def _is_known(self, node: ir.Node) -> bool:
+        """Whether a node's values are constants or sizes."""
+        if not self.constants.enter(node) and not self.sizes.enter(node):
             return False
+        self.sizes.trace(node)
         for value in node.outputs:
-            self._enter(value.name or "")
+            self._enter(value.name or "", self._known_type(value.name or ""))
         return True
+
+    def _known_type(self, name: str) -> Type | None:
+        """The type of a constant or of sizes, where ONNX's shape inference does not have all of it."""
+        if name in self.sizes:
+            return Type(self.sizes[name].dtype, self.sizes[name].dims.shape)
+        if name in self.tensors and all(isinstance(d, int) for d in self.tensors[name].dims):
+            return None
+        try:
+            data = self.constants.data(name)
+        except InvalidModel:
+            return None
+        return Type(data.dtype.name, data.shape) if data.size else None
+
+    def _shape(self, name: str) -> Shape | None:
+        """The shape of a value that was read before; an empty one has no variable."""
+        if name in self.terms:
+            return self.terms[name].shape
+        dims = self.tensors[name].dims if name in self.tensors else (None,)
+        return tuple(d for d in dims if isinstance(d, int)) if all(isinstance(d, int) for d in dims) else None
 
     def _enter(self, name: str, type_: Type | None = None) -> None:
         """Make the variable of a value, where it is a tensor of known rank that is not empty."""
         if type_ is None and name in self.tensors and 0 not in self.tensors[name].dims:
             type_ = self.symbols.type(self.tensors[name])
+            for axis, d in enumerate(type_.shape):
+                self.sources.setdefault(symbol_name(d) or "", (name, axis))
         if name and type_ is not None and name not in self.terms:
             self.terms[name] = variable(name, type_.shape, type_.dtype, name in self.constants)
 
@@ -124,7 +168,7 @@ class _Reading:
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
         attributes = {a.name: _python(a) for a in node.attributes.values()}
-        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.constants)
+        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
-from superopt.operators.declare import concrete
-from superopt.operators.layout import Concat, Expand, Reshape, common_shape, reshaped
+from superopt.operators.layout import END, Concat, Expand, Reshape, Slice, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
@@ -46,6 +45,8 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
         return _reshape(term, op)
     if isinstance(op, Expand):
         return _expand(term, op)
+    if isinstance(op, Slice):
+        return _slice(term, op)
     return Form(_without_expands(term, given), op.to_onnx)
 
 
@@ -72,7 +73,7 @@ def _chained(term: Term, op: Concat, inner: Callable[[Term], bool]) -> tuple[Ter
 
 
 def _reshape(term: Term, op: Reshape) -> Form:
-    """Symbolic sizes that stay in their place are copied (0), one other is what remains (-1)."""
+    """Symbolic sizes that stay in their place are copied (0), one other is what remains (-1); more are computed."""
     (x,) = term.inputs
 
     def write(out: Emitter, name: str) -> str:
@@ -81,22 +82,36 @@ def _reshape(term: Term, op: Reshape) -> Form:
     return Form((x,), write)
 
 
-def _shape_vector(source: Shape, to: Shape) -> list[int]:
+def _shape_vector(source: Shape, to: Shape) -> Shape:
     kept = [i for i, d in enumerate(to) if not isinstance(d, int) and i < len(source) and _same(d, source[i])]
     rest = [i for i, d in enumerate(to) if not isinstance(d, int) and i not in kept]
-    if len(rest) > 1:
-        raise NotUnderstood(f"reshape: {source} to {to} computes more than one symbolic size")
-    return [d if isinstance(d, int) else 0 if i in kept else -1 for i, d in enumerate(to)]
+    # What remains should be the size that takes most to compute.
+    remaining = max(rest, key=lambda i: len(str(to[i])), default=None)
+    return tuple(0 if i in kept else -1 if i == remaining else d for i, d in enumerate(to))
 
 
 def _expand(term: Term, op: Expand) -> Form:
-    """Sizes that the input has need not be said again (1), so they may be symbolic."""
+    """Sizes that the input has need not be said again (1)."""
 
     def write(out: Emitter, name: str) -> str:
-        said = [1 if i in op.axes else d for i, d in enumerate(op.to)]
-        return out.node("Expand", (name, out.integers(concrete(tuple(said), "expand"))))
+        said = tuple(1 if i in op.axes else d for i, d in enumerate(op.to))
+        return out.node("Expand", (name, out.integers(said)))
 
     return Form((aligned(term),), write)
+
+
+def _slice(term: Term, op: Slice) -> Form:
+    """A bound at a fixed distance from the end of a symbolic axis is counted from there."""
+    (x,) = term.inputs
+    start, stop = (_from_end(bound, x.shape[op.axis]) for bound in (op.start, op.stop))
+    return Form((x,), replace(op, start=start, stop=stop).to_onnx)
+
+
+def _from_end(bound: Dim, size: Dim) -> Dim:
+    distance = bound - size
+    if isinstance(bound, int) or not isinstance(distance, int) or distance > 0:
+        return bound
+    return distance or END
 
 
 def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
@@ -108,8 +123,10 @@ def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
     if isinstance(op, MatMul):
         for i in spread:
             batched = inputs[1 - i]
-            if 1 - i not in spread and aligned(inputs[i]).type.rank >= 2 and batched.type.rank > 2:
-                inputs[i] = aligned(inputs[i])
+            stack = aligned(inputs[i])
+            matrices = stack.type.rank >= 2 and _equal(stack.shape[-2:], inputs[i].shape[-2:])
+            if matrices and 1 - i not in spread and batched.type.rank > 2:
+                inputs[i] = stack
         return tuple(inputs)
     if not (isinstance(op, Declared) and op.pointwise):
         return tuple(inputs)

@@ -10,6 +10,8 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.known_sizes import KnownSizes
+from superopt.onnx_io.size_writer import Sources
 from superopt.term import Term
 
 
@@ -30,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Summary:
-    """How much of a model is understood; constants are not counted."""
+    """How much of a model is understood; constants are not counted, nodes that compute sizes are understood."""
 
     nodes: int
     understood: int
@@ -44,13 +46,17 @@ class Program:
 
     model: ir.Model
     steps: list[Step]
-    """In topological order; nodes whose values are constants are not steps."""
+    """In topological order; nodes whose values are constants or sizes are not steps."""
     values: dict[str, Term]
     """The variable that stands for each value; only tensors of 32- or 64-bit floats."""
     inputs: tuple[str, ...]
     """The values to be given, without weights."""
     outputs: tuple[str, ...]
     constants: Constants = field(repr=False)
+    sizes: KnownSizes = field(repr=False)
+    """The values that are made of sizes; nodes that compute them are not steps."""
+    size_sources: Sources = field(repr=False)
+    """Where each symbol is read from when the model runs: an input or what an opaque node gives, so never a cycle."""
 
     def data(self, name: str) -> Array:
         """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
@@ -71,4 +77,5 @@ class Program:
         opaque: dict[str, dict[str, int]] = {}
         for (op_type, reason), count in Counter((s.node.op_type, s.reason) for s in self.steps if s.reason).items():
             opaque.setdefault(op_type, {})[reason] = count
-        return Summary(len(self.steps), sum(not s.reason for s in self.steps), opaque)
+        of_sizes = len(self.sizes.nodes)
+        return Summary(len(self.steps) + of_sizes, sum(not s.reason for s in self.steps) + of_sizes, opaque)

@@ -11,9 +11,10 @@ import onnx.defs
 import onnx_ir as ir
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.dim import assuming, product
+from superopt.dim import Dim, assuming, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
+from superopt.onnx_io.size_writer import SizeWriter, Sources
 from superopt.onnx_io.tensors import IR_TYPES
 from superopt.operators import Declared, NotUnderstood
 from superopt.operators.layout import Expand
@@ -31,7 +32,12 @@ class TermWriter:
     """
 
     def __init__(
-        self, opset: int, values: Mapping[str, ir.Value], data: Callable[[str], Array], taken: set[str]
+        self,
+        opset: int,
+        values: Mapping[str, ir.Value],
+        data: Callable[[str], Array],
+        taken: set[str],
+        sources: Sources,
     ) -> None:
         self.opset = opset
         self.values = dict(values)
@@ -43,6 +49,7 @@ class TermWriter:
         self._names: dict[tuple[Term, str], str] = {}
         self._integers: dict[tuple[int, ...], str] = {}
         self._ranks: dict[str, int] = {}
+        self._sizes = SizeWriter(self, sources)
 
     def write(self, roots: Sequence[tuple[Term, str]], given: Mapping[Term, str]) -> list[str]:
         """Write terms of element types and give the names of their values.
@@ -66,9 +73,14 @@ class TermWriter:
         self.values[name] = output
         return name
 
-    def integers(self, values: Sequence[int]) -> str:
-        """The name of a constant vector of int64."""
-        key = tuple(int(v) for v in values)
+    def integers(self, values: Sequence[Dim]) -> str:
+        """The name of a vector of int64: a constant, or computed from sizes where some are symbolic.
+
+        Raises `NotUnderstood` for a size that no value tells.
+        """
+        if not all(isinstance(v, int | np.integer) for v in values):
+            return self._sizes.vector(values)
+        key = tuple(int(v) for v in values)  # type: ignore[arg-type]
         if key not in self._integers:
             self._integers[key] = self._initializer("integers", np.asarray(key, dtype=np.int64))
         return self._integers[key]
@@ -95,7 +107,7 @@ class TermWriter:
             if key in self._names:
                 continue
             if form is not None:
-                self._names[key] = form.write(self, *(self._name(o, own) for o in form.operands))
+                self._names[key] = form.write(self, *(self._name(o, _within(term, own)) for o in form.operands))
             elif term in given:
                 self._names[key] = given[term]
             elif term.is_variable:
@@ -105,7 +117,7 @@ class TermWriter:
             else:
                 form = form_of(term, uses, given)
                 stack.append((term, own, form))
-                stack.extend((o, own, None) for o in reversed(form.operands))
+                stack.extend((o, _within(term, own), None) for o in reversed(form.operands))
             if key in self._names:
                 self._ranks[self._names[key]] = term.type.rank
         return self._name(root, dtype)
@@ -127,6 +139,12 @@ class TermWriter:
         self.initializers.append(value)
         self.values[name] = value
         return name
+
+
+def _within(term: Term, own: str) -> str:
+    """What made constants under a term are written as: numbers also where it makes truth values of them."""
+    numbers = {i.type.dtype for i in term.inputs} - {REAL, "bool"}
+    return own if own != "bool" else min(numbers, default="float32")
 
 
 def is_folded(term: Term) -> bool:

@@ -46,14 +46,14 @@ def split(node: Source) -> tuple[Term, ...]:
     axis = positive_axis(node.attributes.get("axis", 0), x.type.rank)
     sizes = node.attributes.get("split")
     if sizes is None and len(node.inputs) > 1:
-        sizes = node.constant(1)
+        sizes = node.sizes(1)
     if sizes is None and len(node.inputs) > 1:
         raise NotUnderstood("the sizes are computed while the model runs")
     if sizes is None:
         sizes = _equal_parts(x.shape[axis], node.attributes.get("num_outputs", node.outputs))
-    bounds = [0]
+    bounds: list[Dim] = [0]
     for size in sizes:
-        bounds.append(bounds[-1] + int(size))
+        bounds.append(bounds[-1] + size)
     return tuple(make(Slice(axis, a, b), (x,)) for a, b in itertools.pairwise(bounds))
 
 

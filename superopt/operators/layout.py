@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, product, require
+from superopt.dim import Dim, Shape, equal, nonnegative, product, require
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.term import Term, make
 
@@ -67,18 +67,17 @@ class Reshape(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """The shape input must be constant; 0 copies a size and -1 takes what remains."""
+        """The shape input must be known, as numbers or sizes; 0 copies a size and -1 takes what remains."""
         x, wanted = present(node.inputs, 1 + ("shape" not in node.attributes))[0], node.attributes.get("shape")
         if wanted is None:
-            wanted = node.constant(1)
+            wanted = node.sizes(1)
         if wanted is None:
             raise NotUnderstood("the shape is computed while the model runs")
         copies = not node.attributes.get("allowzero", 0)
-        to: list[Dim] = [x.shape[i] if d == 0 and copies else int(d) for i, d in enumerate(wanted)]
+        to = [x.shape[i] if isinstance(d, int) and d == 0 and copies else d for i, d in enumerate(wanted)]
         at = next((i for i, d in enumerate(to) if isinstance(d, int) and d == -1), None)
         if at is not None:
-            known = product([d for i, d in enumerate(to) if i != at])
-            to[at] = product(x.shape) // known
+            to[at] = _remaining(x.shape, [d for i, d in enumerate(to) if i != at])
         return reshaped(x, tuple(to))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
@@ -151,7 +150,7 @@ class Slice(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Bounds that are attributes (before opset 10) or constant inputs; steps of 1."""
+        """Bounds that are attributes (before opset 10) or inputs that are known as numbers or sizes; steps of 1."""
         x = node.inputs[0]
         assert x is not None
         names = ("starts", "ends", "axes", "steps")
@@ -159,25 +158,26 @@ class Slice(Declared):
             given = [node.attributes.get(n) for n in names]
         else:
             given = [
-                node.constant(i) if i < len(node.inputs) and node.inputs[i] is not None else None for i in range(1, 5)
+                node.sizes(i) if i < len(node.inputs) and node.inputs[i] is not None else None for i in range(1, 5)
             ]
             if any(i < len(node.inputs) and node.inputs[i] is not None and given[i - 1] is None for i in range(1, 5)):
                 raise NotUnderstood("the bounds are computed while the model runs")
-        starts, ends, axes, steps = (None if g is None else [int(v) for v in g] for g in given)
+        starts, ends, axes, steps = given
         if starts is None or ends is None:
             raise NotUnderstood("the bounds are missing")
-        if steps is not None and any(s != 1 for s in steps):
+        if steps is not None and any(s != 1 for s in concrete(steps, "the steps of a slice")):
             raise NotUnderstood(f"steps other than 1: {steps}")
-        for axis, start, end in zip(axes or range(len(starts)), starts, ends, strict=True):
+        axes = range(len(starts)) if axes is None else concrete(axes, "the axes of a slice")
+        for axis, start, end in zip(axes, starts, ends, strict=True):
             x = _cut(x, positive_axis(axis, x.type.rank), start, end)
         return x
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Bounds as attributes before opset 10, as constant inputs after."""
-        start, stop = concrete((self.start, self.stop), "slice")
+        """Bounds as attributes before opset 10, as inputs after."""
         if out.opset < 10:
+            start, stop = concrete((self.start, self.stop), "slice")
             return out.node("Slice", inputs, {"starts": [start], "ends": [stop], "axes": [self.axis]})
-        return out.node("Slice", (*inputs, *(out.integers([v]) for v in (start, stop, self.axis))))
+        return out.node("Slice", (*inputs, *(out.integers((v,)) for v in (self.start, self.stop, self.axis))))
 
 
 @operator("pad", onnx="Pad")
@@ -257,11 +257,11 @@ class Expand(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """The shape input must be constant; it broadcasts with the input's shape."""
-        x, wanted = node.inputs[0], node.constant(1)
+        """The shape input must be known, as numbers or sizes; it broadcasts with the input's shape."""
+        x, wanted = node.inputs[0], node.sizes(1)
         if x is None or wanted is None:
             raise NotUnderstood("the shape is computed while the model runs")
-        return spread(x, common_shape([x.shape, tuple(int(d) for d in wanted)]))
+        return spread(x, common_shape([x.shape, wanted]))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Written out only where the consumer does not broadcast by itself."""
@@ -314,13 +314,39 @@ def positive_axis(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
-def _cut(x: Term, axis: int, start: int, end: int) -> Term:
+END = 2**63 - 1
+"""As the bound of a slice: the end of the axis. Exporters write other large numbers too."""
+
+
+def _remaining(whole: Shape, others: Sequence[Dim]) -> Dim:
+    """The size that is left of a shape: first without those sizes that both have, where that leaves no quotient."""
+    rest, divisors = list(whole), []
+    for d in others:
+        at = next((i for i, r in enumerate(rest) if equal(r, d) is True), None)
+        if at is None:
+            divisors.append(d)
+        else:
+            del rest[at]
+    return product(rest) // product(divisors)
+
+
+def _cut(x: Term, axis: int, start: Dim, end: Dim) -> Term:
     size = x.shape[axis]
-    if isinstance(size, int):
-        start, stop, _ = slice(start, end).indices(size)
-        if start >= stop:
-            raise NotUnderstood(f"the slice of axis {axis} is empty")
-        return x if (start, stop) == (0, size) else make(Slice(axis, start, stop), (x,))
-    if start == 0 and end >= 2**31 - 1:
-        return x
-    raise NotUnderstood(f"cuts axis {axis}, whose size {size} is symbolic")
+    start, stop = _within(start, size), _within(end, size)
+    if isinstance(start, int) and isinstance(stop, int) and start >= stop:
+        raise NotUnderstood(f"the slice of axis {axis} is empty")
+    whole = equal(start, 0) is True and equal(stop, size) is True
+    return x if whole else make(Slice(axis, start, stop), (x,))
+
+
+def _within(bound: Dim, size: Dim) -> Dim:
+    """A bound of a slice, counted from the start and held within the axis; whichever it is must be decided."""
+    if isinstance(bound, int) and bound < 0:
+        bound = bound + size
+        if nonnegative(bound * -1):
+            return 0
+    elif nonnegative(bound - size) or (isinstance(bound, int) and bound >= 2**31 - 1):
+        return size
+    if not nonnegative(bound) or not nonnegative(size - bound):
+        raise NotUnderstood(f"whether {bound} lies within an axis of {size} is not decided")
+    return bound

@@ -93,7 +93,9 @@ def _crossing(program: Program, run: list[Step]) -> list[int]:
 def _read_outside(program: Program, part: Sequence[Step]) -> set[str]:
     inside = {id(step) for step in part}
     read = {name for step in program.steps if id(step) not in inside for name in step.inputs}
-    return read | set(program.outputs)
+    read |= set(program.outputs)
+    # A value is also needed by whoever reads what was computed from its shape.
+    return read.union(*(program.sizes.measured.get(name, ()) for name in read))
 
 
 def _piece(program: Program, part: list[Step]) -> Piece:

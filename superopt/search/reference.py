@@ -46,7 +46,10 @@ def _results(program: Program, step: Step, values: dict[str, Array], sizes: dict
     graph = concretize(Graph(leaves, step.terms), sizes)
     given: dict[Term, Array] = {}
     for leaf, sized in zip(leaves, graph.inputs, strict=True):
-        given[sized] = program.data(leaf.label) if leaf.constant else values[leaf.label]
+        if leaf.label in program.sizes:
+            given[sized] = program.sizes.data(leaf.label, sizes)
+        else:
+            given[sized] = program.data(leaf.label) if leaf.constant else values[leaf.label]
     return dict(zip(step.outputs, evaluate_all(graph.outputs, FLOAT, given), strict=False))
 
 

@@ -7,13 +7,13 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from superopt.dim import assuming, symbol
+from superopt.dim import assuming, floor_div, symbol
 from superopt.errors import UsageError
 from superopt.onnx_io import check, load, rewritten, standalone, understand
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
 from superopt.operators.constant import filled
-from superopt.operators.layout import Concat, Expand, Reshape
+from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
@@ -154,11 +154,29 @@ def test_a_reshape_of_symbolic_sizes_copies_those_that_stay() -> None:
     assert list(numpy_helper.to_array(written(joined).graph.initializer[0])) == [-1, 12]
 
 
-def test_a_reshape_that_computes_two_symbolic_sizes_is_a_named_error() -> None:
+def test_sizes_that_a_reshape_computes_are_read_from_the_shapes_of_inputs() -> None:
     n, s = symbol("N"), symbol("S")
     with assuming():
-        swapped = Reshape((s, n))(variable("x", (n, s)))
-    with pytest.raises(NotUnderstood, match="more than one symbolic size"):
+        parted = Reshape((s, n))(variable("x", (n, s)))
+    made = written(parted)
+    assert [o.op_type for o in made.graph.node] == ["Shape", "Gather", "Concat", "Reshape"]
+    assert run(made, {"x": np.zeros((4, 3), np.float32)})[0].shape == (3, 4)
+
+
+def test_a_quotient_of_sizes_is_rounded_downwards_when_it_is_written() -> None:
+    n, s, k = symbol("N"), symbol("S"), symbol("K")
+    with assuming():
+        cut = Slice(0, 0, floor_div(n - 3, 2) + s)(variable("x", (k,)))
+    made = written(cut, variable("a", (n, s)))
+    feed = {"x": np.zeros(8, np.float32), "a": np.zeros((2, 4), np.float32)}
+    assert run(made, feed)[0].shape == (3,)
+
+
+def test_a_symbolic_size_that_no_value_has_is_a_named_error() -> None:
+    n, s = symbol("N"), symbol("S")
+    with assuming():
+        swapped = Reshape((s, n))(variable("x", (n * s,)))
+    with pytest.raises(NotUnderstood, match="no value has the size"):
         written(swapped)
 
 

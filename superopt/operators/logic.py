@@ -213,22 +213,15 @@ class Clip(Composite):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """With one bound, that; before opset 11 bounds are attributes, and the definition stands for it."""
+        """A bound that is missing is the largest finite number; before opset 11 the definition stands for it."""
         x = node.inputs[0]
         assert x is not None
-        low, high = _bounds(node)
-        if low is not None and high is not None and node.opset >= 11:
-            return make(cls(), (x, low, high))
-        x = x if low is None else Max()(x, Expand((), x.shape)(low))
-        return x if high is None else Min()(x, Expand((), x.shape)(high))
+        largest = float(np.finfo(x.type.dtype).max)
+        given = [*node.inputs[1:3], None, None] if node.opset >= 11 else _attributes(node)
+        low, high = (make(Scalar(d)) if b is None else b for b, d in zip(given, (-largest, largest), strict=False))
+        return make(cls(), (x, low, high)) if node.opset >= 11 else cls().definition(x, low, high)
 
 
-def _bounds(node: Source) -> list[Term | None]:
-    if node.opset >= 11:
-        return [*node.inputs[1:3], None, None][:2]
+def _attributes(node: Source) -> list[Term | None]:
     given = [node.attributes.get(name) for name in ("min", "max")]
-    return [None if v is None or abs(v) > _LARGEST else make(Scalar(float(v))) for v in given]
-
-
-_LARGEST = 3.4e38
-"""Before opset 11 a bound that was not given was the largest number of 32 bits."""
+    return [None if bound is None else make(Scalar(float(bound))) for bound in given]

@@ -65,6 +65,9 @@ def optimize(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of tables.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Optimize and report, but write no model.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    save_external: Annotated[
+        bool, typer.Option("--save-external", help="Write weights to OUT.data, not into OUT.")
+    ] = False,
 ) -> None:
     """Find an equivalent, faster model.
 
@@ -98,7 +101,7 @@ def optimize(
     with progress_line() as progress:
         result = api.optimize(source, options, progress)
     if not dry_run:
-        _write(result, source, target)
+        _write(result, source, target, save_external)
     if report is not None:
         write_text(report, result.report.model_dump_json(indent=2) + "\n")
     if json:
@@ -193,10 +196,15 @@ def progress_line() -> Iterator[Told]:
         yield lambda stage, done: line.update(task, description=stage, completed=done)
 
 
-def _write(result: api.Result, source: Path, target: Path) -> None:
-    """Write the answer: the optimized model, or the original byte for byte."""
-    if result.report.outcome == "faster":
-        save(result.model, target)
+def _write(result: api.Result, source: Path, target: Path, external: bool) -> None:
+    """Write the answer: the optimized model, or the original byte for byte unless its weights are to move out.
+
+    Weights that were in files stay in files.
+    """
+    if external:
+        save(result.model, target, external_data=True)
+    elif result.report.outcome == "faster":
+        save(result.model, target, external_data=bool(api.weight_files(source)) or None)
     else:
         api.copy_model(source, target)
 

@@ -167,3 +167,20 @@ def test_shown_terms_parse_back(tmp_path: Path) -> None:
     for name, text in shown.items():
         (sexp,) = read(text)
         assert read_term(sexp, program.values) is terms[name[1:]]
+
+
+def test_weights_move_to_a_file_beside_when_asked_for(tmp_path: Path, rules: Path, timings: Path) -> None:
+    onnx.save(normalized(), tmp_path / "m.onnx")
+    ran = superopt("optimize", "m.onnx", "o.onnx", "--save-external", *quick(rules, timings), cwd=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert (tmp_path / "o.onnx.data").exists()
+    assert_same(onnx.load(tmp_path / "o.onnx"), normalized())
+
+
+def test_weights_that_were_in_a_file_stay_in_one(tmp_path: Path, rules: Path, timings: Path) -> None:
+    model = with_weights_beside(tmp_path / "from")
+    ran = superopt("optimize", model, "o.onnx", *quick(rules, timings), cwd=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert "nothing faster" not in ran.out
+    assert (tmp_path / "o.onnx.data").exists()
+    assert_same(onnx.load(tmp_path / "o.onnx"), normalized())

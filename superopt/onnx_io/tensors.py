@@ -15,8 +15,8 @@ from superopt.dim import Dim, Shape, symbol
 from superopt.onnx_io.skeleton import skeleton
 from superopt.term import Type
 
-FLOATING = ("float32", "float64", "bool")
-"""The element types that terms are made of; everything else is opaque."""
+UNDERSTOOD = ("float32", "float64", "bool")
+"""The element types that terms have; everything else is opaque."""
 
 NUMPY_NAMES = {
     ir.DataType.FLOAT: "float32",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, at_most, require
+from superopt.dim import Dim, Shape, at_most, require
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -64,26 +64,26 @@ class Take(Declared):
         return out.node("Gather", (*inputs, out.integers(self.indices)), {"axis": self.axis})
 
 
-def repeated(x: Term, counts: tuple[int, ...], *, within: bool) -> Term:
+def repeated(x: Term, counts: Shape, *, within: bool) -> Term:
     """Each axis so many times: each element beside itself (`within`), or the whole over and over."""
-    shape: list[object] = []
+    shape: list[Dim] = []
     kept = []
     for d, count in zip(x.shape, counts, strict=True):
         kept.append(len(shape) + (0 if within else 1))
         shape += [d, count] if within else [count, d]
     to = tuple(d * count for d, count in zip(x.shape, counts, strict=True))
-    return reshaped(make(Expand(tuple(kept), tuple(shape)), (x,)), to)  # type: ignore[arg-type]
+    return reshaped(make(Expand(tuple(kept), tuple(shape)), (x,)), to)
 
 
 @reads("Tile")
 def tile(node: Source) -> Term:
     """The whole over and over along each axis."""
-    x, counts = node.inputs[0], node.constant(1)
+    x, counts = node.inputs[0], node.sizes(1)
     if x is None or counts is None:
         raise NotUnderstood("the repeats are computed while the model runs")
-    if any(int(c) < 1 for c in counts):
+    if any(isinstance(c, int) and c < 1 for c in counts):
         raise NotUnderstood("the result is empty")
-    return repeated(x, tuple(int(c) for c in counts), within=False)
+    return repeated(x, counts, within=False)
 
 
 @reads("DepthToSpace")

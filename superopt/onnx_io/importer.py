@@ -16,7 +16,7 @@ from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.skeleton import one_line
-from superopt.onnx_io.tensors import FLOATING, Symbols, Tensor, tensors
+from superopt.onnx_io.tensors import UNDERSTOOD, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.term import Term, Type, variable, variables
 
@@ -87,7 +87,7 @@ class _Reading:
         for value in (*graph.inputs, *graph.initializers.values()):
             self._enter(value.name or "")
         steps = [self._step(node) for node in in_order(graph) if not self._is_known(node)]
-        values = {name: term for name, term in self.terms.items() if term.type.dtype in FLOATING}
+        values = {name: term for name, term in self.terms.items() if term.type.dtype in UNDERSTOOD}
         return Program(
             model=self.model,
             steps=steps,
@@ -156,15 +156,16 @@ class _Reading:
         opset = self.model.opset_imports.get("", 0)
         if self.named_in_attributes:
             raise NotUnderstood("a Gradient in the model refers to values by their names")
-        if node.domain:
+        if node.domain and all(domain != node.domain for domain, _ in READERS):
             raise NotUnderstood(f"operators of the domain {node.domain} are not declared")
         if opset < OLDEST_OPSET:
             raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             raise NotUnderstood("it has subgraphs")
-        reader = READERS.get(node.op_type)
+        reader = READERS.get((node.domain, node.op_type))
         if reader is None:
-            raise NotUnderstood(f"operator {node.op_type} is not declared")
+            of = f" of the domain {node.domain}" if node.domain else ""
+            raise NotUnderstood(f"operator {node.op_type}{of} is not declared")
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
         attributes = {a.name: _python(a) for a in node.attributes.values()}
@@ -190,7 +191,7 @@ class _Reading:
         kept = tuple(terms[named.index(name)] for name in outputs)
         for name, term in zip(outputs, kept, strict=True):
             for leaf in variables(term):
-                if leaf.type.dtype not in FLOATING:
+                if leaf.type.dtype not in UNDERSTOOD:
                     raise NotUnderstood(f"element type {leaf.type.dtype} of {leaf.label!r}")
             if name in self.tensors:
                 _demand_agreement(name, term.type, self.tensors[name])

@@ -3,6 +3,7 @@
 from superopt.operators import (
     activations,
     constant,
+    einsum,
     forms,
     functions,
     layout,
@@ -29,6 +30,7 @@ __all__ = [
     "Source",
     "activations",
     "constant",
+    "einsum",
     "forms",
     "functions",
     "layout",

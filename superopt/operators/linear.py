@@ -94,8 +94,9 @@ class Conv(Declared):
     group: Dim = attr(default=1, size=True, least=1, onnx="group")
 
     def shape(self, x: Shape, k: Shape) -> Shape:  # type: ignore[override]
-        """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each of the two window axes."""
-        require(len(x) == 4 == len(k), f"conv: input and kernel have four axes each, not {x} and {k}")
+        """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each window axis, of which there are two, or three."""
+        axes = len(x) == len(k) and len(x) in (4, 5)
+        require(axes, f"conv: input and kernel have four axes each, or five, not {x} and {k}")
         require(x[1] == k[1] * self.group, f"conv: channels differ: x is {x}, kernel is {k}, group {self.group}")
         require(divides(self.group, k[0]), f"conv: {k[0]} output channels do not fall into {self.group} groups")
         window = window_sizes("conv", x, k[2:], self.strides, self.pads, self.dilations)
@@ -106,9 +107,9 @@ class Conv(Declared):
         group, n, (o, c1, *_) = self.group, x.shape[0], k.shape
         assert isinstance(group, int)
         total: Any = None
-        for (i, j), view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
+        for place, view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
             columns = view.reshape(n, group, c1, -1)
-            part = ring.matmul(k[:, :, i, j].reshape(1, group, o // group, c1), columns)
+            part = ring.matmul(k[(slice(None), slice(None), *place)].reshape(1, group, o // group, c1), columns)
             total = part if total is None else ring.add(total, part)
         return np.asarray(total).reshape(n, o, *view.shape[2:])
 
@@ -118,15 +119,15 @@ class Conv(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """One or two window axes; the bias is an `add`."""
+        """One to three window axes; the bias is an `add`."""
         x, k, bias = (*node.inputs, None)[:3]
-        if x is None or k is None or x.type.rank not in (3, 4):
-            raise NotUnderstood("only convolutions with one or two window axes are declared")
+        if x is None or k is None or x.type.rank not in (3, 4, 5):
+            raise NotUnderstood("only convolutions with one to three window axes are declared")
         given, ones = node.attributes, (1,) * (x.type.rank - 2)
         strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit_pads(node, x.shape, k.shape[2:], strides, dilations)
         group = int(given.get("group", 1))
-        if x.type.rank == 4:
+        if x.type.rank > 3:
             y = make(cls(strides, pads, dilations, group), (x, k))
         else:  # a picture of one row
             images = [reshaped(t, (*t.shape[:2], 1, t.shape[2])) for t in (x, k)]

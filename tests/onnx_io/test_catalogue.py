@@ -91,6 +91,9 @@ SAMPLES: dict[str, Term] = {
     "matmul with batches": MatMul()(Transpose((0, 1, 3, 2))(X), X),
     "matmul with one matrix": MatMul()(Reshape((8, 7, 6))(X), Expand((1, 2), (8, 6, 7))(W)),
     "conv": Conv((2, 1), (1, 0, 2, 1), (1, 2), 2)(X, K),
+    "conv of three window axes": Conv((1, 2, 1), (0, 1, 0, 1, 0, 0), (1, 1, 2), 2)(
+        Reshape((1, 4, 2, 7, 6))(Slice(0, 0, 1)(Concat(1)(X, X))), variable("k", (6, 2, 2, 3, 2), constant=True)
+    ),
     "conv with a bias": Add()(Conv((1, 1), (0, 0, 0, 0), (1, 1), 2)(X, K), Expand((1,), (2, 6, 5, 5))(B)),
     "softmax": Softmax(1)(X),
     "softmax of the last axis": Softmax(1)(M),

@@ -81,6 +81,7 @@ def _convolutions() -> Iterator[Term]:
     s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
     yield Conv(s, p, d, 1)(_var("x", 4), _var("y", 4))
     yield Conv(s, p, d, symbol("group"))(_var("x", 4), _var("y", 4))
+    yield Conv(_dims("s", 3), _dims("p", 6), _dims("d", 3))(_var("x", 5), _var("y", 5))
 
 
 def _transposed() -> Iterator[Term]:

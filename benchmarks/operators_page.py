@@ -1,6 +1,7 @@
 """`docs/operators.md`: every operator as its declaration states it.
 
 `python -m benchmarks.operators_page` writes it; a test says that the committed page is what the declarations give now.
+Given files that declare operators, it prints what the page would say of those.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators import CATALOGUE, READERS, Declared
-from superopt.operators.declare import FURTHER_DEFINITIONS, Field
+from superopt.operators.declare import FURTHER_DEFINITIONS, Field, is_shipped
+from superopt.operators.files import declare_files
 from superopt.operators.reader import term_sexp
 from superopt.term import Term, subterms, variable
 from superopt.text import Form, Sexp, form, show
@@ -68,18 +70,23 @@ def page() -> str:
     for module, own in groups.items():
         parts += [f"## {_group(module)}", _sentence(sys.modules[module].__doc__)]
         for cls in own:
-            parts += _entry(cls)
+            parts.append(entry(cls))
     parts += list(_other_forms())
     return "\n\n".join(parts) + "\n"
 
 
 def _declared() -> Iterator[type[Declared]]:
-    """The operators of this project; tests may have declared others."""
-    return (cls for cls in CATALOGUE.values() if cls.__module__.startswith(f"{PACKAGE}."))
+    """The operators of this project; a file of the user's may have declared others."""
+    return filter(is_shipped, CATALOGUE.values())
 
 
 def _group(module: str) -> str:
     return module.removeprefix(f"{PACKAGE}.")
+
+
+def entry(cls: type[Declared]) -> str:
+    """What the page says of an operator."""
+    return "\n\n".join(_entry(cls))
 
 
 def _entry(cls: type[Declared]) -> Iterator[str]:
@@ -100,8 +107,9 @@ def _entry(cls: type[Declared]) -> Iterator[str]:
 
 def _facts(cls: type[Declared]) -> Iterator[str]:
     inputs = _inputs(cls)
-    read = sorted(op for op, reader in READERS.items() if getattr(reader, "__self__", None) is cls)
+    read = sorted(op for (_, op), reader in READERS.items() if getattr(reader, "__self__", None) is cls)
     written = f"`{cls.onnx}`" if cls.onnx else "not an operator of its own"
+    written += f" of the domain `{cls.domain}`" if cls.domain else ""
     others = [f"`{op}`" for op in read if op != cls.onnx]
     yield f"ONNX: {written}{', read from ' + ', '.join(others) + ' too' if others else ''}"
     yield f"inputs: {', '.join(f'`{i}`' for i in inputs) or 'none'}"
@@ -226,7 +234,7 @@ def _hanging(text: str, by: int) -> str:
 def _other_forms() -> Iterator[str]:
     """ONNX operators that are read as terms of operators with other names."""
     rows = []
-    for op_type, reader in sorted(READERS.items()):
+    for (_, op_type), reader in sorted(READERS.items()):
         module = getattr(reader, "__module__", "")
         if not isinstance(getattr(reader, "__self__", None), type) and module.startswith(f"{PACKAGE}."):
             rows.append(f"| `{op_type}` | {_sentence(reader.__doc__)} | {_group(module)} |")
@@ -244,8 +252,12 @@ def _sentence(doc: str | None) -> str:
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(), encoding="utf-8")
+    """Write the page; given files that declare operators, print what it would say of those."""
+    files = sys.argv[1:]
+    if files:
+        print("\n\n".join(entry(cls) for cls in declare_files(map(Path, files))))
+    else:
+        PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

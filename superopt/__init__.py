@@ -8,6 +8,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from superopt.api import Options, Result, optimize
 from superopt.errors import InvalidModel, OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
+from superopt.operators.files import declare_files
 from superopt.search.report import Report
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "SuperoptError",
     "UsageError",
     "VerificationFailed",
+    "declare_files",
     "optimize",
 ]

@@ -24,6 +24,7 @@ from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.onnx_io import LARGE, Program, facts, load, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
+from superopt.operators.files import declare_files
 from superopt.search import report as parts
 from superopt.search.optimize import Attempt, applied_rewrites, attempt
 from superopt.search.paired import Latency
@@ -39,6 +40,7 @@ Model = str | Path | onnx.ModelProto | ir.Model
 @dataclass(frozen=True)
 class Options:
     """How to optimize. `time` is the limit in seconds; `rules` are rule files (None: those that come with superopt);
+    `operators` are Python files that declare further operators, for as long as the process lives;
     `definitions` allows composite operators to be unfolded; `timings` is the table of measured kernels (None: the
     user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions.
     """
@@ -48,6 +50,7 @@ class Options:
     alpha: float = 1.05
     seed: int = 0
     rules: tuple[Path, ...] | None = None
+    operators: tuple[Path, ...] = ()
     definitions: bool = True
     timings: Path | None = None
     inputs: tuple[Mapping[str, np.ndarray], ...] = ()
@@ -93,6 +96,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     """
     options, progress = options or Options(), progress or (lambda stage, done: None)
     progress("load", 0.0)
+    declare_files(options.operators)
     loaded = load(model)
     for sample in options.inputs:
         _demand_inputs(loaded, sample)

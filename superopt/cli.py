@@ -17,9 +17,10 @@ from superopt import api, tables
 from superopt.errors import SuperoptError, UsageError
 from superopt.inspection import inspect_model
 from superopt.onnx_io import load, save, understand
+from superopt.operators.files import declare_files
 from superopt.operators.reader import term_text
 from superopt.outputs import demand_writable, same_file, write_text
-from superopt.rule_commands import rules_app
+from superopt.rule_commands import OperatorFiles, rules_app
 from superopt.search.solve import Progress as Told
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ def optimize(
     rules: Annotated[
         list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")
     ] = None,
+    operators: OperatorFiles = None,
     definitions: Annotated[bool, typer.Option(help="Unfold composite operators by their definitions.")] = True,
     inputs: Annotated[
         list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")
@@ -76,7 +78,7 @@ def optimize(
     original (nothing is written), 5 out of time without an answer.
     """
     target = target or source.with_name(f"{source.stem}.optimized.onnx")
-    read = [source, *(rules or ()), *(inputs or ())]
+    read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
     if timings is not None and any(same_file(timings, other) for other in read):
         raise UsageError(f"{timings}: this is no table of timings; name another file")
     if not dry_run:
@@ -94,6 +96,7 @@ def optimize(
         alpha=alpha,
         seed=seed,
         rules=None if rules is None else tuple(rules),
+        operators=tuple(operators or ()),
         definitions=definitions,
         timings=timings,
         inputs=tuple(api.load_inputs(p) for p in inputs or ()),
@@ -112,8 +115,9 @@ def optimize(
 
 
 @app.command()
-def show(source: ModelIn) -> None:
+def show(source: ModelIn, operators: OperatorFiles = None) -> None:
     """Print a model as terms, a line for each node; opaque nodes say why they are."""
+    declare_files(operators or ())
     program = understand(load(source))
     for step in program.steps:
         for name, term in zip(step.outputs, step.terms, strict=False):
@@ -130,6 +134,7 @@ def show(source: ModelIn) -> None:
 @app.command()
 def inspect(
     source: ModelIn,
+    operators: OperatorFiles = None,
     time: Annotated[
         bool, typer.Option("--time/--no-time", help="Run the model a few times, and show where its time goes.")
     ] = True,
@@ -144,6 +149,7 @@ def inspect(
 
     Exit codes: 0 done, also where the model cannot be run and time is not shown; 2 usage; 3 invalid model.
     """
+    declare_files(operators or ())
     with progress_line() as progress:
         found = inspect_model(source, time, progress)
     if time and found.not_timed is not None:

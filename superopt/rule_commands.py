@@ -19,6 +19,7 @@ from superopt.enumerate.family import core_family
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.grow import Progress as Told
 from superopt.errors import RuleError, UsageError
+from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
 from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.shipped import shipped_rules
@@ -30,12 +31,20 @@ rules_app = typer.Typer(
     help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
 )
 
+OperatorFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--operators", metavar="FILE", help="Python files that declare further operators; they are run."),
+]
+
 
 @rules_app.command()
 def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
     max_ops: Annotated[int, typer.Option(help="Operators a side, at most.", min=1, max=3)] = 2,
-    operators: Annotated[str, typer.Option(help="Operators to enumerate, with commas between [default: all].")] = "",
+    operators: OperatorFiles = None,
+    only: Annotated[
+        str, typer.Option(metavar="NAMES", help="Operators to enumerate, with commas between [default: all].")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.", min=0)] = 0,
     workers: Annotated[
         int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
@@ -46,11 +55,12 @@ def generate(
 
     What is not proved is counted, and never written.
     """
-    demand_writable(out, overwrite)
-    family = core_family(operators)
+    demand_writable(out, overwrite, operators or ())
+    declare_files(operators or ())
+    family = core_family(only)
     with stage_bar() as told:
         found = generate_rules(family, max_ops, seed, workers, told)
-    settings = f"family={family.name} operators={operators or 'all'} max-ops={max_ops} seed={seed}"
+    settings = f"family={family.name} operators={only or 'all'} max-ops={max_ops} seed={seed}"
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     table = Table("stage", "count", show_edge=False)
     table.columns[1].justify = "right"
@@ -62,10 +72,12 @@ def generate(
 @rules_app.command("verify")
 def verify_file(
     file: Annotated[Path, typer.Argument(help="The rule file to prove afresh.", show_default=False)],
+    operators: OperatorFiles = None,
     json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
 ) -> None:
     """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove."""
+    declare_files(operators or ())
     rules = load_rules(file).rules
     verdicts: list[tuple[str, Verdict, float]] = []
     with stage_bar() as told:
@@ -96,8 +108,10 @@ def list_rules(
         list[Path] | None,
         typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
     ] = None,
+    operators: OperatorFiles = None,
 ) -> None:
     """List rules by name, with the laws that prove them."""
+    declare_files(operators or ())
     for path in files or shipped_rules():
         for rule in load_rules(path).rules:
             typer.echo(f"{rule.name}\t{', '.join(rule.by)}")
@@ -109,8 +123,10 @@ def show_rule(
     files: Annotated[
         list[Path] | None, typer.Option("--file", help="Rule files [default: those that come with superopt].")
     ] = None,
+    operators: OperatorFiles = None,
 ) -> None:
     """Print one rule."""
+    declare_files(operators or ())
     for path in files or shipped_rules():
         for rule in load_rules(path).rules:
             if rule.name == name:

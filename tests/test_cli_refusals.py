@@ -117,7 +117,7 @@ def test_a_line_that_is_no_command_is_explained(inside: Command, arguments: list
         ("optimize", ["Exit codes", "--time", "--overwrite", "OUT", "IN.optimized.onnx", "--json"]),
         ("show", ["IN", "opaque"]),
         ("serve", ["--host", "superopt[service]"]),
-        ("rules generate", ["--operators", "--max-ops", "--seed"]),
+        ("rules generate", ["--operators", "--only", "--max-ops", "--seed"]),
         ("rules verify", ["exit code 2"]),
     ],
 )

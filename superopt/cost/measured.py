@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from superopt.cost.domains import unfolded
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.sizes import concretize
@@ -64,7 +65,7 @@ class MeasuredCost:
         return len({k.graph for k in self._cut(graph) if self._look_up(k) is None})
 
     def _cut(self, graph: Graph) -> list[Kernel]:
-        return cut(concretize(graph, self.sizes))
+        return cut(unfolded(concretize(graph, self.sizes)))
 
     def _look_up(self, kernel: Kernel) -> float | None:
         known = self._known.get(kernel.graph.outputs)
@@ -128,7 +129,7 @@ class MeasuredCost:
 
         Raises what emitting does, `RuntimeFailed`, and `OutOfTime` past the deadline.
         """
-        graphs = [concretize(graph, self.sizes) for graph in (original, candidate)]
+        graphs = [unfolded(concretize(graph, self.sizes)) for graph in (original, candidate)]
         prints = [fingerprint(graph) for graph in graphs]
         signatures = [f"(whole {own} beside {other})" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]

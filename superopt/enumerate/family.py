@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from superopt.errors import UsageError
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE, Declared, is_shipped
 from superopt.operators.reader import read_dim
 from superopt.term import Term, variable
 from superopt.text import Form, read
@@ -34,16 +34,21 @@ class Family:
 
 
 def core_family(operators: str = "") -> Family:
-    """The core operators (or those listed, with commas between), over images, kernels, vectors, numbers and matrices.
+    """The core operators and the user's own (or those listed, with commas between), over images, kernels, vectors,
+    numbers and matrices.
 
     Raises `UsageError` for an operator that is unknown or not enumerated.
     """
-    names = [n.strip() for n in operators.split(",") if n.strip()] or list(CORE)
+    names = [n.strip() for n in operators.split(",") if n.strip()] or [*CORE, *_own()]
     for name in names:
         if name not in CATALOGUE or not _tried(CATALOGUE[name]):
             known = ", ".join(n for n, c in CATALOGUE.items() if _tried(c))
             raise UsageError(f"operator {name} is unknown or not enumerated; choose from {known}")
     return Family("core", tuple(CATALOGUE[n] for n in names), tuple(_variables()))
+
+
+def _own() -> list[str]:
+    return [name for name, cls in CATALOGUE.items() if not is_shipped(cls) and _tried(cls)]
 
 
 def _tried(cls: type[Declared]) -> bool:

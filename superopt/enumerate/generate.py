@@ -16,6 +16,7 @@ from superopt.enumerate.generalize import LADDER, Generality, abstracted, genera
 from superopt.enumerate.grow import Progress, grow
 from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
+from superopt.operators.files import DECLARED_IN, declare_files
 from superopt.operators.instances import all_symbols
 from superopt.operators.reader import term_text
 from superopt.rules.format import parse_rule, print_rule
@@ -135,7 +136,8 @@ def _pool(workers: int) -> Iterator[Callable[..., Iterable[tuple[str | None, str
     if workers <= 1:
         yield map
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
+    with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
         yield lambda function, texts: pool.map(function, texts, chunksize=4)
 
 

@@ -18,8 +18,8 @@ from superopt.onnx_io.size_writer import Sources
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import bury, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter, graph_value
-from superopt.operators import NotUnderstood
-from superopt.term import REAL, Graph, Term, variables
+from superopt.operators import Declared, NotUnderstood
+from superopt.term import REAL, Graph, Term, subterms, variables
 
 LARGE = 32 * 2**20
 """Weights of more bytes are not copied into a runtime, but given to it apart or mapped from a file."""
@@ -97,7 +97,8 @@ class _Rewriting:
         taken |= {v.name for g in self.model.graphs() for v in (*g.inputs, *g.initializers.values()) if v.name}
         taken |= {n.name for n in graph.all_nodes() if n.name}
         opset = self.model.opset_imports.get("", 0)
-        writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources)
+        domains = self.model.opset_imports
+        writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources, domains)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}
         order = [name for node in graph for name in (v.name or "" for v in node.outputs) if name in self.new]
         roots = [(self.new[n], self.program.values[n].type.dtype) for n in order]
@@ -149,7 +150,8 @@ def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
     weights = {v.label: array for v, array in random_weights(graph, seed).items()}
     for label, array in weights.items():
         values[label].const_value = ir.Tensor(array, name=label)
-    writer = TermWriter(opset, values, weights.__getitem__, set(values), _size_sources(leaves))
+    domains = {t.operator.domain: 1 for t in subterms(*graph.outputs) if isinstance(t.operator, Declared)}
+    writer = TermWriter(opset, values, weights.__getitem__, set(values), _size_sources(leaves), domains)
     written = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
     outputs: list[ir.Value] = []
     for term, name in zip(graph.outputs, written, strict=True):
@@ -164,7 +166,7 @@ def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
         outputs,
         nodes=writer.nodes,
         initializers=[*(values[label] for label in weights if values[label].uses()), *writer.initializers],
-        opset_imports={"": opset},
+        opset_imports={**domains, "": opset},
         name="terms",
     )
     oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])

@@ -38,8 +38,11 @@ class TermWriter:
         data: Callable[[str], Array],
         taken: set[str],
         sources: Sources,
+        domains: Mapping[str, int] | None = None,
     ) -> None:
+        """`domains` are the domains besides ONNX's own that the model imports, with their versions."""
         self.opset = opset
+        self._domains = dict(domains or {})
         self.values = dict(values)
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
@@ -61,15 +64,21 @@ class TermWriter:
         with assuming():  # the terms are well formed where the model is; so are the reshapes that stand for expands
             return [self._write(term, dtype, uses, given) for term, dtype in roots]
 
-    def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
+    def node(
+        self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, domain: str = ""
+    ) -> str:
         """Add a node with one output and give that output's name."""
         for value in (attributes or {}).values():
             _demand_numbers(op_type, value)
-        _demand_schema(op_type, self.opset, len(inputs), attributes or {})
+        if not domain:
+            _demand_schema(op_type, self.opset, len(inputs), attributes or {})
+        elif domain not in self._domains:
+            raise NotUnderstood(f"{op_type}: the model does not import the domain {domain}")
         name = self.fresh(op_type.lower())
         output = ir.Value(name=name)
         given = ir.convenience.convert_attributes(dict(attributes or {}))
-        self.nodes.append(ir.Node("", op_type, [self.values[i] for i in inputs], given, outputs=[output], name=name))
+        read = [self.values[i] for i in inputs]
+        self.nodes.append(ir.Node(domain, op_type, read, given, outputs=[output], name=name))
         self.values[name] = output
         return name
 

@@ -21,8 +21,8 @@ from superopt.term import Operator, Term, Type, join_dtypes, make
 CATALOGUE: dict[str, type[Declared]] = {}
 """Every declared operator by its name in text."""
 
-READERS: dict[str, Callable[[Source], Term | tuple[Term, ...]]] = {}
-"""What reads a node, by its ONNX operator: the term of its value, or several for its outputs in order."""
+READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term, ...]]] = {}
+"""What reads a node, by domain (empty for ONNX's own) and operator: the term of its value, or of each output."""
 
 FURTHER_DEFINITIONS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
 """What else than its declaration defines an operator: by a name, the operator and what gives the term."""
@@ -53,7 +53,9 @@ class Emitter(Protocol):
 
     opset: int
 
-    def node(self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
+    def node(
+        self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, domain: str = ""
+    ) -> str:
         """Add a node with one output and give that output's name."""
 
     def integers(self, values: Sequence[Dim]) -> str:
@@ -103,6 +105,8 @@ class Declared(Operator):
 
     onnx: ClassVar[str | None] = None
     """The ONNX operator that this is written as."""
+    domain: ClassVar[str] = ""
+    """The domain of that operator; empty for ONNX's own."""
     arity: ClassVar[int]
     fields: ClassVar[tuple[Field, ...]]
     pointwise: ClassVar[bool] = False
@@ -170,7 +174,8 @@ class Declared(Operator):
         if self.onnx is None:
             raise NotUnderstood(f"{self}: this operator has no form in ONNX")
         given = {f.facts.onnx: getattr(self, f.name) for f in self.fields if f.facts.onnx}
-        return out.node(self.onnx, inputs, {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()})
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
+        return out.node(self.onnx, inputs, plain, self.domain)
 
     def type_of(self, inputs: tuple[Type, ...]) -> Type:
         """Element types joined, shape by the shape rule."""
@@ -245,13 +250,16 @@ D = TypeVar("D", bound=Declared)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attr,))
-def operator(name: str, onnx: str | None = None) -> Callable[[type[D]], type[D]]:
-    """Declare an operator under a name. Raises `SuperoptError` for a declaration that contradicts itself."""
+def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[type[D]], type[D]]:
+    """Declare an operator under a name, written as an ONNX operator of a domain.
+
+    Raises `SuperoptError` for a declaration that contradicts itself.
+    """
 
     def declare(cls: type[D]) -> type[D]:
         made = dataclasses.dataclass(frozen=True, repr=False)(cls)
         declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(made)  # type: ignore[arg-type]
-        made.name, made.onnx = name, onnx
+        made.name, made.onnx, made.domain = name, onnx, domain
         made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
         if name in CATALOGUE:
@@ -262,7 +270,7 @@ def operator(name: str, onnx: str | None = None) -> Callable[[type[D]], type[D]]
             raise SuperoptError(f"operator {name}: its docstring opens with its formula in backquotes")
         CATALOGUE[name] = made
         if onnx is not None:
-            READERS[onnx] = made.from_onnx
+            READERS[domain, onnx] = made.from_onnx
         return made
 
     return declare
@@ -271,14 +279,19 @@ def operator(name: str, onnx: str | None = None) -> Callable[[type[D]], type[D]]
 Reader = TypeVar("Reader", bound=Callable[[Source], "Term | tuple[Term, ...]"])
 
 
-def reads(*op_types: str) -> Callable[[Reader], Reader]:
+def reads(*op_types: str, domain: str = "") -> Callable[[Reader], Reader]:
     """Enter a function into `READERS`: for ONNX operators that are another form of a declared one."""
 
     def enter(reader: Reader) -> Reader:
-        READERS.update(dict.fromkeys(op_types, reader))
+        READERS.update({(domain, op_type): reader for op_type in op_types})
         return reader
 
     return enter
+
+
+def is_shipped(cls: type[Declared]) -> bool:
+    """Whether an operator comes with superopt, and not from a file of the user's."""
+    return cls.__module__.startswith("superopt.operators.")
 
 
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])

@@ -14,7 +14,7 @@ from typing import Any
 
 from superopt.dim import assuming, symbol
 from superopt.errors import ParseError
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE, Declared, is_shipped
 from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reader import read_term, term_sexp
@@ -71,20 +71,34 @@ def laws_in(scope: Scope) -> list[Law]:
     return [law for law in found if any(_names(side) <= scope.operators for side in (law.left, law.right))]
 
 
-@cache
 def written_laws() -> tuple[tuple[str, Form], ...]:
     """The laws in the declarations, as text: name and form."""
+    return tuple((name, sexp) for _, name, sexp in declared_laws())
+
+
+@cache
+def declared_laws() -> tuple[tuple[type[Declared], str, Form], ...]:
+    """The laws in the declarations, as text: whose declaration it is, name and form."""
     found = []
     for cls in CATALOGUE.values():
         for sexp in read(cls.laws, f"laws of {cls.name}"):
             if not isinstance(sexp, Form) or sexp.head != "law" or len(sexp.items) != 4:
                 raise ParseError(f"{sexp.place}: expected (law name (given …) (= left right))")
-            found.append((str(sexp.items[1].value), sexp))  # type: ignore[union-attr]
+            found.append((cls, str(sexp.items[1].value), sexp))  # type: ignore[union-attr]
     return tuple(found)
 
 
+def forget_laws() -> None:
+    """Read the laws of the declarations anew when they are asked for next: the catalogue has changed."""
+    declared_laws.cache_clear()
+    laws_in.cache_clear()
+
+
 def _written(scope: Scope) -> Iterator[Law]:
-    for name, sexp in written_laws():
+    own = any(not is_shipped(cls) for name, cls in CATALOGUE.items() if name in scope.operators)
+    for cls, name, sexp in declared_laws():
+        if not own and not is_shipped(cls):
+            continue  # what is proved of superopt's own operators rests on no file of the user's
         given, equation = sexp.items[2], sexp.items[3]
         assert isinstance(given, Form)
         assert isinstance(equation, Form)

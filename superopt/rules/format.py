@@ -25,8 +25,8 @@ from types import ModuleType
 from superopt.dim import Condition, assuming, relate
 from superopt.errors import ParseError, RuleError, SuperoptError
 from superopt.operators import laws as derived_laws
-from superopt.operators.declare import CATALOGUE
-from superopt.operators.laws import written_laws
+from superopt.operators.declare import CATALOGUE, is_shipped
+from superopt.operators.laws import declared_laws
 from superopt.operators.reader import dim_sexp, read_dim, read_term, term_sexp
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms, variable
@@ -44,15 +44,24 @@ class RuleFile:
     header: Mapping[str, str] = field(default_factory=dict)
 
 
-def operators_hash() -> str:
-    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators."""
-    modules = {inspect.getmodule(cls) for cls in CATALOGUE.values()}
+def operators_hash(rules: Iterable[Rule] = ()) -> str:
+    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators.
+
+    Files of the user's count, with their laws, where rules are given that use an operator of theirs.
+    """
+    used = {t.operator.name for rule in rules for t in subterms(*rule.source, *rule.target) if not t.is_variable}
+    with_own = any(not is_shipped(cls) for name, cls in CATALOGUE.items() if name in used)
+    modules = {inspect.getmodule(cls) for cls in CATALOGUE.values() if with_own or is_shipped(cls)}
     return _digest(_code(m) for m in modules if m is not None)
 
 
 def laws_hash() -> str:
-    """Changes whenever a law may: a digest of the written laws and of the code that derives the others."""
-    return _digest([_code(derived_laws), *(show(sexp) for _, sexp in written_laws())])
+    """Changes whenever a law of superopt's may: a digest of the written ones and of the code that derives the others.
+
+    A law in a file of the user's proves only rules about the operators of such files: see `operators_hash`.
+    """
+    written = [show(sexp) for cls, _, sexp in declared_laws() if is_shipped(cls)]
+    return _digest([_code(derived_laws), *written])
 
 
 def _digest(texts: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from superopt.cost.domains import is_measurable
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.linear import Conv, MatMul
@@ -46,11 +47,11 @@ class Piece:
 
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
-    """The pieces of a program, in topological order; opaque nodes are in none."""
+    """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
     pieces: list[Piece] = []
     run: list[Step] = []
     for step in [*program.steps, None]:
-        if step is not None and step.terms:
+        if step is not None and step.terms and all(map(is_measurable, step.terms)):
             run.append(step)
             continue
         pieces += [_piece(program, part) for part in _parts(program, run, largest)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
+from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.rules.match import build, matches
@@ -180,10 +181,13 @@ def applied(graph: Graph, new: dict[Term, Term], narrow: dict[Term, Term] | None
 
 
 def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:
-    """Definitions first (they are few, and change most), then rules."""
+    """Definitions first (they are few, and change most), then rules.
+
+    A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
+    """
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
-    found.extend(map(ByRule, rules))
+    found.extend(ByRule(rule) for rule in rules if foreign(rule.target) <= foreign(rule.source))
     return found
 
 

@@ -22,13 +22,13 @@ Told = Callable[[str, float], None]
 
 def seal(rules: Sequence[Rule]) -> str:
     """A digest of rules and of what their proofs rest on."""
-    text = "\n".join([operators_hash(), laws_hash(), *map(print_rule, rules)])
+    text = "\n".join([operators_hash(rules), laws_hash(), *map(print_rule, rules)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def sealed(rules: Sequence[Rule], facts: dict[str, str]) -> RuleFile:
     """A rule file of proved rules, with the header that says so."""
-    header = {"operators": operators_hash(), "laws": laws_hash(), **facts, "seal": seal(rules)}
+    header = {"operators": operators_hash(rules), "laws": laws_hash(), **facts, "seal": seal(rules)}
     return RuleFile(tuple(rules), header)
 
 

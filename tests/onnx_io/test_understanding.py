@@ -18,7 +18,11 @@ from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import LIGHT, assert_close, name, run
 
 OPAQUE: dict[str, tuple[str, int, str]] = {
-    "an operator that is not declared": ("g (float[2] x) => (float[2] y) { y = Asinh(x) }", 17, "Asinh is not declared"),
+    "an operator that is not declared": (
+        "g (float[2] x) => (float[2] y) { y = Asinh(x) }",
+        17,
+        "Asinh is not declared",
+    ),
     "another domain": ("g (float[2] x) => (float[2] y) { y = custom.F(x) }", 17, "domain custom"),
     "a subgraph": (
         """g (bool c, float[2] x) => (float[2] y) { y = If(c) <
@@ -63,13 +67,13 @@ def test_what_is_not_covered_is_opaque_for_a_reason_and_stays(text: str, opset: 
 
 
 def test_a_type_that_onnx_infers_otherwise_makes_a_node_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(READERS, "Relu", READERS["GlobalAveragePool"])
+    monkeypatch.setitem(READERS, ("", "Relu"), READERS["", "GlobalAveragePool"])
     program = understand(load(model("g (float[1, 2, 3, 3] x) => (float[1, 2, 3, 3] y) { y = Relu(x) }")))
     assert "by our shape rule" in opaque(program)
 
 
 def test_a_declaration_that_fails_makes_a_node_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(READERS, "Relu", lambda node: node.attributes["none"])
+    monkeypatch.setitem(READERS, ("", "Relu"), lambda node: node.attributes["none"])
     assert opaque(understand(load(model("g (float[2] x) => (float[2] y) { y = Relu(x) }")))) == "KeyError: 'none'"
 
 

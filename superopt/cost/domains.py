@@ -1,0 +1,38 @@
+"""Operators of domains other than ONNX's own: the runtime has no kernel of them to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from superopt.operators.declare import Declared
+from superopt.term import Graph, Term, replace_all, subterms
+
+
+def unfolded(graph: Graph) -> Graph:
+    """A graph with operators of other domains replaced by their definitions, which is what a runtime runs of them.
+
+    Those without a definition stay.
+    """
+    outputs = graph.outputs
+    while new := {t: meaning for t in subterms(*outputs) if (meaning := _meaning(t)) is not None}:
+        outputs = replace_all(outputs, new)
+    return graph if outputs == graph.outputs else Graph(graph.inputs, outputs)
+
+
+def is_measurable(term: Term) -> bool:
+    """Whether nothing in a term is of another domain and without a definition."""
+    return all(not _is_foreign(t) or _meaning(t) is not None for t in subterms(term))
+
+
+def foreign(terms: Iterable[Term]) -> set[str]:
+    """The operators of other domains in terms, by name."""
+    return {t.operator.name for t in subterms(*terms) if _is_foreign(t)}
+
+
+def _is_foreign(term: Term) -> bool:
+    return isinstance(term.operator, Declared) and bool(term.operator.domain)
+
+
+def _meaning(term: Term) -> Term | None:
+    op = term.operator
+    return op.definition(*term.inputs) if isinstance(op, Declared) and op.domain else None

@@ -16,6 +16,7 @@ import onnx
 import pytest
 
 from benchmarks.operators_page import entry
+from superopt import Options, optimize
 from superopt.operators.files import apart, declare_files
 from superopt.rules.format import load_rules, parse_file
 from superopt.verify.check import verify
@@ -105,6 +106,13 @@ def test_a_model_with_it_is_optimized(folder: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "searched 0 graphs" not in ran.out
     assert_same(onnx.load(folder / "faster.onnx"), onnx.load(folder / "model.onnx"))
+
+
+@pytest.mark.usefixtures("inside")
+def test_the_library_takes_the_file_as_an_option(tmp_path: Path) -> None:
+    for files, opaque in (((), 1), ((Path("mine.py"),), 0)):
+        options = Options(time=3, operators=files, rules=(), timings=tmp_path / "table")
+        assert len(optimize("model.onnx", options).report.opaque) == opaque
 
 
 @pytest.mark.usefixtures("inside")

@@ -128,6 +128,22 @@ def test_help_explains_each_command(inside: Command, command: str, explained: li
         assert word in ran.out
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("optimize", "m.onnx", "new.onnx"), ("show", "m.onnx"), ("inspect", "m.onnx", "--no-time")),
+        *(("rules", "generate", "--out", "new.rules"), ("rules", "verify", "unknown.rules")),
+        *(("rules", "list", "unknown.rules"), ("rules", "show", "r", "--file", "unknown.rules")),
+    ],
+)
+def test_a_file_of_operators_that_cannot_be_used_is_refused(
+    inside: Command, command: tuple[str, ...], folder: Path
+) -> None:
+    before = files(folder)
+    assert_refused(inside(*command, "--operators", "mine.py", cwd=folder), 2, "mine.py", "No such file")
+    assert files(folder) == before
+
+
 def test_a_refusal_is_one_line_and_an_exit_code_of_a_real_process(folder: Path) -> None:
     assert_refused(superopt("optimize", "m.onnx", "old", cwd=folder), 2, "old")
 

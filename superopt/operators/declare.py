@@ -262,6 +262,11 @@ def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[
         made.name, made.onnx, made.domain = name, onnx, domain
         made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
+        for rule in (made.shape, made.eval):
+            if rule in (Declared.shape, Declared.eval):
+                raise SuperoptError(f"operator {name}: it needs a shape rule, and an evaluation")
+        if any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(made.eval).parameters.values()):
+            raise SuperoptError(f"operator {name}: eval names its inputs, one by one")
         if name in CATALOGUE:
             raise SuperoptError(f"operator {name} is declared twice")
         if len(inspect.signature(made.shape).parameters) - 1 != made.arity:

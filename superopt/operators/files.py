@@ -8,13 +8,19 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from superopt.arithmetic import EXACT, FLOAT
 from superopt.errors import SuperoptError, UsageError
+from superopt.evaluate import evaluate, sample
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, READERS, Declared
 from superopt.operators.laws import Scope, forget_laws, laws_in
+from superopt.term import variable
 
 DECLARED_IN: dict[Path, ModuleType] = {}
 """The files that were declared from, with the module that each became."""
@@ -59,17 +65,28 @@ def _module(path: Path, file: Path) -> ModuleType:
             raise UsageError(f"{path}: {what} is declared already")
     if list(map(len, _TABLES)) == list(map(len, before)):
         raise UsageError(f"{path}: declares no operator; a declaration begins with @operator")
-    _demand_laws(path, {n for n in CATALOGUE if n not in before[0]})
+    try:
+        _try({n: cls for n, cls in CATALOGUE.items() if n not in before[0]})
+    except Exception as error:  # noqa: BLE001 -- the same, a little later
+        raise UsageError(f"{_place(path, file, error)}: {_said(error)}") from None
     return module
 
 
-def _demand_laws(path: Path, names: set[str]) -> None:
-    """Raise `UsageError` where the laws of new operators cannot be read."""
+def _try(declared: dict[str, type[Declared]]) -> None:
+    """Make the laws of new operators, and evaluate those that are point-wise. Raises what that raises."""
     forget_laws()
-    try:
-        laws_in(Scope(frozenset(names), frozenset((1, 2)), frozenset(), frozenset(), frozenset()))
-    except Exception as error:  # noqa: BLE001 -- laws are made by running the declarations
-        raise UsageError(f"{path}: {_said(error)}") from None
+    laws_in(Scope(frozenset(declared), frozenset((1, 2)), frozenset(), frozenset(), frozenset()))
+    for cls in declared.values():
+        if not cls.pointwise or any(f.default is MISSING for f in cls.fields):
+            continue
+        inputs = [variable(f"x{i}", (2, 3)) for i in range(cls.arity)]
+        op = cls()
+        term, meaning = op(*inputs), op.definition(*inputs)
+        if meaning is not None and meaning.type != term.type:
+            raise SuperoptError(f"operator {op.name}: it is {term.type}, and its definition is {meaning.type}")
+        for ring in (*EXACT, FLOAT):
+            with np.errstate(all="ignore"):
+                evaluate(term, ring, sample((term,), ring, 0))
 
 
 @contextmanager

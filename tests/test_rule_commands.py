@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def generated(folder: Path) -> Ran:
     """Rules over two operators, found and proved."""
-    settings = ("--operators", "relu,add", "--max-ops", 2, "--workers", 1)
+    settings = ("--only", "relu,add", "--max-ops", 2, "--workers", 1)
     return superopt("rules", "generate", *settings, "--out", "f.rules", cwd=folder)
 
 
@@ -65,10 +65,10 @@ def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, 
 
 
 REFUSED = {
-    "an unknown operator": (["generate", "--operators", "relu,sinh", "--out", "f.rules"], "sinh"),
-    "a file that exists": (["generate", "--operators", "relu", "--out", "old"], "old"),
-    "a folder to write to": (["generate", "--operators", "relu", "--overwrite", "--out", "a folder"], "a folder"),
-    "a folder that is missing": (["generate", "--operators", "relu", "--out", "none/f.rules"], "none"),
+    "an unknown operator": (["generate", "--only", "relu,sinh", "--out", "f.rules"], "sinh"),
+    "a file that exists": (["generate", "--only", "relu", "--out", "old"], "old"),
+    "a folder to write to": (["generate", "--only", "relu", "--overwrite", "--out", "a folder"], "a folder"),
+    "a folder that is missing": (["generate", "--only", "relu", "--out", "none/f.rules"], "none"),
     "a file that is missing": (["verify", "none.rules"], "none.rules"),
     "a file that is no rules": (["verify", "old"], "old:1:1"),
     "an unknown rule": (["show", "nothing"], "nothing"),

@@ -105,11 +105,12 @@ class Conv(Declared):
     def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
         """A matrix product for each place in the kernel, summed: no more memory than the result and one view."""
         group, n, (o, c1, *_) = self.group, x.shape[0], k.shape
+        axes = (*range(2, k.ndim), 0, 1)
         assert isinstance(group, int)
         total: Any = None
         for place, view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
             columns = view.reshape(n, group, c1, -1)
-            part = ring.matmul(k[(slice(None), slice(None), *place)].reshape(1, group, o // group, c1), columns)
+            part = ring.matmul(k.transpose(*axes)[place].reshape(1, group, o // group, c1), columns)
             total = part if total is None else ring.add(total, part)
         return np.asarray(total).reshape(n, o, *view.shape[2:])
 

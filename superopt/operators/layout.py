@@ -197,7 +197,8 @@ class Pad(Declared):
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """Zeros around."""
-        return np.pad(x, list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True)))  # type: ignore[arg-type]
+        widths = list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True))
+        return np.pad(x, widths) if widths else x  # type: ignore[arg-type]
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:

@@ -27,13 +27,13 @@ from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, standalone, understand
 from superopt.operators import Declared
 from superopt.operators.norms import GroupNorm
-from superopt.operators.reduce import AvgPool, Pool
+from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.term import Graph, Term, subterms
 
 OPSETS = (24, 17)
 
 _SLACK = {"float32": 1e-5, "float64": 1e-6}
-"""What is allowed, of the largest value, besides what rounding explains; attributes of ONNX have 32 bits."""
+"""What is allowed, of the largest value or 0.1, besides what rounding explains; attributes of ONNX have 32 bits."""
 _NOISE = 30.0
 """Several times as much as the noisy copies differ by: they are few."""
 
@@ -85,9 +85,9 @@ def has_all(graph: Graph, opset: int) -> bool:
 
 
 def misread_by_reference(term: Term) -> bool:
-    """Whether ONNX's reference evaluator gives a wrong shape: of pools over three axes, padded on one side more."""
+    """Whether ONNX's reference evaluator gives a wrong shape: of largest elements, padded on one side more."""
     op = term.operator
-    return isinstance(op, Pool) and len(op.kernel) == 3 and op.pads[:3] != op.pads[3:]
+    return isinstance(op, MaxPool) and op.pads[: len(op.kernel)] != op.pads[len(op.kernel) :]
 
 
 def _dilated(op: AvgPool) -> bool:
@@ -148,7 +148,7 @@ def _demand_equal(what: str, by: str, actual: Sequence[Array], expected: Sequenc
         odd = judged & ~np.isfinite(e)
         assert _same_kind(a[odd], e[odd]), f"{where}: {a[odd][:4]}, not {e[odd][:4]}"
         judged &= np.isfinite(e)
-        size = abs(e[judged]).max(initial=0.0)
+        size = abs(e[judged]).max(initial=0.1)
         allowed = _NOISE * noise + _SLACK.get(term.type.dtype, 1e-5) * size
         wrong = judged & ~(abs(a - e) <= allowed)
         assert not wrong.any(), f"{where}: {a[wrong][:4]}, not {e[wrong][:4]} (up to {allowed[wrong][:4]})"

@@ -118,6 +118,8 @@ def _over_last(d: Values, more: int) -> Built:
 
 def _by_channel(d: Values, least: int, more: int) -> Built:
     x = d.any(least)
+    if least > 2 and max(ints(x.shape[2:])) == 1:
+        raise ShapeError("one element less its mean is rounding alone")
     return (x, *(d.like(x.shape[1:2], x.type.dtype) for _ in range(more))), {}
 
 

@@ -26,8 +26,8 @@ _EXACT = (
 _POSITIVE = {"log": (0,), "sqrt": (0,), "reciprocal": (0,), "pow": (0,), "div": (1,), "log_sum": (0,)}
 """Which inputs have to stay away from zero."""
 _TRUTHS, _ALSO_OF_TRUTHS = ("not", "and", "or"), ("cast", "where", "equal")
-_IN_32_BITS = ("layernorm", "rmsnorm", "groupnorm")
-"""What ONNX computes in 32 bits, whatever the element type (`stash_type`)."""
+_CANCELLING = ("layernorm", "rmsnorm", "groupnorm", "instancenorm")
+"""What is computed in 32 bits, whatever the element type (`stash_type`), and from the difference of two means."""
 _OF_32_BITS = ("celu",)
 """What ONNX defines for 32-bit floats only."""
 _ATTRIBUTES: dict[str, tuple[Any, ...]] = {
@@ -109,7 +109,7 @@ class _Drawing(Values):
         """The value, and noisy ones."""
         op = term.operator
         assert isinstance(op, Declared)
-        unit = 2.0**-50 if term.type.dtype == "float64" and op.name not in _IN_32_BITS else 2.0**-22
+        unit = 2.0**-18 if op.name in _CANCELLING else 2.0**-50 if term.type.dtype == "float64" else 2.0**-22
         exact = op.moves or op.name in _EXACT or not inputs
         found = [np.asarray(op.eval(FLOAT, *(i[0] for i in inputs)))]
         for copy in range(1, COPIES + 1):

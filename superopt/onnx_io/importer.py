@@ -176,8 +176,12 @@ class _Reading:
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
 
+    def _is_nothing(self, name: str) -> bool:
+        """Whether a value is a constant vector without elements: exporters give one where an option is left out."""
+        return name in self.constants and name in self.tensors and self.tensors[name].dims == (0,)
+
     def _input(self, name: str) -> Term | None:
-        if not name:
+        if not name or self._is_nothing(name):
             return None
         if name not in self.terms:
             raise NotUnderstood(f"input {name!r} is no tensor of known rank, or it is empty")

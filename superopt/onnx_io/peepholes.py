@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
-from superopt.operators.activations import PRelu
 from superopt.operators.layout import END, Concat, Expand, Reshape, Slice, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -131,7 +130,7 @@ def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
         return tuple(inputs)
     if not (isinstance(op, Declared) and op.pointwise):
         return tuple(inputs)
-    spread = [i for i in spread if i or not isinstance(op, PRelu)]  # only its slope is broadcast
+    spread = [i for i in spread if op.broadcasts is None or i in op.broadcasts]
     slim = [aligned(t) if i in spread else t for i, t in enumerate(inputs)]
     if spread and not _broadcasts_to(slim, term.shape):
         # One input must have the full shape; a constant one costs nothing while the model runs.

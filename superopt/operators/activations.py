@@ -64,6 +64,8 @@ class LeakyRelu(Activation):
 class PRelu(Composite, Binary):
     """`y = x for x ≥ 0, else slope · x`."""
 
+    broadcasts = (1,)
+
     def eval(self, ring: Carrier, x: Array, slope: Array) -> Array:  # type: ignore[override]
         """The value of the definition."""
         return super().eval(ring, x, slope)

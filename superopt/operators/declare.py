@@ -111,6 +111,8 @@ class Declared(Operator):
     fields: ClassVar[tuple[Field, ...]]
     pointwise: ClassVar[bool] = False
     """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
+    broadcasts: ClassVar[tuple[int, ...] | None] = None
+    """The inputs of a point-wise operator that ONNX broadcasts by itself; None for all."""
     commutative: ClassVar[bool] = False
     zero: ClassVar[bool] = False
     """Of zeros it is zero (so it moves through zero padding)."""

@@ -14,21 +14,15 @@ from superopt.operators.reduce import AvgPool
 from superopt.term import Term, make
 
 
-@operator("softmax", onnx="Softmax")
-class Softmax(Declared):
-    """`y = exp(x) / Σ exp(x)` along an axis, computed from `x − max x` (stable only in this form)."""
+class AlongAxis(Declared):
+    """Base of softmax and its logarithm: before opset 13 ONNX had them along all axes from one on."""
 
-    needs = frozenset({"exp"})
-    axis: int = attr(sample=[1])
+    axis: int
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input."""
-        require(self.axis < len(x), f"softmax: no axis {self.axis} in {x}")
+        require(self.axis < len(x), f"{self.name}: no axis {self.axis} in {x}")
         return x
-
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """Shifted by the maximum in floating point."""
-        return ring.softmax(x, self.axis)
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
@@ -36,19 +30,39 @@ class Softmax(Declared):
         (x,) = present(node.inputs, 1)
         axis = positive_axis(node.attributes.get("axis", 1 if node.opset < 13 else -1), x.type.rank)
         if node.opset >= 13 or axis == x.type.rank - 1:
-            return make(cls(axis), (x,))
+            return make(cls(axis), (x,))  # type: ignore[call-arg]
         flat = reshaped(x, (product(x.shape[:axis]), product(x.shape[axis:])))
-        return reshaped(make(cls(1), (flat,)), x.shape)
+        return reshaped(make(cls(1), (flat,)), x.shape)  # type: ignore[call-arg]
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Before opset 13 all axes from `axis` on were one, so there it must be the last."""
+        assert self.onnx is not None
         last = out.rank(inputs[0]) - 1
         if out.opset >= 13 or self.axis == last:
-            return out.node("Softmax", inputs, {"axis": self.axis})
+            return out.node(self.onnx, inputs, {"axis": self.axis})
         perm = list(range(last + 1))
         perm[self.axis], perm[last] = last, self.axis
         moved = out.node("Transpose", inputs, {"perm": perm})
-        return out.node("Transpose", (out.node("Softmax", (moved,), {"axis": last}),), {"perm": perm})
+        return out.node("Transpose", (out.node(self.onnx, (moved,), {"axis": last}),), {"perm": perm})
+
+
+@operator("softmax", onnx="Softmax")
+class Softmax(AlongAxis):
+    """`y = exp(x) / Σ exp(x)` along an axis, computed from `x − max x` (stable only in this form)."""
+
+    needs = frozenset({"exp"})
+    axis: int = attr(sample=[1])
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Shifted by the maximum in floating point."""
+        return ring.softmax(x, self.axis)
+
+
+def demand_channels(name: str, x: Shape, *vectors: Shape) -> None:
+    """Raise `ShapeError` for what is no vector of the channels of `x`."""
+    for v in vectors:
+        require(len(v) == 1, f"{name}: a vector of channels is expected, not {v}")
+        require(v[0] == x[1], f"{name}: channels differ: {x} and {v}")
 
 
 @operator("batchnorm", onnx="BatchNormalization")
@@ -60,9 +74,7 @@ class BatchNorm(Composite):
     def shape(self, x: Shape, scale: Shape, bias: Shape, mean: Shape, variance: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input; the other four have its channels."""
         require(len(x) >= 2, f"batchnorm: no channels in {x}")
-        for v in (scale, bias, mean, variance):
-            require(len(v) == 1, f"batchnorm: a vector of channels is expected, not {v}")
-            require(v[0] == x[1], f"batchnorm: channels differ: {x} and {v}")
+        demand_channels(self.name, x, scale, bias, mean, variance)
         return x
 
     def eval(self, ring: Carrier, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:  # type: ignore[override]

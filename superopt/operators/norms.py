@@ -10,6 +10,7 @@ from superopt.operators.constant import filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, present, reads
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped, spread
+from superopt.operators.normalize import AlongAxis, demand_channels
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.reductions import LogSumExp, Mean
 from superopt.term import Term, make
@@ -125,9 +126,7 @@ class InstanceNorm(Composite):
     def shape(self, x: Shape, scale: Shape, bias: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input; scale and bias have its channels."""
         require(len(x) >= 3, f"instancenorm: nothing to normalize in {x}")
-        for v in (scale, bias):
-            require(len(v) == 1, f"instancenorm: a vector of channels is expected, not {v}")
-            require(v[0] == x[1], f"instancenorm: channels differ: {x} and {v}")
+        demand_channels(self.name, x, scale, bias)
         return x
 
     def eval(self, ring: Carrier, x: Array, scale: Array, bias: Array) -> Array:  # type: ignore[override]
@@ -153,9 +152,7 @@ class GroupNorm(Composite):
     def shape(self, x: Shape, scale: Shape, bias: Shape) -> Shape:  # type: ignore[override]
         """The shape of the input; scale and bias have its channels, which fall into the groups."""
         require(len(x) >= 3, f"groupnorm: nothing to normalize in {x}")
-        for v in (scale, bias):
-            require(len(v) == 1, f"groupnorm: a vector of channels is expected, not {v}")
-            require(v[0] == x[1], f"groupnorm: channels differ: {x} and {v}")
+        demand_channels(self.name, x, scale, bias)
         require(divides(self.groups, x[1]), f"groupnorm: {x[1]} channels do not fall into {self.groups} groups")
         return x
 
@@ -189,15 +186,10 @@ class GroupNorm(Composite):
 
 
 @operator("log_softmax", onnx="LogSoftmax")
-class LogSoftmax(Composite):
+class LogSoftmax(Composite, AlongAxis):
     """`y = ln (exp(x) / Σ exp(x))` along an axis, computed from `x − max x` (stable only in this form)."""
 
     axis: int = attr(sample=[1])
-
-    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
-        """The shape of the input."""
-        require(self.axis < len(x), f"log_softmax: no axis {self.axis} in {x}")
-        return x
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """The value of the definition."""
@@ -208,19 +200,3 @@ class LogSoftmax(Composite):
         (x,) = inputs
         kept = tuple(a for a in range(x.type.rank) if a != self.axis)
         return Sub()(x, Expand(kept, x.shape)(LogSumExp((self.axis,))(x)))
-
-    @classmethod
-    def from_onnx(cls, node: Source) -> Term:
-        """Before opset 13 all axes from `axis` on were one."""
-        (x,) = present(node.inputs, 1)
-        axis = positive_axis(node.attributes.get("axis", 1 if node.opset < 13 else -1), x.type.rank)
-        if node.opset >= 13 or axis == x.type.rank - 1:
-            return make(cls(axis), (x,))
-        flat = reshaped(x, (product(x.shape[:axis]), product(x.shape[axis:])))
-        return reshaped(make(cls(1), (flat,)), x.shape)
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Before opset 13 only along the last axis."""
-        if out.opset < 13 and self.axis != out.rank(inputs[0]) - 1:
-            raise NotUnderstood("before opset 13 LogSoftmax is along the last axis")
-        return out.node("LogSoftmax", inputs, {"axis": self.axis})

@@ -292,3 +292,11 @@ def test_strings_stay_in_the_model_where_weights_go_to_a_file(tmp_path: Path) ->
     found = onnx.load(tmp_path / "m.onnx")
     assert [i for i in found.graph.initializer if i.name == "words"] == [words]
     assert (tmp_path / "m.onnx.data").stat().st_size >= 16000
+
+
+def test_beside_an_operator_that_onnx_misjudges_the_rest_is_checked() -> None:
+    sound = "g (float[2,3,4,4] x, float[3] z) => (float[2,3,4,4] y, float[%d] v)"
+    nodes = "{ y = MeanVarianceNormalization <axes = [0, 2, 3]> (x) v = Relu(z) }"
+    load(model(f"{sound % 3} {nodes}"))
+    with pytest.raises(InvalidModel, match="Relu"):
+        load(model(f"{sound % 4} {nodes}"))

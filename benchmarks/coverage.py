@@ -30,7 +30,7 @@ KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 RANDOM = ("test_bernoulli",)
 """How models are called whose outputs differ from run to run: of these types and shapes are compared."""
 
-AUXILIARY = ("scales", "roi")
+AUXILIARY = ("scales", "roi", "constant_value", "value")
 """Names of floating-point inputs that say how, not what: they are frozen too."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"

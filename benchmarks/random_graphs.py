@@ -26,8 +26,10 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, standalone, understand
 from superopt.operators import Declared
+from superopt.operators.layout import Every
 from superopt.operators.norms import GroupNorm
 from superopt.operators.reduce import AvgPool, MaxPool
+from superopt.operators.resize import Interpolate
 from superopt.term import Graph, Term, subterms
 
 OPSETS = (24, 17)
@@ -75,9 +77,13 @@ def has_all(graph: Graph, opset: int) -> bool:
     """Whether an opset has all operators of a graph, in the forms that are declared."""
     for term in subterms(*graph.outputs):
         op = term.operator
+        if isinstance(op, Every) and opset < 10:
+            return False
         if not isinstance(op, Declared) or op.onnx is None or term.constant:
             continue
         if (isinstance(op, GroupNorm) and opset < 21) or (isinstance(op, AvgPool) and _dilated(op) and opset < 19):
+            return False
+        if isinstance(op, Interpolate) and opset < 11:
             return False
         if not onnx.defs.has(op.onnx, opset):
             return False

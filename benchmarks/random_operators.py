@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.random_values import LARGEST_RANK, NUMBERS, TRUTH, Values, ints
+from benchmarks.random_values import LARGEST_RANK, NUMBERS, TRUTH, WHOLE, Values, ints
 from superopt.errors import ShapeError
 from superopt.operators.constant import Scalar
+from superopt.operators.resize import PLACES
 from superopt.term import Term, make
 
 _LEAST_RANK = 1
@@ -18,7 +19,7 @@ Built: TypeAlias = tuple[tuple[Term, ...], dict[str, Any]]
 
 
 def _anything(d: Values, least: int = 0) -> Term:
-    return d.any(least, dtype=TRUTH if d.rng.random() < 0.1 else "")
+    return d.any(least, dtype=str(d.rng.choice(["", TRUTH, WHOLE], p=[0.8, 0.1, 0.1])))
 
 
 def _transpose(d: Values) -> Built:
@@ -90,14 +91,42 @@ def _conv(d: Values) -> Built:
 
 
 def _conv_transpose(d: Values) -> Built:
-    x = d.any(4, 4)
-    channels = ints(x.shape)[1]
+    x = d.any(3)
+    channels, axes = ints(x.shape)[1], x.type.rank - 2
     group = int(d.rng.choice([g for g in range(1, 6) if channels % g == 0]))
-    given = {**_window(d, 2), "group": group}
+    given = {**_window(d, axes), "group": group}
     # ONNX asks that further zeros be fewer than the stride or the dilation.
     more = [max(s, e) - 1 for s, e in zip(given["strides"], given["dilations"], strict=True)]
-    kernel = (channels, d.integer(1, 3), d.integer(1, 3), d.integer(1, 3))
+    kernel = (channels, *(d.integer(1, 3) for _ in range(axes + 1)))
     return (x, d.like(kernel, x.type.dtype)), {**given, "more": tuple(d.integer(0, m) for m in more)}
+
+
+def _interpolate(d: Values) -> Built:
+    x = d.any(3)
+    to = tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))
+    return (x,), {"to": to, "by": str(d.rng.choice(PLACES))}
+
+
+def _every(d: Values) -> Built:
+    x = _anything(d, 1)
+    axis = d.integer(0, x.type.rank - 1)
+    return (x,), {"axis": axis, "step": d.integer(1, 3)}
+
+
+def _attention(d: Values) -> Built:
+    q = d.any(4, 4)
+    keys = (*q.shape[:2], d.integer(1, 5), q.shape[3])
+    values = (*keys[:3], d.integer(1, 5))
+    return (q, d.like(keys, q.type.dtype), d.like(values, q.type.dtype)), {}
+
+
+def _masked_attention(d: Values) -> Built:
+    (q, k, v), _ = _attention(d)
+    truth, shape = d.integer(0, 1), (*q.shape[:3], k.shape[2])
+    mask = d.leaf(shape, TRUTH) if truth else d.like(shape, q.type.dtype)
+    if truth and not d.feed[mask].any(-1).all():
+        raise ShapeError("onnxruntime gives no number where ONNX says 0: in a row that attends to nothing")
+    return (q, k, v, mask), {"truth": truth}
 
 
 def _pool(d: Values) -> Built:
@@ -174,6 +203,10 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "pad": _pad,
     "expand": _expand,
     "take": _take,
+    "every": _every,
+    "interpolate": _interpolate,
+    "attention": _attention,
+    "masked_attention": _masked_attention,
     "scalar": lambda d: ((), {}),
     "band": _band,
     "matrix": _matrix,

@@ -31,7 +31,7 @@ _CANCELLING = ("layernorm", "rmsnorm", "groupnorm", "instancenorm")
 _OF_32_BITS = ("celu",)
 """What ONNX defines for 32-bit floats only."""
 _ATTRIBUTES: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("alpha", "gamma", "bias"), NUMBERS),
+    **dict.fromkeys(("alpha", "gamma", "bias", "scale"), NUMBERS),
     "beta": (0.25, 0.5, 0.75, 1.0),
     "epsilon": (2.0**-7, 2.0**-10, 1e-5),
     **dict.fromkeys(("by_tanh", "trans_a", "trans_b", "whole"), (0, 1)),
@@ -115,12 +115,13 @@ class _Drawing(Values):
         for copy in range(1, COPIES + 1):
             given = [i[copy] if exact else self._disturbed(i[copy], unit) for i in inputs]
             value = np.asarray(op.eval(FLOAT, *given))
-            found.append(value if exact else self._disturbed(value, unit))
+            found.append(value if exact else self._disturbed(value, unit, {1: 1.0, 2: -1.0}.get(copy)))
         return found
 
-    def _disturbed(self, array: Array, unit: float) -> Array:
-        """What rounding may make of numbers: 2⁻²² is some roundings in 32 bits."""
-        return np.asarray(array * (1 + unit * self.rng.standard_normal(array.shape)))
+    def _disturbed(self, array: Array, unit: float, side: float | None = None) -> Array:
+        """What rounding may make of numbers, or on one side of them: 2⁻²² is some roundings in 32 bits."""
+        drawn = self.rng.standard_normal(array.shape)
+        return np.asarray(array * (1 + unit * (drawn if side is None else side * (1 + abs(drawn)))))
 
     def _drawn(self, name: str) -> Term:
         """A term of an operator. Raises `ShapeError` where what was drawn does not fit."""

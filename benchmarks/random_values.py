@@ -16,7 +16,7 @@ from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Mul
 from superopt.term import REAL, Graph, Term, make, variable
 
-FLOATS, TRUTH = ("float32", "float64"), "bool"
+FLOATS, TRUTH, WHOLE = ("float32", "float64"), "bool", "int64"
 NUMBERS = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 LARGEST_RANK = 5
 COPIES = 4
@@ -85,7 +85,8 @@ class Values:
                 self.rng.uniform(0.25, 2.0, sizes),
                 self.rng.integers(-5, 6, sizes) / 2,
             )
-            value = np.asarray(drawn[2] > 0 if dtype == TRUTH else drawn[self.integer(0, 2)]).astype(dtype)
+            how = 2 if dtype == WHOLE else self.integer(0, 2)
+            value = np.asarray(drawn[2] > 0 if dtype == TRUTH else drawn[how]).astype(dtype)
             self.feed[leaf] = value
         self.copies[leaf] = [value.astype(np.float64)] * (COPIES + 1)
         return leaf

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
-from superopt.operators.layout import Concat, Expand, Pad, Transpose
+from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
+from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
 from superopt.term import Graph, Term, make, subterms, variable

@@ -38,7 +38,7 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
     changed = {n: t for n, t in new.items() if origins.get(t) != n and t is not program.values.get(n)}
     for name in changed:
         if name not in program.values:
-            raise UsageError(f"{name!r} is no floating-point value of the model")
+            raise UsageError(f"{name!r} is no value of the model, or its rank is not known")
     model = clone(program.model)
     if changed:
         _Rewriting(program, model, changed, origins).run()

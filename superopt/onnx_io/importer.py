@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx.defs
+import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
@@ -16,9 +19,9 @@ from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.skeleton import one_line
-from superopt.onnx_io.tensors import UNDERSTOOD, Symbols, Tensor, tensors
-from superopt.operators import READERS, NotUnderstood
-from superopt.term import Term, Type, variable, variables
+from superopt.onnx_io.tensors import COMPUTED, Symbols, Tensor, tensors
+from superopt.operators import READERS, Declared, NotUnderstood
+from superopt.term import REAL, Term, Type, subterms, variable, variables
 
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
@@ -79,7 +82,7 @@ class _Reading:
         self.sizes = KnownSizes(self.constants, self._shape)
         self.sources: dict[str, tuple[str, int]] = {}
         self.symbols = Symbols()
-        self.terms: dict[str, Term] = {}  # variables of all element types
+        self.terms: dict[str, Term] = {}
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 
     def program(self) -> Program:
@@ -87,11 +90,10 @@ class _Reading:
         for value in (*graph.inputs, *graph.initializers.values()):
             self._enter(value.name or "")
         steps = [self._step(node) for node in in_order(graph) if not self._is_known(node)]
-        values = {name: term for name, term in self.terms.items() if term.type.dtype in UNDERSTOOD}
         return Program(
             model=self.model,
             steps=steps,
-            values=values,
+            values=self.terms,
             inputs=tuple(v.name or "" for v in graph.inputs if (v.name or "") not in self.constants),
             outputs=tuple(v.name or "" for v in graph.outputs),
             constants=self.constants,
@@ -168,11 +170,12 @@ class _Reading:
             raise NotUnderstood(f"operator {node.op_type}{of} is not declared")
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
-        attributes = {a.name: _python(a) for a in node.attributes.values()}
+        attributes = _Attributes({a.name: _python(a) for a in node.attributes.values()})
         source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)
+        attributes.demand_all_read(node.op_type, opset if not node.domain else 0)
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
 
@@ -194,12 +197,34 @@ class _Reading:
             raise NotUnderstood(f"output {uncovered[0]!r} is used and not declared")
         kept = tuple(terms[named.index(name)] for name in outputs)
         for name, term in zip(outputs, kept, strict=True):
-            for leaf in variables(term):
-                if leaf.type.dtype not in UNDERSTOOD:
-                    raise NotUnderstood(f"element type {leaf.type.dtype} of {leaf.label!r}")
+            _demand_element_types(term)
             if name in self.tensors:
                 _demand_agreement(name, term.type, self.tensors[name])
         return kept
+
+
+class _Attributes(UserDict[str, Any]):
+    """The attributes of a node, and which of them a declaration looked at."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.read: set[object] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(name)
+        return super().__contains__(name)
+
+    def demand_all_read(self, op_type: str, opset: int) -> None:
+        """Raise `NotUnderstood` for one that was not: newer versions of ONNX add some, and none may be dropped."""
+        for name in set(self.data) - self.read:
+            declared = onnx.defs.get_schema(op_type, opset, "").attributes.get(name) if opset else None
+            default = None if declared is None else onnx.helper.get_attribute_value(declared.default_value)
+            if self.data[name] != default:
+                raise NotUnderstood(f"the declaration does not know the attribute {name}")
 
 
 def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
@@ -210,6 +235,16 @@ def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
     for condition in conditions:
         if condition.relation != "<=":
             raise NotUnderstood(f"whether {condition} holds depends on the sizes")
+
+
+def _demand_element_types(term: Term) -> None:
+    """Raise `NotUnderstood` for what computes with elements that are only moved here: integers, 16-bit floats."""
+    for user in subterms(term):
+        if isinstance(user.operator, Declared) and not user.operator.moves:
+            for i in user.inputs:
+                if i.type.dtype not in (*COMPUTED, REAL):
+                    leaf = next(v for v in variables(i) if v.type.dtype == i.type.dtype)
+                    raise NotUnderstood(f"element type {i.type.dtype} of {leaf.label!r}")
 
 
 def _demand_agreement(name: str, ours: Type, theirs: Tensor) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
-from superopt.operators.layout import END, Concat, Expand, Reshape, Slice, common_shape, reshaped
+from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
@@ -47,6 +48,8 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
         return _expand(term, op)
     if isinstance(op, Slice):
         return _slice(term, op)
+    if isinstance(op, Every) and isinstance(term.inputs[0].operator, Slice) and inner(term.inputs[0]):
+        return _strided(term.inputs[0], op) or Form(term.inputs, op.to_onnx)
     return Form(_without_expands(term, given), op.to_onnx)
 
 
@@ -105,6 +108,15 @@ def _slice(term: Term, op: Slice) -> Form:
     (x,) = term.inputs
     start, stop = (_from_end(bound, x.shape[op.axis]) for bound in (op.start, op.stop))
     return Form((x,), replace(op, start=start, stop=stop).to_onnx)
+
+
+def _strided(cut: Term, op: Every) -> Form | None:
+    """A slice of which every so many elements are taken is one Slice with steps."""
+    assert isinstance(cut.operator, Slice)
+    if cut.operator.axis != op.axis:
+        return None
+    bounds = tuple(_from_end(b, cut.inputs[0].shape[op.axis]) for b in (cut.operator.start, cut.operator.stop))
+    return Form(cut.inputs, partial(op.written, bounds=bounds))
 
 
 def _from_end(bound: Dim, size: Dim) -> Dim:

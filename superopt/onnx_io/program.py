@@ -48,7 +48,7 @@ class Program:
     steps: list[Step]
     """In topological order; nodes whose values are constants or sizes are not steps."""
     values: dict[str, Term]
-    """The variable that stands for each value; only tensors of 32- or 64-bit floats."""
+    """The variable that stands for each value that is a tensor of known rank, and not empty."""
     inputs: tuple[str, ...]
     """The values to be given, without weights."""
     outputs: tuple[str, ...]

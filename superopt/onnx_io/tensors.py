@@ -15,8 +15,8 @@ from superopt.dim import Dim, Shape, symbol
 from superopt.onnx_io.skeleton import skeleton
 from superopt.term import Type
 
-UNDERSTOOD = ("float32", "float64", "bool")
-"""The element types that terms have; everything else is opaque."""
+COMPUTED = ("float32", "float64", "bool")
+"""The element types that terms compute with; elements of the others are moved only."""
 
 NUMPY_NAMES = {
     ir.DataType.FLOAT: "float32",

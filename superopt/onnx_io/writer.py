@@ -11,7 +11,7 @@ import onnx.defs
 import onnx_ir as ir
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.dim import Dim, assuming, product
+from superopt.dim import Dim, Shape, assuming, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
 from superopt.onnx_io.size_writer import SizeWriter, Sources
@@ -51,7 +51,7 @@ class TermWriter:
         self._counts: dict[str, int] = {}
         self._names: dict[tuple[Term, str], str] = {}
         self._integers: dict[tuple[int, ...], str] = {}
-        self._ranks: dict[str, int] = {}
+        self._shapes: dict[str, Shape] = {}
         self._sizes = SizeWriter(self, sources)
 
     def write(self, roots: Sequence[tuple[Term, str]], given: Mapping[Term, str]) -> list[str]:
@@ -77,7 +77,7 @@ class TermWriter:
         name = self.fresh(op_type.lower())
         output = ir.Value(name=name)
         given = ir.convenience.convert_attributes(dict(attributes or {}))
-        read = [self.values[i] for i in inputs]
+        read = [self.values[i] if i else None for i in inputs]
         self.nodes.append(ir.Node(domain, op_type, read, given, outputs=[output], name=name))
         self.values[name] = output
         return name
@@ -94,9 +94,9 @@ class TermWriter:
             self._integers[key] = self._initializer("integers", np.asarray(key, dtype=np.int64))
         return self._integers[key]
 
-    def rank(self, name: str) -> int:
-        """The number of axes of a value that a declaration was given."""
-        return self._ranks[name]
+    def shape(self, name: str) -> Shape:
+        """The shape of a value that a declaration was given."""
+        return self._shapes[name]
 
     def fresh(self, base: str) -> str:
         """A name that nothing has."""
@@ -128,7 +128,7 @@ class TermWriter:
                 stack.append((term, own, form))
                 stack.extend((o, _within(term, own), None) for o in reversed(form.operands))
             if key in self._names:
-                self._ranks[self._names[key]] = term.type.rank
+                self._shapes[self._names[key]] = term.shape
         return self._name(root, dtype)
 
     def _name(self, term: Term, wanted: str) -> str:

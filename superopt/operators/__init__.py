@@ -2,6 +2,7 @@
 
 from superopt.operators import (
     activations,
+    attention,
     constant,
     einsum,
     forms,
@@ -11,11 +12,13 @@ from superopt.operators import (
     logic,
     normalize,
     norms,
+    padding,
     pointwise,
     reader,
     rearrange,
     reduce,
     reductions,
+    resize,
     tiles,
     transposed,
 )
@@ -29,6 +32,7 @@ __all__ = [
     "NotUnderstood",
     "Source",
     "activations",
+    "attention",
     "constant",
     "einsum",
     "forms",
@@ -38,11 +42,13 @@ __all__ = [
     "logic",
     "normalize",
     "norms",
+    "padding",
     "pointwise",
     "reader",
     "rearrange",
     "reduce",
     "reductions",
+    "resize",
     "tiles",
     "transposed",
 ]

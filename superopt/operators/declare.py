@@ -38,6 +38,7 @@ class Source(Protocol):
     op_type: str
     opset: int
     attributes: Mapping[str, Any]
+    """A node with one that the declaration does not look at is not understood: ONNX may add some."""
     inputs: Sequence[Term | None]
     outputs: int
 
@@ -56,13 +57,13 @@ class Emitter(Protocol):
     def node(
         self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, domain: str = ""
     ) -> str:
-        """Add a node with one output and give that output's name."""
+        """Add a node with one output and give that output's name. An empty name leaves an optional input out."""
 
     def integers(self, values: Sequence[Dim]) -> str:
         """The name of a vector of int64: a constant, or computed from sizes where some are symbolic."""
 
-    def rank(self, name: str) -> int:
-        """The number of axes of an input."""
+    def shape(self, name: str) -> Shape:
+        """The shape of an input."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -320,6 +321,12 @@ def present(inputs: Sequence[Term | None], count: int) -> tuple[Term, ...]:
     if len(given) != count or len(inputs) < count:
         raise NotUnderstood(f"expects {count} inputs, the node has {len(given)}")
     return given
+
+
+def pass_over(node: Source, *attributes: str) -> None:
+    """Say that attributes mean nothing where a node is understood; one that nobody looks at makes it opaque."""
+    for name in attributes:
+        node.attributes.get(name)
 
 
 def concrete(shape: Shape, what: str) -> tuple[int, ...]:

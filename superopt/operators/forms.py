@@ -1,11 +1,12 @@
-"""Other forms in which ONNX writes declared operators: Split, Sum, Flatten, Squeeze, Unsqueeze, Identity, Dropout."""
+"""Other forms in which ONNX writes declared operators: Split, Sum, Mean, Flatten, Squeeze, Identity, Dropout, …"""
 
 from __future__ import annotations
 
 import itertools
 
 from superopt.dim import Dim, product
-from superopt.operators.declare import NotUnderstood, Source, present, reads
+from superopt.operators.activations import times
+from superopt.operators.declare import NotUnderstood, Source, pass_over, present, reads
 from superopt.operators.layout import Slice, broadcast, positive_axis, reshaped
 from superopt.operators.pointwise import Add
 from superopt.term import Term, make
@@ -24,6 +25,7 @@ def dropout(node: Source) -> Term:
         training = node.constant(2)
         if training is None or bool(training):
             raise NotUnderstood("training mode")
+    pass_over(node, "ratio", "seed")
     x = node.inputs[0]
     assert x is not None
     return x
@@ -36,6 +38,12 @@ def sum_of(node: Source) -> Term:
     for other in others:
         total = make(Add(), broadcast(total, other))
     return total
+
+
+@reads("Mean")
+def mean_of(node: Source) -> Term:
+    """The sum over the count."""
+    return times(sum_of(node), 1.0 / len(node.inputs))
 
 
 @reads("Split")

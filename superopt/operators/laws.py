@@ -15,7 +15,8 @@ from typing import Any
 from superopt.dim import assuming, symbol
 from superopt.errors import ParseError
 from superopt.operators.declare import CATALOGUE, Declared, is_shipped
-from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reader import read_term, term_sexp
 from superopt.term import Term, subterms, variable, variables

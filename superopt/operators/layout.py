@@ -1,4 +1,4 @@
-"""Operators that move elements and change none: transpose, reshape, concat, slice, pad, and expand (broadcasting)."""
+"""Operators that move elements and change none: transpose, reshape, concat, slice, every, expand (broadcasting)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Slice(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Bounds that are attributes (before opset 10) or inputs that are known as numbers or sizes; steps of 1."""
+        """Bounds that are attributes (before opset 10) or inputs that are known as numbers or sizes; steps forward."""
         x = node.inputs[0]
         assert x is not None
         names = ("starts", "ends", "axes", "steps")
@@ -165,11 +165,14 @@ class Slice(Declared):
         starts, ends, axes, steps = given
         if starts is None or ends is None:
             raise NotUnderstood("the bounds are missing")
-        if steps is not None and any(s != 1 for s in concrete(steps, "the steps of a slice")):
-            raise NotUnderstood(f"steps other than 1: {steps}")
+        steps = (1,) * len(starts) if steps is None else concrete(steps, "the steps of a slice")
+        if min(steps) < 1:
+            raise NotUnderstood(f"steps backwards: {steps}")
         axes = range(len(starts)) if axes is None else concrete(axes, "the axes of a slice")
-        for axis, start, end in zip(axes, starts, ends, strict=True):
-            x = _cut(x, positive_axis(axis, x.type.rank), start, end)
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+            at = positive_axis(axis, x.type.rank)
+            x = _cut(x, at, start, end)
+            x = x if step == 1 else make(Every(at, step), (x,))
         return x
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
@@ -180,48 +183,34 @@ class Slice(Declared):
         return out.node("Slice", (*inputs, *(out.integers((v,)) for v in (self.start, self.stop, self.axis))))
 
 
-@operator("pad", onnx="Pad")
-class Pad(Declared):
-    """`y = x` with zeros around it: `pads` holds the widths before each axis, then after each."""
+@operator("every")
+class Every(Declared):
+    """`y[i] = x[step · i]` along an axis: the first element of it and every `step`-th after that."""
 
-    of_weights = True
     linear = (0,)
     zero = True
     moves = True
-    pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])
+    axis: int = attr(sample=[0, 1])
+    step: Dim = attr(size=True, least=1, sample=[2])
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
-        """Each size grows by its two widths."""
-        require(len(self.pads) == 2 * len(x), f"pad: {self.pads} are not two widths for each axis of {x}")
-        return tuple(d + a + b for d, a, b in zip(x, self.pads[: len(x)], self.pads[len(x) :], strict=True))
+        """`⌈size / step⌉` along the axis."""
+        require(self.axis < len(x), f"every: no axis {self.axis} in {x}")
+        return tuple((d + self.step - 1) // self.step if i == self.axis else d for i, d in enumerate(x))
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """Zeros around."""
-        widths = list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True))
-        return np.pad(x, widths) if widths else x  # type: ignore[arg-type]
-
-    @classmethod
-    def from_onnx(cls, node: Source) -> Term:
-        """Constant widths, none negative, and zeros to pad with."""
-        x = node.inputs[0]
-        assert x is not None
-        if node.attributes.get("mode", "constant") != "constant" or len(node.inputs) > 3:
-            raise NotUnderstood("pads with other than a constant, or along listed axes")
-        widths = node.attributes.get("pads") if node.opset < 11 else node.constant(1)
-        value = node.attributes.get("value", 0.0) if node.opset < 11 else 0.0
-        if node.opset >= 11 and len(node.inputs) == 3 and node.inputs[2] is not None:
-            constant = node.constant(2)
-            value = 1.0 if constant is None else float(constant)
-        if widths is None or value != 0 or any(w < 0 for w in widths):
-            raise NotUnderstood("pads by unknown or negative widths, or not with zeros")
-        return make(cls(tuple(int(w) for w in widths)), (x,))
+        """A view of a part."""
+        return x[(slice(None),) * self.axis + (slice(None, None, self.step),)]
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Widths as an attribute before opset 11, as a constant input after."""
-        widths = concrete(self.pads, "pad")
-        if out.opset < 11:
-            return out.node("Pad", inputs, {"pads": list(widths), "mode": "constant"})
-        return out.node("Pad", (*inputs, out.integers(widths)), {"mode": "constant"})
+        """A Slice of the whole axis."""
+        return self.written(out, *inputs, bounds=(0, END))
+
+    def written(self, out: Emitter, *inputs: str, bounds: Shape) -> str:
+        """A Slice within bounds; steps came with opset 10."""
+        if out.opset < 10:
+            raise NotUnderstood("before opset 10 Slice has no steps")
+        return out.node("Slice", (*inputs, *(out.integers((v,)) for v in (*bounds, self.axis, self.step))))
 
 
 @operator("expand", onnx="Expand")

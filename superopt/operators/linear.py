@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, product, require
+from superopt.dim import Dim, Shape, at_most, divides, equal, product, require
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.operators.layout import Expand, common_shape, reshaped
 from superopt.operators.pointwise import Add
@@ -128,6 +128,7 @@ class Conv(Declared):
         strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit_pads(node, x.shape, k.shape[2:], strides, dilations)
         group = int(given.get("group", 1))
+        demand_kernel(node, k.shape[2:])
         if x.type.rank > 3:
             y = make(cls(strides, pads, dilations, group), (x, k))
         else:  # a picture of one row
@@ -163,6 +164,13 @@ def windows(
         starts = [i * d for i, d in zip(place, gaps, strict=True)]
         cuts = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, steps, strict=True)]
         yield place, padded[(slice(None), slice(None), *cuts)]
+
+
+def demand_kernel(node: Source, shape: Shape) -> None:
+    """Raise `NotUnderstood` for a `kernel_shape` that is not that of the kernel."""
+    given = node.attributes.get("kernel_shape")
+    if given is not None and any(equal(a, b) is False for a, b in zip(given, shape, strict=True)):
+        raise NotUnderstood(f"the kernel is {shape}, kernel_shape {given}")
 
 
 def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilations: Shape) -> Shape:

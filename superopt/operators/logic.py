@@ -10,7 +10,7 @@ from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, require
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, present, reads
+from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, pass_over, present, reads
 from superopt.operators.functions import Max, Min
 from superopt.operators.layout import Expand, broadcast
 from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary, UnaryReal
@@ -187,10 +187,25 @@ class Cast(Unary):
 def cast(node: Source) -> Term:
     """Between floating-point types, and from truth values to them; to their own type, the input itself."""
     (x,) = present(node.inputs, 1)
-    to = next((t for t, number in ONNX_TYPES.items() if number == int(node.attributes["to"])), "")
-    if not to or x.type.dtype not in ("float32", "float64", TRUTH):
-        raise NotUnderstood(f"a cast from {x.type.dtype} to ONNX's type {node.attributes['to']}")
-    return x if x.type.dtype == to else make(Cast(to), (x,))
+    pass_over(node, "saturate", "round_mode")  # of 8-bit floats
+    number = int(node.attributes["to"])
+    return _as_type(x, next((t for t, n in ONNX_TYPES.items() if n == number), f"ONNX's type {number}"))
+
+
+@reads("CastLike")
+def cast_like(node: Source) -> Term:
+    """To the type of the second input."""
+    x, like = present(node.inputs, 2)
+    pass_over(node, "saturate", "round_mode")  # of 8-bit floats
+    return _as_type(x, like.type.dtype)
+
+
+def _as_type(x: Term, to: str) -> Term:
+    if to == x.type.dtype:
+        return x
+    if to not in ONNX_TYPES or x.type.dtype not in (*ONNX_TYPES, TRUTH):
+        raise NotUnderstood(f"a cast from {x.type.dtype} to {to}")
+    return make(Cast(to), (x,))
 
 
 @operator("clip", onnx="Clip")

@@ -6,7 +6,7 @@ from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, product, require
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, present
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
@@ -37,7 +37,7 @@ class AlongAxis(Declared):
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Before opset 13 all axes from `axis` on were one, so there it must be the last."""
         assert self.onnx is not None
-        last = out.rank(inputs[0]) - 1
+        last = len(out.shape(inputs[0])) - 1
         if out.opset >= 13 or self.axis == last:
             return out.node(self.onnx, inputs, {"axis": self.axis})
         perm = list(range(last + 1))
@@ -94,6 +94,7 @@ class BatchNorm(Composite):
         """At inference only."""
         if node.attributes.get("training_mode", 0):
             raise NotUnderstood("training mode")
+        pass_over(node, "momentum")
         inputs = present(node.inputs, 5)
         return make(cls(float(node.attributes.get("epsilon", 1e-5))), inputs)
 

@@ -1,4 +1,4 @@
-"""Elements taken, repeated and moved between axes: Gather, Tile, DepthToSpace, SpaceToDepth, nearest Resize."""
+"""Elements taken, repeated and moved between axes: Gather, Tile, DepthToSpace, SpaceToDepth."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def tile(node: Source) -> Term:
 def depth_to_space(node: Source) -> Term:
     """Channels (place, place, c), or in mode CRD (c, place, place), become places of an image."""
     (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
-    by_channel = _text(node.attributes.get("mode", "DCR")) == "CRD"
+    by_channel = plain_text(node.attributes.get("mode", "DCR")) == "CRD"
     n, c, h, w = x.shape
     c = c // side**2
     split = (n, c, side, side, h, w) if by_channel else (n, side, side, c, h, w)
@@ -104,44 +104,10 @@ def space_to_depth(node: Source) -> Term:
     (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
     n, c, h, w = x.shape
     split = reshaped(x, (n, c, h // side, side, w // side, side))
-    perm = (0, 1, 3, 5, 2, 4) if _text(node.attributes.get("mode", "DCR")) == "CRD" else (0, 3, 5, 1, 2, 4)
+    perm = (0, 1, 3, 5, 2, 4) if plain_text(node.attributes.get("mode", "DCR")) == "CRD" else (0, 3, 5, 1, 2, 4)
     return reshaped(Transpose(perm)(split), (n, c * side**2, h // side, w // side))
 
 
-@reads("Resize", "Upsample")
-def resize(node: Source) -> Term:
-    """To the nearest, by whole factors: each element beside itself."""
-    x, given = node.inputs[0], {k: _text(v) for k, v in node.attributes.items()}
-    assert x is not None
-    if given.get("mode", "nearest") != "nearest":
-        raise NotUnderstood(f"resize by mode {given['mode']}")
-    if given.get("axes") is not None or given.get("antialias", 0):
-        raise NotUnderstood("resize along listed axes, or with antialiasing")
-    factors = _factors(node, x)
-    how = (given.get("coordinate_transformation_mode", "half_pixel"), given.get("nearest_mode", "round_prefer_floor"))
-    if node.op_type == "Upsample" or node.opset < 11:
-        how = ("asymmetric", "floor")
-    centred = how[0] in ("half_pixel", "half_pixel_symmetric") and how[1] == "round_prefer_floor"
-    two = how == ("asymmetric", "round_prefer_floor") and max(factors) <= 2
-    if not (centred or two or how == ("asymmetric", "floor")):
-        raise NotUnderstood(f"resize to the nearest as {how}")
-    return repeated(x, factors, within=True)
-
-
-def _factors(node: Source, x: Term) -> tuple[int, ...]:
-    at = 1 if node.op_type == "Upsample" or node.opset < 11 else 2
-    scales = node.attributes.get("scales") if len(node.inputs) < 2 else None
-    if scales is None and len(node.inputs) > at and node.inputs[at] is not None:
-        scales = node.constant(at)
-    if scales is None or not len(scales):
-        sizes = node.constant(3) if len(node.inputs) > 3 else None
-        if sizes is None:
-            raise NotUnderstood("the factors are computed while the model runs")
-        scales = [int(s) / d for s, d in zip(sizes, concrete(x.shape, "resize"), strict=True)]
-    if any(float(s) != int(s) or s < 1 for s in scales):
-        raise NotUnderstood(f"resize by {[float(s) for s in scales]}: whole factors are declared")
-    return tuple(int(s) for s in scales)
-
-
-def _text(value: object) -> object:
+def plain_text(value: object) -> object:
+    """An attribute that ONNX keeps as bytes, as text."""
     return value.decode() if isinstance(value, bytes) else value

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, at_most, product, require
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, present
+from superopt.operators.declare import (
+    Declared,
+    Emitter,
+    NotUnderstood,
+    Source,
+    attr,
+    concrete,
+    operator,
+    present,
+    reads,
+)
+from superopt.operators.layout import reshaped
 from superopt.operators.linear import explicit_pads, window_sizes, windows
+from superopt.operators.reductions import Largest, Mean
 from superopt.term import Term, make
 
 
@@ -37,20 +52,24 @@ class Pool(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Any number of window axes; sizes rounded down (or up, where that gives the same)."""
+        """Any number of window axes; where sizes are rounded up, padding at the end makes up for it."""
         (x,), given = present(node.inputs, 1), node.attributes
         kernel = tuple(given["kernel_shape"])
         ones = (1,) * len(kernel)
         strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
-        pads = explicit_pads(node, x.shape, kernel, strides, dilations)
+        pads = explicit = explicit_pads(node, x.shape, kernel, strides, dilations)
         if given.get("storage_order", 0):
             raise NotUnderstood("column-major storage order")
         if given.get("ceil_mode", 0):
-            _demand_no_rounding(x.shape, kernel, strides, pads, dilations)
+            pads = _rounded_up(x.shape, kernel, strides, pads, dilations)
+            if given.get("count_include_pad", 0) and pads != explicit:
+                raise NotUnderstood("ceil_mode rounds a size up, and counts the padding")
         return cls._made(x, kernel, strides, pads, dilations, given)
 
     @classmethod
-    def _made(cls, x: Term, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, given: object) -> Term:
+    def _made(
+        cls, x: Term, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, given: Mapping[str, Any]
+    ) -> Term:
         return make(cls(kernel, strides, pads, dilations), (x,))  # type: ignore[call-arg]
 
 
@@ -119,8 +138,10 @@ class AvgPool(Pool):
         return out.node("AveragePool", inputs, attributes)
 
     @classmethod
-    def _made(cls, x: Term, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, given: object) -> Term:
-        whole = int(given.get("count_include_pad", 0)) if isinstance(given, dict) else 0
+    def _made(
+        cls, x: Term, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape, given: Mapping[str, Any]
+    ) -> Term:
+        whole = int(given.get("count_include_pad", 0))
         # Where nothing is padded both ways of counting are one; the canonical form counts what is there.
         return make(cls(kernel, strides, pads, dilations, whole if any(p != 0 for p in pads) else 0), (x,))
 
@@ -149,8 +170,29 @@ class GlobalAvgPool(Declared):
         return product(shapes[0])
 
 
-def _demand_no_rounding(x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> None:
-    for axis in range(len(kernel)):
-        rest = x[axis + 2] + pads[axis] + pads[axis + len(kernel)] - dilations[axis] * (kernel[axis] - 1) - 1
-        if not isinstance(rest, int) or rest % int(strides[axis]):  # type: ignore[arg-type]
-            raise NotUnderstood("ceil_mode rounds a size up")
+@reads("GlobalAveragePool")
+def global_average(node: Source) -> Term:
+    """Over two axes, or any other number of them."""
+    (x,) = present(node.inputs, 1)
+    return make(GlobalAvgPool(), (x,)) if x.type.rank == 4 else _globally(Mean, x)
+
+
+@reads("GlobalMaxPool")
+def global_largest(node: Source) -> Term:
+    """The largest of each channel."""
+    return _globally(Largest, *present(node.inputs, 1))
+
+
+def _globally(reduction: type[Mean] | type[Largest], x: Term) -> Term:
+    axes = tuple(range(2, x.type.rank))
+    return reshaped(make(reduction(axes), (x,)), (*x.shape[:2], *(1 for _ in axes))) if axes else x
+
+
+def _rounded_up(x: Shape, kernel: Shape, strides: Shape, pads: Shape, dilations: Shape) -> Shape:
+    """The pads with which sizes that are rounded down are what they were when rounded up."""
+    axes, more = len(kernel), []
+    for axis in range(axes):
+        sizes = (x[axis + 2], pads[axis], pads[axis + axes], dilations[axis] * (kernel[axis] - 1), strides[axis])
+        size, before, after, reach, step = concrete(sizes, "ceil_mode")
+        more.append(-(size + before + after - reach - 1) % step)
+    return (*pads[:axes], *(p + m for p, m in zip(pads[axes:], more, strict=True)))

@@ -10,7 +10,9 @@ from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, at_most, divides, product, require
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand
+from superopt.operators.linear import demand_kernel
 from superopt.operators.pointwise import Add
+from superopt.operators.rearrange import plain_text
 from superopt.term import Term, make
 
 
@@ -28,35 +30,39 @@ class ConvTranspose(Declared):
     """Further zeros after the result."""
 
     def shape(self, x: Shape, k: Shape) -> Shape:  # type: ignore[override]
-        """`(h − 1)·s + d·(i − 1) + 1 + more − pads` along each of the two window axes."""
-        require(len(x) == 4 == len(k), f"conv_transpose: input and kernel have four axes each, not {x} and {k}")
+        """`(h − 1)·s + d·(i − 1) + 1 + more − pads` along each window axis, of which there are one to three."""
+        axes = len(self.strides)
+        require(len(x) == len(k) == axes + 2, f"conv_transpose: {x} and {k} are not for {axes} window axes")
+        lengths = (len(self.pads), len(self.dilations), len(self.more))
+        require(lengths == (2 * axes, axes, axes), f"conv_transpose: {self} is not for {axes} window axes")
         require(x[1] == k[0], f"conv_transpose: channels differ: x is {x}, kernel is {k}")
         require(divides(self.group, x[1]), f"conv_transpose: {x[1]} channels do not fall into {self.group} groups")
         sizes = []
-        for axis in range(2):
-            reach = self.dilations[axis] * (k[axis + 2] - 1) + 1 + self.more[axis]
-            cut = self.pads[axis] + self.pads[axis + 2]
-            full = (x[axis + 2] - 1) * self.strides[axis] + reach
+        for axis in range(axes):
+            full = full_size(x[axis + 2], k[axis + 2], self.strides[axis], self.dilations[axis]) + self.more[axis]
+            cut = self.pads[axis] + self.pads[axis + axes]
             require(at_most(cut + 1, full), f"conv_transpose: pads {self.pads} leave nothing of {x}, kernel {k}")
             sizes.append(full - cut)
         return (x[0], k[1] * self.group, *sizes)
 
     def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
         """A matrix product for each place in the kernel, added where it falls."""
-        group, (n, c, h, w), o = concrete((self.group,), "conv_transpose")[0], x.shape, k.shape[1]
+        group, (n, c, *image), o = concrete((self.group,), "conv_transpose")[0], x.shape, k.shape[1]
         strides, dilations, pads = (concrete(v, "conv_transpose") for v in (self.strides, self.dilations, self.pads))
         _, _, *sizes = concrete(self.shape(x.shape, k.shape), "conv_transpose")
-        full = np.zeros((n, group * o, sizes[0] + pads[0] + pads[2], sizes[1] + pads[1] + pads[3]), ring.dtype)
-        columns = x.reshape(n, group, c // group, h * w)
-        for i, j in itertools.product(*map(range, k.shape[2:])):
-            weights = k[:, :, i, j].reshape(1, group, c // group, o).transpose(0, 1, 3, 2)
-            part = ring.matmul(weights, columns).reshape(n, group * o, h, w)
-            place = tuple(
+        axes = len(sizes)
+        room = [size + a + b for size, a, b in zip(sizes, pads[:axes], pads[axes:], strict=True)]
+        full = np.zeros((n, group * o, *room), ring.dtype)
+        columns, kernel = x.reshape(n, group, c // group, -1), k.transpose(*range(2, k.ndim), 0, 1)
+        for place in itertools.product(*map(range, k.shape[2:])):
+            weights = kernel[place].reshape(1, group, c // group, o).transpose(0, 1, 3, 2)
+            part = ring.matmul(weights, columns).reshape(n, group * o, *image)
+            falls = tuple(
                 slice(a * d, a * d + (size - 1) * s + 1, s)
-                for a, d, size, s in zip((i, j), dilations, (h, w), strides, strict=True)
+                for a, d, size, s in zip(place, dilations, image, strides, strict=True)
             )
-            full[(slice(None), slice(None), *place)] = ring.add(full[(slice(None), slice(None), *place)], part)
-        return full[:, :, pads[0] : pads[0] + sizes[0], pads[1] : pads[1] + sizes[1]]
+            full[(slice(None), slice(None), *falls)] = ring.add(full[(slice(None), slice(None), *falls)], part)
+        return full[(slice(None), slice(None), *(slice(p, p + s) for p, s in zip(pads[:axes], sizes, strict=True)))]
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """A multiplication and an addition for each place of the kernel and input."""
@@ -64,15 +70,40 @@ class ConvTranspose(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Two window axes; the bias is an `add`."""
+        """One to three window axes; the bias is an `add`."""
         x, k, bias = (*node.inputs, None)[:3]
         given = node.attributes
-        if x is None or k is None or x.type.rank != 4:
-            raise NotUnderstood("only transposed convolutions with two window axes are declared")
-        if "output_shape" in given or given.get("auto_pad", b"NOTSET") not in (b"NOTSET", "NOTSET"):
-            raise NotUnderstood("the pads follow from the shape that is asked for")
+        if x is None or k is None or x.type.rank not in (3, 4, 5):
+            raise NotUnderstood("only transposed convolutions with one to three window axes are declared")
+        axes = x.type.rank - 2
+        demand_kernel(node, k.shape[2:])
         strides, dilations, more = (
-            tuple(given.get(n, (d, d))) for n, d in (("strides", 1), ("dilations", 1), ("output_padding", 0))
+            tuple(given.get(n, (d,) * axes)) for n, d in (("strides", 1), ("dilations", 1), ("output_padding", 0))
         )
-        y = make(cls(strides, tuple(given.get("pads", (0,) * 4)), dilations, int(given.get("group", 1)), more), (x, k))
+        pads = _pads(node, x.shape, k.shape, strides, dilations, more)
+        y = make(cls(strides, pads, dilations, int(given.get("group", 1)), more), (x, k))
         return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
+
+
+def full_size(size: Dim, kernel: Dim, stride: Dim, dilation: Dim) -> Dim:
+    """How far the elements of an axis reach, before pads are cut off."""
+    return (size - 1) * stride + dilation * (kernel - 1) + 1
+
+
+def _pads(node: Source, x: Shape, k: Shape, strides: Shape, dilations: Shape, more: Shape) -> Shape:
+    """The pads of a node; with `output_shape` or `auto_pad` those that give the sizes that are asked for."""
+    axes, mode = len(x) - 2, plain_text(node.attributes.get("auto_pad", "NOTSET"))
+    wanted = node.attributes.get("output_shape")
+    if wanted is None and not str(mode).startswith("SAME"):
+        return tuple(node.attributes.get("pads", (0,) * (2 * axes))) if mode == "NOTSET" else (0,) * (2 * axes)
+    before, after = [], []
+    for axis in range(axes):
+        full = full_size(x[axis + 2], k[axis + 2], strides[axis], dilations[axis]) + more[axis]
+        to = x[axis + 2] * strides[axis] if wanted is None else wanted[axis - axes]
+        (total,) = concrete((full - to,), "conv_transpose to given sizes")
+        if total < 0:
+            raise NotUnderstood(f"conv_transpose of {x} to more than it reaches")
+        small = total // 2
+        before.append(small if mode == "SAME_UPPER" else total - small)
+        after.append(total - before[-1])
+    return (*before, *after)

@@ -26,6 +26,7 @@ from superopt.operators.activations import (
     Swish,
     plus,
 )
+from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Scalar, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.functions import (
@@ -48,17 +49,19 @@ from superopt.operators.functions import (
     Sub,
     Tanh,
 )
-from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.logic import TRUTH, And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
+from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.rearrange import Take, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import Sum
+from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
-from superopt.term import Graph, Term, subterms, variable, variables
+from superopt.term import REAL, Graph, Term, subterms, variable, variables
 from tests.onnx_io.networks import run
 from tests.operators.general import REDUCTIONS
 
@@ -129,6 +132,19 @@ SAMPLES: dict[str, Term] = {
         X, variable("k", (4, 3, 3, 2), constant=True)
     ),
     "take": Take(2, (3, 0, 3))(X),
+    "every": Every(2, 3)(X),
+    "every of a slice": Every(3, 2)(Slice(3, 1, 6)(X)),
+    "conv_transpose of one window axis": ConvTranspose((2,), (1, 0), (2,), 1, (1,))(
+        Reshape((2, 4, 42))(X), variable("k", (4, 3, 3), constant=True)
+    ),
+    "conv_transpose of three window axes": ConvTranspose((1, 2, 1), (0, 1, 0, 1, 0, 0), (1, 1, 2), 1, (0, 1, 0))(
+        Reshape((2, 4, 7, 3, 2))(X), variable("k", (4, 3, 1, 3, 2), constant=True)
+    ),
+    **{f"interpolate by {by}": Interpolate((10, 4), by)(X) for by in PLACES},
+    "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),
+    "attention": Attention(0.5)(X, Y, Slice(3, 0, 3)(X)),
+    "masked_attention": MaskedAttention(0.5)(X, Y, X, MatMul()(X, Transpose((0, 1, 3, 2))(Y))),
+    "masked_attention by truth values": MaskedAttention(0.5, 1)(X, Y, X, Slice(3, 0, 7)(Concat(3)(POSITIVE, POSITIVE))),
     "repeated": repeated(X, (1, 2, 1, 3), within=True),
     "sum of all": Sum((0, 1, 2, 3))(X),
     "log_softmax": LogSoftmax(3)(X),
@@ -158,10 +174,11 @@ def oldest(term: Term) -> int:
     since = [min(s.since_version for s in SCHEMAS if s.name == name) for name in written if name]
     spread = [8 for t in (term,) if isinstance(t.operator, Expand)]  # elsewhere ONNX broadcasts by itself
     forms = [opset for name, opset in NEW_FORMS.items() if name in written]
-    return max([1, *spread, *since, *forms])
+    steps = [10 for t in subterms(term) if isinstance(t.operator, Every)]
+    return max([1, *spread, *since, *forms, *steps])
 
 
-NEW_FORMS = {"GroupNormalization": 21, "Clip": 11, "Equal": 11}
+NEW_FORMS = {"GroupNormalization": 21, "Clip": 11, "Equal": 11, "Resize": 11}
 """From which opset on operators have the form that is declared."""
 
 SCHEMAS = [s for s in onnx.defs.get_all_schemas_with_history() if not s.domain]
@@ -202,11 +219,12 @@ COMPOSITE = {n: t for n, t in SAMPLES.items() if isinstance(t.operator, Declared
 def test_a_definition_means_what_the_reference_says_of_its_operator(name: str) -> None:
     term = SAMPLES[name]
     assert isinstance(term.operator, Declared)
-    inputs = [variable(f"i{n}", i.shape) for n, i in enumerate(term.inputs)]
+    inputs = [variable(f"i{n}", i.shape, TRUTH if i.type.dtype == TRUTH else REAL) for n, i in enumerate(term.inputs)]
     meaning = term.operator.definition(*inputs)
     assert meaning is not None
     rng = np.random.default_rng(1)
     given = {v: rng.uniform(0.5, 1.5, concrete(v.shape, "a sample")).astype(np.float32) for v in inputs}
+    given |= {v: given[v] > 1 for v in inputs if v.type.dtype == TRUTH}
     model = standalone(Graph(tuple(inputs), (term.operator(*inputs),)), max(17, oldest(term)))
     (expected,) = ReferenceEvaluator(model).run(None, {v.label: a for v, a in given.items()})
     np.testing.assert_allclose(value(meaning, given), np.asarray(expected), rtol=1e-4, atol=1e-5)

@@ -16,7 +16,8 @@ from superopt.evaluate import evaluate
 from superopt.onnx_io import check, standalone
 from superopt.operators import NotUnderstood
 from superopt.operators.activations import PRelu
-from superopt.operators.layout import Expand, Pad
+from superopt.operators.layout import Expand
+from superopt.operators.padding import Pad
 from superopt.term import Graph, Term, subterms, variable
 
 COUNT = 150
@@ -72,7 +73,7 @@ def test_every_operator_occurs_in_random_graphs() -> None:
 def test_random_graphs_are_of_all_ranks_types_and_forms() -> None:
     terms = [t for sample in SAMPLE for t in subterms(*sample.graph.outputs)]
     assert {t.type.rank for t in terms} == set(range(6))
-    assert {t.type.dtype for t in terms} == {"float32", "float64", "bool", "real"}
+    assert {t.type.dtype for t in terms} == {"float32", "float64", "int64", "bool", "real"}
     assert any(len(sample.graph.outputs) > 2 for sample in SAMPLE)
     assert any(count > 1 for sample in SAMPLE for count in _uses(sample.graph.outputs).values())
 

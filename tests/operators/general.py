@@ -8,13 +8,15 @@ from functools import cache, partial
 
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
+from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Matrix, Scalar
 from superopt.operators.instances import conditions, small_instances
-from superopt.operators.layout import Concat, Expand, Pad, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
+from superopt.operators.padding import Pad
 from superopt.operators.rearrange import Take
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
@@ -29,6 +31,7 @@ from superopt.operators.reductions import (
     Sum,
     SumSquare,
 )
+from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
 
@@ -88,6 +91,13 @@ def _transposed() -> Iterator[Term]:
     s, p, d = (tuple(map(symbol, names)) for names in WINDOW)
     yield ConvTranspose(s, p, d, 1, (symbol("a"), symbol("b")))(_var("x", 4), _var("y", 4))
     yield ConvTranspose(s, p, d, symbol("group"))(_var("x", 4), _var("y", 4))
+    for rank in (3, 5):
+        more = [_dims(n, c * (rank - 2)) for n, c in (("s", 1), ("p", 2), ("d", 1), ("m", 1))]
+        yield ConvTranspose(*more[:3], 1, more[3])(_var("x", rank), _var("y", rank))
+
+
+def _masked_attention() -> Iterator[Term]:
+    yield from (MaskedAttention(0.5, truth)(*(_var(n, 4) for n in "xyzm")) for truth in (0, 1))
 
 
 def _pools() -> Iterator[tuple[tuple[Dim, ...], ...]]:
@@ -121,6 +131,10 @@ def _over_last(cls: type[LayerNorm] | type[RmsNorm]) -> Iterator[Term]:
 _LISTED = {
     **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
     "conv_transpose": _transposed,
+    "interpolate": lambda: [Interpolate(_dims("to", r - 2), by)(_var("x", r)) for r in (3, 4, 5) for by in PLACES],
+    "attention": lambda: [Attention(0.5)(*(_var(n, 4) for n in "xyz"))],
+    "masked_attention": _masked_attention,
+    "every": lambda: [Every(axis, symbol("step"))(_var("x", rank)) for rank, axis in _along_axes()],
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
     "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),

@@ -1,0 +1,126 @@
+"""Pad: zeros around a tensor, and what else ONNX pads with, as numbers that are joined or elements that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Shape, require
+from superopt.operators.constant import filled
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.layout import Concat, Slice, positive_axis
+from superopt.operators.rearrange import Take, plain_text
+from superopt.term import Term, make
+
+
+@operator("pad", onnx="Pad")
+class Pad(Declared):
+    """`y = x` with zeros around it: `pads` holds the widths before each axis, then after each."""
+
+    of_weights = True
+    linear = (0,)
+    zero = True
+    moves = True
+    pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """Each size grows by its two widths."""
+        require(len(self.pads) == 2 * len(x), f"pad: {self.pads} are not two widths for each axis of {x}")
+        return tuple(d + a + b for d, a, b in zip(x, self.pads[: len(x)], self.pads[len(x) :], strict=True))
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """Zeros around."""
+        widths = list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True))
+        return np.pad(x, widths) if widths else x  # type: ignore[arg-type]
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """By constant widths; negative ones cut. Other numbers than zero are joined, other modes take elements."""
+        x, mode = node.inputs[0], plain_text(node.attributes.get("mode", "constant"))
+        assert x is not None
+        widths = _widths(node, x.type.rank)
+        if mode in _MODES:
+            return _taken(x, widths, str(mode))
+        if mode != "constant":
+            raise NotUnderstood(f"pads in mode {mode}")
+        value, rank = _value(node), x.type.rank
+        grown = tuple(max(w, 0) for w in widths)
+        if value == 0:
+            x = make(cls(grown), (x,)) if any(grown) else x
+        else:
+            if "float" not in x.type.dtype:
+                raise NotUnderstood(f"pads of {x.type.dtype} by {value}")
+            for axis in range(rank):
+                x = _joined(x, axis, (grown[axis], grown[axis + rank]), value)
+        for axis in range(rank):
+            before, after = max(-widths[axis], 0), max(-widths[axis + rank], 0)
+            x = make(Slice(axis, before, x.shape[axis] - after), (x,)) if before or after else x
+        return x
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Widths as an attribute before opset 11, as a constant input after."""
+        widths = concrete(self.pads, "pad")
+        if out.opset < 11:
+            return out.node("Pad", inputs, {"pads": list(widths), "mode": "constant"})
+        return out.node("Pad", (*inputs, out.integers(widths)), {"mode": "constant"})
+
+
+def _widths(node: Source, rank: int) -> tuple[int, ...]:
+    """The widths before each axis, then after each."""
+    widths: Sequence[int] | Array | None = node.attributes.get("pads") if node.opset < 11 else node.constant(1)
+    if widths is None:
+        raise NotUnderstood("the widths are computed while the model runs")
+    given = [int(w) for w in widths]
+    if len(node.inputs) < 4 or node.inputs[3] is None:
+        return tuple(given)
+    axes = node.constant(3)
+    if axes is None:
+        raise NotUnderstood("the axes are computed while the model runs")
+    full = [0] * (2 * rank)
+    for i, axis in enumerate(axes.ravel()):
+        at = positive_axis(int(axis), rank)
+        full[at], full[at + rank] = given[i], given[i + len(given) // 2]
+    return tuple(full)
+
+
+def _value(node: Source) -> float:
+    """What is padded with."""
+    if node.opset < 11:
+        return float(node.attributes.get("value", 0.0))
+    if len(node.inputs) < 3 or node.inputs[2] is None:
+        return 0.0
+    value = node.constant(2)
+    if value is None:
+        raise NotUnderstood("the number to pad with is computed while the model runs")
+    return float(value.item())
+
+
+def _joined(x: Term, axis: int, widths: tuple[int, int], value: float) -> Term:
+    """With so much of a number before and after it."""
+    for after, width in enumerate(widths):
+        if width:
+            number = filled(value, tuple(width if a == axis else d for a, d in enumerate(x.shape)))
+            x = make(Concat(axis), (x, number) if after else (number, x))
+    return x
+
+
+_MODES = ("edge", "reflect", "wrap")
+"""ONNX's modes that repeat elements; numpy has them by the same names."""
+
+
+def _taken(x: Term, widths: tuple[int, ...], mode: str) -> Term:
+    """Elements of `x` itself around it, along each axis."""
+    rank = x.type.rank
+    for axis in range(rank):
+        before, after = widths[axis], widths[axis + rank]
+        if before < 0 or after < 0:
+            raise NotUnderstood(f"pads in mode {mode} by negative widths")
+        if before or after:
+            (size,) = concrete((x.shape[axis],), f"pad in mode {mode}")
+            if mode == "reflect" and max(before, after) >= size:
+                raise NotUnderstood(f"pads {before} and {after} reflect more than the axis of {size}")
+            places = np.pad(np.arange(size), (before, after), mode)  # type: ignore[call-overload]
+            x = make(Take(axis, tuple(int(i) for i in places)), (x,))
+    return x

@@ -1,0 +1,200 @@
+"""Images made larger or smaller: to the nearest element, as moves; and linearly between neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from superopt.arithmetic import Array, Carrier
+from superopt.dim import Dim, Shape, equal, product, require
+from superopt.operators.declare import (
+    Declared,
+    Emitter,
+    NotUnderstood,
+    Source,
+    attr,
+    concrete,
+    operator,
+    pass_over,
+    reads,
+)
+from superopt.operators.layout import positive_axis
+from superopt.operators.logic import ONNX_TYPES
+from superopt.operators.rearrange import Take, plain_text, repeated
+from superopt.term import Term, make
+
+PLACES = ("half_pixel", "align_corners", "asymmetric")
+"""Where elements lie: at the centres of equal parts, from end to end, or at the starts of equal parts."""
+
+
+@operator("interpolate", onnx="Resize")
+class Interpolate(Declared):
+    """`y[n,c,p,q] = Σ_ij a[p,i] · b[q,j] · x[n,c,i,j]`, where a row of a or b weighs the two neighbours of a place."""
+
+    needs = frozenset({"div"})
+    linear = (0,)
+    zero = True
+    named_axes = "n c (h) (w) -> n c (h) (w)"
+    to: Shape = attr(size=True, least=1, sample=[(10, 12)])
+    by: str = attr(default="half_pixel")
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """The sizes asked for, of one or more axes after the channels."""
+        require(len(x) == 2 + len(self.to) >= 3, f"interpolate: {x} has not two axes more than {self.to}")
+        require(self.by in PLACES, f"interpolate: elements lie {' or '.join(PLACES)}, not {self.by}")
+        return (*x[:2], *self.to)
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """One axis after the other, each element between its two neighbours."""
+        for axis, size in enumerate(concrete(self.to, "interpolate"), 2):
+            if size != x.shape[axis] or self.by not in PLACES:
+                x = self._along(ring, x, axis, size)
+        return x
+
+    def _along(self, ring: Carrier, x: Array, axis: int, size: int) -> Array:
+        places = [_place(p, x.shape[axis], size, self.by) for p in range(size)]
+        low = [int(p) for p in places]
+        high = [min(i + 1, x.shape[axis] - 1) for i in low]
+        shape = [size if a == axis else 1 for a in range(x.ndim)]
+        parts = []
+        for at, share in (
+            (low, [1 - p + i for p, i in zip(places, low, strict=True)]),
+            (high, [p - i for p, i in zip(places, low, strict=True)]),
+        ):
+            tops, bottoms = ([int(v) for v in vs] for vs in zip(*(s.as_integer_ratio() for s in share), strict=True))
+            weight = ring.div(ring.constant(1) * np.asarray(tops), ring.constant(1) * np.asarray(bottoms))
+            parts.append(ring.mul(np.take(x, at, axis), weight.reshape(shape)))
+        return ring.add(*parts)
+
+    def flops(self, result: Shape, *shapes: Shape) -> Dim:
+        """A multiplication and an addition for each of the neighbours, two along each axis."""
+        return product(result) * (2 << len(self.to))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Since opset 11; the sizes of sample and channels as they are."""
+        if out.opset < 11:
+            raise NotUnderstood("before opset 11 Resize takes factors only")
+        sizes = out.integers((*out.shape(inputs[0])[:2], *self.to))
+        given = {"mode": "linear", "coordinate_transformation_mode": self.by}
+        # Before opset 13 what is left out had to be there, and empty.
+        nothing = "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
+        return out.node("Resize", (*inputs, nothing, nothing, sizes), given)
+
+
+def _place(p: int, size: int, to: int, by: str) -> Fraction:
+    """Where element `p` of `to` falls among `size`, held within them."""
+    if by == "align_corners":
+        place = Fraction(p * (size - 1), to - 1) if to > 1 else Fraction(0)
+    else:
+        half = Fraction(1, 2) if by == "half_pixel" else 0
+        place = (p + half) * Fraction(size, to) - half
+    return min(max(place, Fraction(0)), Fraction(size - 1))
+
+
+@reads("Resize", "Upsample")
+def resize(node: Source) -> Term:
+    """To the nearest, as elements repeated or taken; or linearly, along the axes after sample and channels."""
+    x, given = node.inputs[0], {k: plain_text(v) for k, v in node.attributes.items()}
+    assert x is not None
+    pass_over(node, "cubic_coeff_a", "extrapolation_value")  # of other modes
+    if given.get("antialias", 0):
+        raise NotUnderstood("resize with antialiasing")
+    if given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise NotUnderstood("resize that keeps the aspect ratio")
+    mode, old = given.get("mode", "nearest"), node.op_type == "Upsample" or node.opset < 11
+    by = "asymmetric" if old else str(given.get("coordinate_transformation_mode", "half_pixel"))
+    to = _sizes(node, x, old)
+    if by in ("pytorch_half_pixel", "half_pixel_symmetric") and not any(_is_one(d) for d in to[2:]):
+        by = "half_pixel"  # they differ in images of one element, and where sizes are no whole numbers
+    if by not in PLACES or mode not in ("nearest", "linear"):
+        raise NotUnderstood(f"resize by {mode}, {by}")
+    if mode == "nearest":
+        return _nearest(x, to, by, "floor" if old else str(given.get("nearest_mode", "round_prefer_floor")))
+    if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
+        raise NotUnderstood(f"linear resize of {x.shape} to {to}: sample and channels stay")
+    return make(Interpolate(to[2:], by), (x,))
+
+
+def _sizes(node: Source, x: Term, old: bool) -> Shape:
+    """The shape of the result. Raises `NotUnderstood` where factors do not give it exactly."""
+    at = 1 if old else 2
+    scales = node.attributes.get("scales") if len(node.inputs) < 2 else None
+    if scales is None and len(node.inputs) > at and node.inputs[at] is not None:
+        scales = node.constant(at)
+    if scales is None or not len(scales):
+        sizes = node.sizes(3) if len(node.inputs) > 3 else None
+        if sizes is None:
+            raise NotUnderstood("the factors are computed while the model runs")
+        return _at(node, x, sizes)
+    factors = _at(node, x, [np.float32(s) for s in scales])
+    return tuple(_scaled(d, s) if isinstance(s, np.float32) else s for d, s in zip(x.shape, factors, strict=True))
+
+
+def _at(node: Source, x: Term, given: Sequence[Any]) -> tuple[Any, ...]:
+    """What is given for the listed axes, or for all; the other axes keep their sizes."""
+    axes = node.attributes.get("axes")
+    listed = range(x.type.rank) if axes is None else [positive_axis(int(a), x.type.rank) for a in axes]
+    found = dict(zip(listed, given, strict=True))
+    return tuple(found.get(axis, d) for axis, d in enumerate(x.shape))
+
+
+def _scaled(size: Dim, factor: np.float32) -> Dim:
+    if factor >= 1 and factor == int(factor):
+        return size * int(factor)
+    (whole,) = concrete((size,), "resize by a fraction")
+    to = int(np.floor(np.float32(whole) * factor))
+    # The runtime computes places with the factor, we with the quotient of the sizes.
+    if np.float32(to / whole) != factor:
+        raise NotUnderstood(f"resize of {whole} elements by {factor}, to {to}")
+    return to
+
+
+def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term:
+    """Each element repeated where factors are whole, else those that are nearest taken along each axis."""
+    factors = [d // s for d, s in zip(to, x.shape, strict=True)]
+    whole = all(isinstance(f, int) and equal(f * s, d) is True for f, s, d in zip(factors, x.shape, to, strict=True))
+    if whole and (by, rounding) in _REPEATS:
+        counts = concrete(tuple(factors), "resize")
+        if max(counts) <= _REPEATS[by, rounding]:
+            return repeated(x, counts, within=True)
+    sizes = zip(concrete(x.shape, "resize to the nearest"), concrete(to, "resize to the nearest"), strict=True)
+    for axis, (size, wanted) in enumerate(sizes):
+        if size != wanted:
+            exact = by == "align_corners" or Fraction(wanted, size).denominator.bit_count() == 1
+            places = [_place(p, size, wanted, by) for p in range(wanted)]
+            x = make(Take(axis, tuple(_rounded(p, rounding, exact or p == 0) for p in places)), (x,))
+    return x
+
+
+_REPEATS = {
+    ("half_pixel", "round_prefer_floor"): 2**31,
+    ("asymmetric", "floor"): 2**31,
+    ("asymmetric", "round_prefer_floor"): 2,
+}
+"""Up to which whole factor the nearest elements are each one so many times, by how places are computed and rounded."""
+
+_ROUNDED: dict[str, Callable[[Fraction], int]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round_prefer_floor": lambda p: math.ceil(p - Fraction(1, 2)),
+    "round_prefer_ceil": lambda p: math.floor(p + Fraction(1, 2)),
+}
+
+
+def _rounded(place: Fraction, rounding: str, exact: bool) -> int:
+    """The nearest element. Raises `NotUnderstood` where the place is not exact in 32 bits, and that would decide."""
+    if rounding not in _ROUNDED:
+        raise NotUnderstood(f"resize to the nearest by {rounding}")
+    little = (place + 1) / 2**16
+    near = {_ROUNDED[rounding](place + d) for d in (-little, Fraction(0), little)}
+    if len(near) > 1 and not exact:
+        raise NotUnderstood(f"resize to the nearest where rounding decides between {near}")
+    return _ROUNDED[rounding](place)
+
+
+def _is_one(size: Dim) -> bool:
+    return isinstance(size, int) and size == 1

@@ -1,10 +1,12 @@
 """Networks as people export them: BERT, ViT, Swin, SegFormer, Whisper's encoder and a U-Net, with random weights.
 
-Needs torch and transformers, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the models.
+With them the transformer models that come with onnxscript, small in size and full in structure. Needs torch,
+transformers and onnxscript, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the models.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,11 +75,28 @@ def _unet() -> Any:
     return UNet()
 
 
+PACKAGED = ("bart_encoder", "phi2lm", "smollm_1", "smollm_2", "whisper_decoder", "whisper_encoder")
+"""The transformer models of onnxscript (`onnxscript.rewriter.models`); phi4lm takes more than 24 GB to write."""
+
+
+def write_packaged(name: str, file: Path) -> None:
+    """Write one of `PACKAGED` with its random weights."""
+    import onnx_ir as ir
+
+    module = importlib.import_module(f"onnxscript.rewriter.models._{name}")
+    (made,) = (f for n, f in vars(module).items() if n.replace("_test", "") == name and callable(f))
+    ir.save(made().get_onnx_model(), file, external_data=f"{file.name}.data")
+
+
 def main(folder: Path, names: list[str]) -> None:
     """Export each network by torch's exporter, with a symbolic batch where it can."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
+    for name in PACKAGED:
+        if not names or name in names:
+            write_packaged(name, folder / f"{name}.onnx")
+            print(name, flush=True)
     for name, made in networks().items():
         if names and name not in names:
             continue

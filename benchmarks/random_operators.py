@@ -107,6 +107,13 @@ def _interpolate(d: Values) -> Built:
     return (x,), {"to": to, "by": str(d.rng.choice(PLACES))}
 
 
+def _gather(d: Values) -> Built:
+    x = _anything(d, 1)
+    axis = d.integer(0, x.type.rank - 1)
+    size = ints(x.shape)[axis]
+    return (x, d.indices(d.several(d.integer(0, 2), 1, 4), size)), {"axis": axis}
+
+
 def _every(d: Values) -> Built:
     x = _anything(d, 1)
     axis = d.integer(0, x.type.rank - 1)
@@ -203,6 +210,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "pad": _pad,
     "expand": _expand,
     "take": _take,
+    "gather": _gather,
     "every": _every,
     "interpolate": _interpolate,
     "attention": _attention,
@@ -210,6 +218,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "scalar": lambda d: ((), {}),
     "band": _band,
     "matrix": _matrix,
+    "count": lambda d: ((), {"n": d.integer(1, 5), "start": d.integer(0, 3)}),
     "matmul": _matmul,
     "conv": _conv,
     "conv_transpose": _conv_transpose,

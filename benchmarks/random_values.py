@@ -91,6 +91,15 @@ class Values:
         self.copies[leaf] = [value.astype(np.float64)] * (COPIES + 1)
         return leaf
 
+    def indices(self, shape: Shape, size: int) -> Term:
+        """A new variable of indices into an axis of some size, from its start or its end."""
+        leaf = variable(f"v{len(self.leaves)}", shape, WHOLE)
+        self.leaves.append(leaf)
+        value = self.rng.integers(-size, size, ints(shape))
+        self.feed[leaf] = np.asarray(value, np.int64)
+        self.copies[leaf] = [self.feed[leaf].astype(np.float64)] * (COPIES + 1)
+        return leaf
+
     def positive(self, x: Term) -> Term:
         """`x` where it is positive and not small, else of its square."""
         if self.wild or (x in self.copies and (self.copies[x][0] > 0.2).all()):

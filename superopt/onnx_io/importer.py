@@ -81,7 +81,7 @@ class _Reading:
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
         self.sources: dict[str, tuple[str, int]] = {}
-        self.symbols = Symbols()
+        self.symbols = Symbols(self.tensors.values())
         self.terms: dict[str, Term] = {}
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 
@@ -140,17 +140,21 @@ class _Reading:
 
     def _step(self, node: ir.Node) -> Step:
         outputs = read_outputs(node)
+        read: tuple[Term, ...] = ()
         terms: tuple[Term, ...] = ()
         reason = ""
         try:
-            terms = self._read(node, outputs)
+            read = self._read(node, outputs)
+            _demand_element_types(read)
+            terms = read
         except SuperoptError as error:
             reason = one_line(error)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             # A declaration met what it did not foresee; the node stays as it is.
             reason = f"{type(error).__name__}: {one_line(error)}"
-        for i, value in enumerate(node.outputs):
-            self._enter(value.name or "", terms[i].type if i < len(terms) else None)
+        types = dict(zip(outputs, (t.type for t in read), strict=False))  # also of what is not computed with here
+        for value in node.outputs:
+            self._enter(value.name or "", types.get(value.name or ""))
         return Step(node, read_values(node), outputs, terms, reason)
 
     def _read(self, node: ir.Node, outputs: tuple[str, ...]) -> tuple[Term, ...]:
@@ -197,7 +201,6 @@ class _Reading:
             raise NotUnderstood(f"output {uncovered[0]!r} is used and not declared")
         kept = tuple(terms[named.index(name)] for name in outputs)
         for name, term in zip(outputs, kept, strict=True):
-            _demand_element_types(term)
             if name in self.tensors:
                 _demand_agreement(name, term.type, self.tensors[name])
         return kept
@@ -237,10 +240,10 @@ def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
             raise NotUnderstood(f"whether {condition} holds depends on the sizes")
 
 
-def _demand_element_types(term: Term) -> None:
+def _demand_element_types(terms: Iterable[Term]) -> None:
     """Raise `NotUnderstood` for what computes with elements that are only moved here: integers, 16-bit floats."""
-    for user in subterms(term):
-        if isinstance(user.operator, Declared) and not user.operator.moves:
+    for user in subterms(*terms):
+        if isinstance(user.operator, Declared) and not (user.operator.moves or user.operator.any_type):
             for i in user.inputs:
                 if i.type.dtype not in (*COMPUTED, REAL):
                     leaf = next(v for v in variables(i) if v.type.dtype == i.type.dtype)

@@ -64,6 +64,8 @@ def compute(op_type: str, attributes: Mapping[str, Any], inputs: Sequence[Sizes 
     dtype = "bool" if op_type in COMPARISONS else own
     if op_type == "Cast":
         dtype = NUMPY_NAMES.get(ir.DataType(attributes["to"]), "")
+    if op_type == "CastLike":
+        dtype = inputs[1].dtype if inputs[1] is not None else ""
     function = OF_FLOATS.get(op_type) if own.startswith("float") else None
     function = function or TABLE.get(op_type)
     if function is None or dtype not in EXACT:
@@ -180,6 +182,7 @@ TABLE: dict[str, Function] = {
     "Abs": _elementwise(lambda a: a if _at_most(0, a) else a * -1),
     "Add": _elementwise(operator.add),
     "Cast": _cast,
+    "CastLike": lambda attributes, values, like: _cast(attributes, values),
     "Ceil": _elementwise(lambda a: -(-a.top // a.bottom) if isinstance(a, Quotient) else a),
     "Concat": lambda attributes, *parts: np.concatenate(parts, attributes["axis"]),
     "Div": _elementwise(_divided),

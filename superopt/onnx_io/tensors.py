@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import onnx_ir as ir
 from onnx.shape_inference import InferenceError
 
 from superopt.dim import Dim, Shape, symbol
+from superopt.errors import ShapeError
 from superopt.onnx_io.skeleton import skeleton
 from superopt.term import Type
 
@@ -63,12 +65,24 @@ def _length_of_vectors(proto: onnx.ModelProto) -> int:
     return sum(i.type.tensor_type.shape.dim[0].dim_value for i in infos if len(i.type.tensor_type.shape.dim) == 1)
 
 
-class Symbols:
-    """Symbols for the sizes of one model: one for each name, and a new one for each size without a name."""
+_ARITHMETIC: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+}
 
-    def __init__(self) -> None:
+
+class Symbols:
+    """Symbols for the sizes of one model: one for each name, and a new one for each size without a name.
+
+    Exporters name some sizes by how they follow from others (`s16 + s62`, `2*s0`): those are computed.
+    """
+
+    def __init__(self, named: Iterable[Tensor]) -> None:
         self._by_name: dict[str, Dim] = {}
         self._taken: set[str] = set()
+        self._names = {d for tensor in named for d in tensor.dims if isinstance(d, str) and d.isidentifier()}
 
     def shape(self, tensor: Tensor, own: Shape | None = None) -> Shape:
         """A tensor's shape; a size that ONNX does not know is the one in `own`, where that is given."""
@@ -86,10 +100,34 @@ class Symbols:
         if dim is None:
             return symbol(self._fresh("unknown"))
         if dim not in self._by_name:
+            computed = self._computed(dim)
+            if computed is not None:
+                self._by_name[dim] = computed
+                return computed
             # Symbols are words of the rule text, where a name such as "batch size" or "2" would not read back.
             clean = re.sub(r"\W+", "_", dim)
             self._by_name[dim] = symbol(self._fresh(clean if re.match(r"[^\W\d]", clean) else f"size_{clean}"))
         return self._by_name[dim]
+
+    def _computed(self, text: str) -> Dim | None:
+        """The size that a sum, product or quotient of named sizes is; a name such as `batch-size` is none."""
+        if text.isidentifier() or not re.search(r"[^\W\d]", text) or re.search(r"\S[-+]\S", text):
+            return None
+        try:
+            return self._value(ast.parse(text.strip(), mode="eval").body)
+        except (SyntaxError, KeyError, RecursionError, ShapeError):
+            return None
+
+    def _value(self, node: ast.AST) -> Dim:
+        """Raises `KeyError` for what is no size, or no size of the model."""
+        match node:
+            case ast.Constant(value=int(number)) if not isinstance(number, bool):
+                return number
+            case ast.Name(id=name) if name in self._names:
+                return self._dim(name)
+            case ast.BinOp(left, op, right) if type(op) in _ARITHMETIC:
+                return _ARITHMETIC[type(op)](self._value(left), self._value(right))
+        raise KeyError(ast.dump(node))
 
     def _fresh(self, base: str) -> str:
         name, count = base, 1

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, require
-from superopt.operators.declare import Declared, attr, concrete, operator
+from superopt.dim import Dim, Shape, equal, nonnegative, require
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand
-from superopt.term import Term, make
+from superopt.term import Term, Type, make
 
 
 @operator("scalar")
@@ -68,6 +68,45 @@ class Matrix(Declared):
         """The integers' images in the carrier."""
         images = [ring.constant(entry) for entry in self.entries]
         return np.asarray(images, dtype=ring.dtype).reshape(-1, self.columns)
+
+
+@operator("count", onnx="Range")
+class Count(Declared):
+    """`y[i] = start + i`: integers, as many as a size says."""
+
+    enumerated = False
+    any_type = True
+    n: Dim = attr(size=True, least=1)
+    start: Dim = attr(default=0, size=True)
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """Integers of 64 bits."""
+        return "int64"
+
+    def shape(self) -> Shape:  # type: ignore[override]
+        """A vector."""
+        return (self.n,)
+
+    def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
+        """Their images in the carrier."""
+        n, start = concrete((self.n, self.start), "count")
+        return np.asarray([ring.constant(start + i) for i in range(n)], ring.dtype)
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """From numbers, each a vector that is made one."""
+        bounds = (self.start, self.start + self.n, 1)
+        return out.node("Range", [out.node("Reshape", (out.integers((b,)), out.integers(()))) for b in bounds])
+
+    @classmethod
+    def from_onnx(cls, node: Source) -> Term:
+        """Of 64-bit integers in steps of 1, where their number is known as a size."""
+        bounds = [node.sizes(i) for i in range(3)]
+        if any(b is None for b in bounds) or any(t is None or t.type.dtype != "int64" for t in node.inputs):
+            raise NotUnderstood("the bounds are computed while the model runs, or no integers of 64 bits")
+        (start,), (limit,), (step,) = (b for b in bounds if b is not None)
+        if equal(step, 1) is not True or not nonnegative(limit - start - 1) or not nonnegative(start):
+            raise NotUnderstood(f"a range from {start} to {limit} by {step}: steps of 1 upwards from 0 are declared")
+        return make(cls(limit - start, start))
 
 
 def matrix(rows: Sequence[Sequence[int]]) -> Term:

@@ -131,6 +131,8 @@ class Declared(Operator):
     """What a carrier must have to express it, besides sums and products; see `Carrier.has`."""
     moves: ClassVar[bool] = False
     """Every element of the result is an element of an input, or 0."""
+    any_type: ClassVar[bool] = False
+    """Elements may be of types that nothing else computes with, integers and 16-bit floats; so they may in moves."""
     free: ClassVar[bool] = False
     """Counts as no operator in enumeration."""
     enumerated: ClassVar[bool] = True

@@ -164,8 +164,9 @@ class Where(Pointwise):
 
 @operator("cast")
 class Cast(Unary):
-    """`y = x` as another type: truth values as 0 and 1, floating-point numbers rounded to nearest."""
+    """`y = x` as another type: truth values as 0 and 1, integers and floating-point numbers rounded to nearest."""
 
+    any_type = True
     linear = (0,)
     zero = True
     to: str = attr(default="float32")
@@ -185,7 +186,7 @@ class Cast(Unary):
 
 @reads("Cast")
 def cast(node: Source) -> Term:
-    """Between floating-point types, and from truth values to them; to their own type, the input itself."""
+    """From any type to those that are computed with, but to truth values; to their own type, the input itself."""
     (x,) = present(node.inputs, 1)
     pass_over(node, "saturate", "round_mode")  # of 8-bit floats
     number = int(node.attributes["to"])
@@ -203,7 +204,7 @@ def cast_like(node: Source) -> Term:
 def _as_type(x: Term, to: str) -> Term:
     if to == x.type.dtype:
         return x
-    if to not in ONNX_TYPES or x.type.dtype not in (*ONNX_TYPES, TRUTH):
+    if to not in ONNX_TYPES:
         raise NotUnderstood(f"a cast from {x.type.dtype} to {to}")
     return make(Cast(to), (x,))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
@@ -18,10 +20,33 @@ from superopt.operators.declare import (
     reads,
 )
 from superopt.operators.layout import Expand, Slice, Transpose, positive_axis, reshaped
-from superopt.term import Term, make
+from superopt.term import Term, Type, make
 
 
-@operator("take", onnx="Gather")
+@operator("gather", onnx="Gather")
+class Gather(Declared):
+    """`y[.., j.., ..] = x[.., i[j..] mod n, ..]` along an axis of n elements: negative indices count from its end."""
+
+    linear = (0,)
+    zero = True
+    moves = True
+    axis: int = attr(sample=[0, 1], onnx="axis")
+
+    def dtype(self, inputs: Sequence[Type]) -> str:
+        """That of what is taken from."""
+        return inputs[0].dtype
+
+    def shape(self, x: Shape, i: Shape) -> Shape:  # type: ignore[override]
+        """The axes of the indices in place of the axis."""
+        require(self.axis < len(x), f"gather: no axis {self.axis} in {x}")
+        return (*x[: self.axis], *i, *x[self.axis + 1 :])
+
+    def eval(self, ring: Carrier, x: Array, i: Array) -> Array:  # type: ignore[override]
+        """What stands there."""
+        return np.asarray(np.take(x, np.asarray(i, np.int64) % x.shape[self.axis], axis=self.axis))
+
+
+@operator("take")
 class Take(Declared):
     """`y[.., i, ..] = x[.., indices[i], ..]` along an axis."""
 
@@ -42,26 +67,25 @@ class Take(Declared):
         """What stands there."""
         return np.take(x, self.indices, axis=self.axis)
 
-    @classmethod
-    def from_onnx(cls, node: Source) -> Term:
-        """Constant indices of any rank, negative ones counted from the end; a slice where they follow each other."""
-        x, indices = node.inputs[0], node.constant(1)
-        if x is None or indices is None:
-            raise NotUnderstood("the indices are computed while the model runs")
-        axis = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank)
-        flat = [int(i) for i in indices.ravel()]
-        if any(i < 0 for i in flat):
-            (size,) = concrete((x.shape[axis],), "gather by negative indices")
-            flat = [i + size if i < 0 else i for i in flat]
-        if not flat:
-            raise NotUnderstood("there are no indices")
-        follow = flat == list(range(flat[0], flat[0] + len(flat)))
-        taken = make(Slice(axis, flat[0], flat[-1] + 1) if follow else cls(axis, tuple(flat)), (x,))
-        return reshaped(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """With its indices as a constant."""
         return out.node("Gather", (*inputs, out.integers(self.indices)), {"axis": self.axis})
+
+
+@reads("Gather")
+def gather(node: Source) -> Term:
+    """By constant indices a take, or a slice where they follow each other; else by the indices that there will be."""
+    x, given = present(node.inputs, 2)
+    axis, indices = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank), node.constant(1)
+    if indices is None:
+        return make(Gather(axis), (x, given))
+    flat = [int(i) for i in indices.ravel()]
+    if any(i < 0 for i in flat):
+        (size,) = concrete((x.shape[axis],), "gather by negative indices")
+        flat = [i + size if i < 0 else i for i in flat]
+    follow = flat == list(range(flat[0], flat[0] + len(flat)))
+    taken = make(Slice(axis, flat[0], flat[-1] + 1) if follow else Take(axis, tuple(flat)), (x,))
+    return reshaped(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def repeated(x: Term, counts: Shape, *, within: bool) -> Term:

@@ -27,7 +27,7 @@ from superopt.operators.activations import (
     plus,
 )
 from superopt.operators.attention import Attention, MaskedAttention
-from superopt.operators.constant import Band, Scalar, filled, matrix
+from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.functions import (
     Abs,
@@ -56,7 +56,7 @@ from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
-from superopt.operators.rearrange import Take, repeated
+from superopt.operators.rearrange import Gather, Take, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import Sum
 from superopt.operators.resize import PLACES, Interpolate
@@ -131,6 +131,7 @@ SAMPLES: dict[str, Term] = {
     "conv_transpose": ConvTranspose((2, 3), (1, 0, 0, 1), (1, 2), 2, (1, 2))(
         X, variable("k", (4, 3, 3, 2), constant=True)
     ),
+    "gather": Gather(1)(X, Cast("int64")(Slice(0, 1, 4)(V[0]))),
     "take": Take(2, (3, 0, 3))(X),
     "every": Every(2, 3)(X),
     "every of a slice": Every(3, 2)(Slice(3, 1, 6)(X)),
@@ -155,6 +156,7 @@ SAMPLES: dict[str, Term] = {
     "rmsnorm": RmsNorm(3)(X, B),
     "instancenorm": InstanceNorm(1e-3)(X, V[0], V[1]),
     "groupnorm": GroupNorm(2)(X, V[0], V[1]),
+    "count": Add()(M, Expand((1,), M.shape)(Cast()(Count(5, 3)()))),
     "band": MatMul()(M, Slice(1, 0, 4)(Band(5, 1, 0)())),
 }
 """A term for each operator, over variables without data of their own."""

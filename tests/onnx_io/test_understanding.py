@@ -109,6 +109,57 @@ def test_names_of_sizes_become_words() -> None:
     assert ir.to_proto(rewritten(program, terms(program), {})).graph.input == source.graph.input
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("n + m", "(+ m n)"),
+        ("2*n", "(* 2 n)"),
+        ("n - m", "(+ (* -1 m) n)"),
+        ("(n + m)//2", "(div (+ m n) 2)"),
+        ("n-m", "n_m"),  # a name, as people write them
+        ("n + other", "n_other"),
+        ("f(n)", "f_n_"),
+    ],
+)
+def test_a_size_that_is_named_by_how_it_follows_from_others_is_computed(text: str, size: str) -> None:
+    source = model("g (float[n] x, float[m] z, float[N] v) => (float[N] y) { y = Relu(v) }")
+    source.graph.input[2].type.tensor_type.shape.dim[0].dim_param = text
+    source.graph.output[0].type.tensor_type.shape.dim[0].dim_param = text
+    program = understand(load(source))
+    assert str(program.values["y"].shape[0]) == size
+    assert ir.to_proto(rewritten(program, terms(program), {})).graph.output == source.graph.output
+
+
+def test_an_attribute_that_the_declaration_does_not_know_makes_a_node_opaque() -> None:
+    text = """g (float[2, 3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2, 3] y)
+      { y = BatchNormalization<spatial = SPATIAL, momentum = 0.5>(x, s, b, m, v) }"""
+    reasons = [understand(load(model(text.replace("SPATIAL", v), 7))).steps[0].reason for v in "10"]
+    assert reasons == ["", "the declaration does not know the attribute spatial"]
+
+
+def test_integers_are_moved_without_loss() -> None:
+    source = model("""g (int64[2, 3] x) => (int64[3, 4] y)
+      { t = Transpose(x) v = Slice(t, two, three, at) w = Slice(t, zero, two, at) u = Concat<axis = 0>(w, v)
+        y = Concat<axis = 1>(u, big) }""")
+    for name_, value in (("two", 2), ("three", 3), ("zero", 0), ("at", 0)):
+        source.graph.initializer.append(numpy_helper.from_array(np.array([value]), name_))
+    source.graph.initializer.append(numpy_helper.from_array(2**62 + np.arange(6).reshape(3, 2), "big"))
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    feed = {"x": 2**53 + np.arange(6).reshape(2, 3)}
+    made = rewritten(program, terms(program), {})
+    check(made)
+    (expected,), (actual,) = run(source, feed), run(ir.to_proto(made), feed)
+    assert (actual == expected).all()
+
+
+def test_what_is_computed_of_integers_is_opaque_and_its_shape_is_known() -> None:
+    source = model("g (int64[n, 3] x, int64[1, 3] z, float[n, 3] v) => (float[n, 3] y) { a = Add(x, z) y = Relu(v) }")
+    program = understand(load(source))
+    assert [step.reason for step in program.steps] == ["element type int64 of 'x'", ""]
+    assert str(program.values["a"].type) == "int64(n, 3)"
+
+
 def test_a_shape_chain_over_known_sizes_is_constant() -> None:
     program = understand(
         load(

@@ -9,7 +9,7 @@ from functools import cache, partial
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
 from superopt.operators.attention import Attention, MaskedAttention
-from superopt.operators.constant import Band, Matrix, Scalar
+from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -17,7 +17,7 @@ from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad
-from superopt.operators.rearrange import Take
+from superopt.operators.rearrange import Gather, Take
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
     Largest,
@@ -136,6 +136,7 @@ _LISTED = {
     "masked_attention": _masked_attention,
     "every": lambda: [Every(axis, symbol("step"))(_var("x", rank)) for rank, axis in _along_axes()],
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
+    "gather": lambda: [Gather(axis)(_var("x", rank), _var("i", r)) for rank, axis in _along_axes() for r in range(3)],
     "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),
     "rmsnorm": lambda: _over_last(RmsNorm),
@@ -159,6 +160,7 @@ _LISTED = {
     "gemm": _gemms,
     "scalar": lambda: [Scalar(0.1)()],
     "matrix": lambda: [Matrix(2, (1, -2, 3, 0, 5, 7))()],
+    "count": lambda: [Count(symbol("n"), symbol("start"))()],
     "band": lambda: [Band(symbol("n"), symbol("a"), symbol("b"))()],
 }
 

@@ -1,35 +1,56 @@
-"""Einsum, by its meaning: a matrix product of two inputs whose axes are put in order, or moves and sums of one."""
+"""Einsum, by its meaning: matrix products of inputs whose axes are put in order, moves and sums."""
 
 from __future__ import annotations
+
+import string
+from collections.abc import Sequence
 
 from superopt.dim import Shape, product
 from superopt.operators.declare import NotUnderstood, Source, present, reads
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.linear import MatMul
+from superopt.operators.rearrange import plain_text
 from superopt.operators.reductions import Sum
 from superopt.term import Term, make
 
 
 @reads("Einsum")
 def einsum(node: Source) -> Term:
-    """One or two inputs, each axis named once in each."""
-    equation = node.attributes["equation"]
-    text = (equation.decode() if isinstance(equation, bytes) else str(equation)).replace(" ", "")
+    """Any number of inputs, contracted from left to right; each axis named once in each, or behind an ellipsis."""
+    equation = plain_text(node.attributes["equation"])
+    text = str(equation).replace(" ", "")
     left, arrow, right = text.partition("->")
-    names = left.split(",")
-    inputs = present(node.inputs, len(names))
-    if "." in text or any(len(set(part)) != len(part) for part in (*names, right)):
-        raise NotUnderstood(f"einsum {text}: an axis twice in one input, or without a name")
+    inputs = present(node.inputs, left.count(",") + 1)
+    names, ellipsis = _spelled(left.split(","), inputs, text)
+    every = "".join(names)
+    result = right.replace("...", ellipsis) if arrow else _implied(every, ellipsis)
+    if any(len(set(part)) != len(part) for part in (*names, result)):
+        raise NotUnderstood(f"einsum {text}: an axis twice in one input")
     if any(len(part) != t.type.rank for part, t in zip(names, inputs, strict=True)):
         raise NotUnderstood(f"einsum {text} over {[t.shape for t in inputs]}")
-    every = "".join(names)
-    result = right if arrow else "".join(sorted(a for a in set(every) if every.count(a) == 1))
-    if len(inputs) == 1:
-        return _moved(_summed(inputs[0], names[0], result), [a for a in names[0] if a in result], result)
-    if len(inputs) > 2:
-        raise NotUnderstood(f"einsum {text}: of more than two inputs")
-    (x, y), (ours, theirs) = inputs, names
-    return _contracted(x, y, ours, theirs, result)
+    x, ours = inputs[0], names[0]
+    for at, (y, theirs) in enumerate(zip(inputs[1:], names[1:], strict=True), 2):
+        later = result + "".join(names[at:])
+        kept = "".join(dict.fromkeys(a for a in ours + theirs if a in later))
+        x, ours = _contracted(x, y, ours, theirs, kept), kept
+    return _moved(_summed(x, ours, result), [a for a in ours if a in result], result)
+
+
+def _spelled(names: list[str], inputs: Sequence[Term], text: str) -> tuple[list[str], str]:
+    """The axes of each input with letters in place of its ellipsis, and all letters that stand for one."""
+    free = [a for a in string.ascii_letters if a not in text]
+    spelled, longest = [], ""
+    for part, x in zip(names, inputs, strict=True):
+        count = max(x.type.rank - len(part) + 3, 0) if "..." in part else 0
+        own = "".join(free[:count][::-1])  # those of another input, counted from the end
+        longest = max(longest, own, key=len)
+        spelled.append(part.replace("...", own))
+    return spelled, longest
+
+
+def _implied(every: str, ellipsis: str) -> str:
+    """The axes of a result that is not said: those of the ellipsis, and what occurs once."""
+    return ellipsis + "".join(sorted(a for a in set(every) - set(ellipsis) if every.count(a) == 1))
 
 
 def _summed(x: Term, names: str, kept: str) -> Term:

@@ -234,6 +234,11 @@ def floor_div(left: Dim, right: Dim) -> Dim:
     return Expr((((Floor(left, right),), 1),))
 
 
+def is_one(dim: Dim) -> bool:
+    """Whether a size is the number 1."""
+    return isinstance(dim, int) and dim == 1
+
+
 def nonnegative(dim: Dim) -> bool:
     """Whether a size is known to be at least 0 for all symbols of at least 1: False where its terms do not tell."""
     return _without_minus(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + 1))

@@ -5,7 +5,7 @@ Equal terms are one object, so equality is `is` and a shared subgraph is shared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakValueDictionary
@@ -47,6 +47,10 @@ class Operator:
         """The value, in any carrier."""
         raise NotImplementedError
 
+    def is_known(self, inputs: Sequence[Term]) -> bool:
+        """Whether the value over inputs is known before a model runs."""
+        return all(i.constant for i in inputs)
+
 
 @dataclass(frozen=True)
 class Variable(Operator):
@@ -60,6 +64,10 @@ class Variable(Operator):
     def type_of(self, inputs: tuple[Type, ...]) -> Type:
         """The declared type."""
         return self.type
+
+    def is_known(self, inputs: Sequence[Term]) -> bool:
+        """As declared."""
+        return self.constant
 
 
 class Term:
@@ -108,7 +116,7 @@ def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
     type_ = operator.type_of(tuple(i.type for i in inputs))
     term = object.__new__(Term)
     term.operator, term.inputs, term.type = operator, inputs, type_
-    term.constant = operator.constant if isinstance(operator, Variable) else all(i.constant for i in inputs)
+    term.constant = operator.is_known(inputs)
     Term._interned[key] = term
     return term
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from superopt.cost.domains import unfolded
 from superopt.cost.kernels import Kernel, cut
-from superopt.cost.runtime import Runtime, Timing
+from superopt.cost.runtime import KERNEL, Runtime, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
 from superopt.cost.whole import fingerprint, in_turns, session_of
@@ -122,7 +122,7 @@ class MeasuredCost:
 
     def _time(self, graph: Graph) -> Timing:
         session = session_of(graph, self.runtime, self.opset)
-        return self.runtime.time(session, self.runtime.feeds(session, seed=0), KERNEL_BUDGET_S)
+        return self.runtime.time(session, self.runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
 
     def ratio(self, original: Graph, candidate: Graph) -> float:
         """How many times faster one graph is than another, each timed whole, in turns, and kept like the kernels.

@@ -85,8 +85,8 @@ class Timing:
 class Draw:
     """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`.
 
-    `sizes` gives symbolic dimensions by name; others are `size`. Integers are drawn from 0 and 1: valid indices into
-    every axis longer than one, valid token types, and valid masks. Nothing larger is known to be valid.
+    `sizes` gives symbolic dimensions by name; others are `size`. Integers are 0 or more, and less than `below`: 0 and 1
+    are valid indices into every axis longer than one, valid token types and masks. Nothing larger is known to be.
     """
 
     scale: float = 1.0
@@ -94,6 +94,11 @@ class Draw:
     uniform: bool = False
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
+    below: int = 2
+
+
+KERNEL = Draw(below=1)
+"""How inputs of kernels and pieces are drawn: their integers may be indices into any axis."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +267,6 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
     named = {d: draw.sizes.get(d, draw.size) for d in argument.shape if isinstance(d, str)}
     shape = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
     if not issubclass(dtype, np.floating):
-        return rng.integers(0, 2, size=shape).astype(dtype)
+        return rng.integers(0, draw.below, size=shape).astype(dtype)
     values = rng.random(shape) if draw.uniform else rng.standard_normal(shape)
     return np.asarray(draw.offset + draw.scale * values, dtype=dtype)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from superopt.cost.runtime import WARM_UP, Bound, Runtime, RuntimeFailed, Session, Timing, summary
+from superopt.cost.runtime import KERNEL, WARM_UP, Bound, Runtime, RuntimeFailed, Session, Timing, summary
 from superopt.cost.table import measuring
 from superopt.onnx_io import standalone_apart
 from superopt.term import Graph, Term, subterms
@@ -26,7 +26,7 @@ def in_turns(
     bound = []
     for graph in graphs:
         session = session_of(graph, runtime, opset)
-        bound.append(Bound(session, runtime.feeds(session, seed=0), runtime.clock))
+        bound.append(Bound(session, runtime.feeds(session, seed=0, draw=KERNEL), runtime.clock))
     times: list[list[float]] = [[] for _ in bound]
     with measuring(lock_directory):
         for b in bound * WARM_UP:

@@ -196,6 +196,8 @@ def _random(v: Term, rng: np.random.Generator) -> Array:
     So nothing measured becomes infinite, NaN or denormal, which would change its time.
     """
     shape = tuple(int(d) for d in v.shape)  # type: ignore[arg-type]
+    if v.type.dtype != REAL and "float" not in v.type.dtype:
+        return np.zeros(shape, v.type.dtype)  # an index into any axis
     if len(shape) < 2:
         return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
     fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))

@@ -19,9 +19,10 @@ from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.skeleton import one_line
-from superopt.onnx_io.tensors import COMPUTED, Symbols, Tensor, tensors
-from superopt.operators import READERS, Declared, NotUnderstood
-from superopt.term import REAL, Term, Type, subterms, variable, variables
+from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
+from superopt.operators import READERS, NotUnderstood
+from superopt.operators.element_types import demand_computed
+from superopt.term import Term, Type, variable
 
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
@@ -145,7 +146,7 @@ class _Reading:
         reason = ""
         try:
             read = self._read(node, outputs)
-            _demand_element_types(read)
+            demand_computed(read)
             terms = read
         except SuperoptError as error:
             reason = one_line(error)
@@ -192,6 +193,8 @@ class _Reading:
             return None
         if name not in self.terms:
             raise NotUnderstood(f"input {name!r} is no tensor of known rank, or it is empty")
+        if self.terms[name].type.dtype not in IR_TYPES:
+            raise NotUnderstood(f"element type {self.terms[name].type.dtype} of {name!r}")
         return self.terms[name]
 
     def _checked(self, node: ir.Node, outputs: tuple[str, ...], terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -221,6 +224,9 @@ class _Attributes(UserDict[str, Any]):
         self.read.add(name)
         return super().__contains__(name)
 
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("a declaration looks at attributes by name: so one that it does not know is noticed")
+
     def demand_all_read(self, op_type: str, opset: int) -> None:
         """Raise `NotUnderstood` for one that was not: newer versions of ONNX add some, and none may be dropped."""
         for name in set(self.data) - self.read:
@@ -238,16 +244,6 @@ def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
     for condition in conditions:
         if condition.relation != "<=":
             raise NotUnderstood(f"whether {condition} holds depends on the sizes")
-
-
-def _demand_element_types(terms: Iterable[Term]) -> None:
-    """Raise `NotUnderstood` for what computes with elements that are only moved here: integers, 16-bit floats."""
-    for user in subterms(*terms):
-        if isinstance(user.operator, Declared) and not (user.operator.moves or user.operator.any_type):
-            for i in user.inputs:
-                if i.type.dtype not in (*COMPUTED, REAL):
-                    leaf = next(v for v in variables(i) if v.type.dtype == i.type.dtype)
-                    raise NotUnderstood(f"element type {i.type.dtype} of {leaf.label!r}")
 
 
 def _demand_agreement(name: str, ours: Type, theirs: Tensor) -> None:
@@ -316,4 +312,4 @@ def _python(attribute: ir.Attr) -> Any:
         raise NotUnderstood(f"attribute {attribute.name} refers to a function's")
     if attribute.type == ir.AttributeType.TENSOR:
         return np.asarray(attribute.as_tensor().numpy())
-    return attribute.value
+    return attribute.value.decode() if isinstance(attribute.value, bytes) else attribute.value

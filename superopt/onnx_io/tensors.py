@@ -17,9 +17,6 @@ from superopt.errors import ShapeError
 from superopt.onnx_io.skeleton import skeleton
 from superopt.term import Type
 
-COMPUTED = ("float32", "float64", "bool")
-"""The element types that terms compute with; elements of the others are moved only."""
-
 NUMPY_NAMES = {
     ir.DataType.FLOAT: "float32",
     ir.DataType.DOUBLE: "float64",
@@ -115,7 +112,7 @@ class Symbols:
             return None
         try:
             return self._value(ast.parse(text.strip(), mode="eval").body)
-        except (SyntaxError, KeyError, RecursionError, ShapeError):
+        except (SyntaxError, KeyError, RecursionError, MemoryError, ArithmeticError, ValueError, ShapeError):
             return None
 
     def _value(self, node: ast.AST) -> Dim:

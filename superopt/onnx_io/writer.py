@@ -138,7 +138,7 @@ class TermWriter:
         """A constant term as data, computed in 64-bit floats; what is only moved keeps its own type."""
         given = {v: self._data(v.label) for v in variables(term)}
         if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
-            given = {v: array.astype(np.float64) for v, array in given.items()}
+            given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
         return self._initializer("folded", _laid_out(evaluate(term, FLOAT, given), dtype))
 
     def _initializer(self, base: str, array: Array) -> str:

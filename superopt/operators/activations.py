@@ -205,9 +205,7 @@ class Gelu(Activation):
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
         """`approximate` is none or tanh."""
-        how = node.attributes.get("approximate", "none")
-        how = how.decode() if isinstance(how, bytes) else how
-        return make(cls(int(how == "tanh")), present(node.inputs, 1))
+        return make(cls(int(node.attributes.get("approximate", "none") == "tanh")), present(node.inputs, 1))
 
 
 def _meaning(op: Activation, x: Term) -> Term:

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, arXiv 1706.03762), as ONNX has it since opset 23."""
+"""Scaled dot-product attention as ONNX has it since opset 23, after Vaswani and others (2017, arXiv 1706.03762)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, require
+from superopt.dim import Dim, Shape, equal, is_one, require
 from superopt.operators.activations import times
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, pass_over, reads
+from superopt.operators.element_types import TRUTH
 from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, Slice, Transpose, reshaped, spread
 from superopt.operators.linear import MatMul
-from superopt.operators.logic import TRUTH, Cast, Less, Where
+from superopt.operators.logic import Cast, Less, Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
@@ -141,7 +142,8 @@ def attention(node: Source) -> tuple[Term, ...]:
     past = 0 if past_k is None else past_k.shape[2]
     if past_k is not None and past_v is not None:
         k, v = Concat(2)(past_k, k), Concat(2)(past_v, v)
-    scale = float(given.get("scale") or 1 / math.sqrt(concrete(q.shape[3:], "attention")[0]))
+    scale = given.get("scale")
+    scale = 1 / math.sqrt(concrete(q.shape[3:], "attention")[0]) if scale is None else float(scale)
     whole = (q, _for_each_head(k, q), _for_each_head(v, q))
     y = _attended(whole, scale, _mask(node, q, k, mask, past), float(given.get("softcap") or 0.0))
     if flat:
@@ -175,7 +177,7 @@ def _for_each_head(x: Term, q: Term) -> Term:
 def _mask(node: Source, q: Term, k: Term, mask: Term | None, past: Dim) -> Term | None:
     to = (*q.shape[:3], k.shape[2])
     if mask is not None:
-        if equal(mask.shape[-1], to[3]) is not True and not _is_one(mask.shape[-1]):
+        if equal(mask.shape[-1], to[3]) is not True and not is_one(mask.shape[-1]):
             raise NotUnderstood("a mask that is shorter than the keys")
         mask = spread(mask, to)
     if not node.attributes.get("is_causal", 0):
@@ -186,7 +188,3 @@ def _mask(node: Source, q: Term, k: Term, mask: Term | None, past: Dim) -> Term 
     n = max(rows + before, columns)
     below = Cast(TRUTH)(Slice(1, 0, columns)(Slice(0, before, before + rows)(Band(n, n, 0)())))
     return Expand((2, 3), to)(below)
-
-
-def _is_one(size: Dim) -> bool:
-    return isinstance(size, int) and size == 1

@@ -1,4 +1,4 @@
-"""Constants that rules and definitions make: they have no inputs, and are folded to data at export."""
+"""What has no inputs: constants that rules and definitions make, folded to data at export; and ranges of integers."""
 
 from __future__ import annotations
 
@@ -86,6 +86,10 @@ class Count(Declared):
     def shape(self) -> Shape:  # type: ignore[override]
         """A vector."""
         return (self.n,)
+
+    def is_known(self, inputs: Sequence[Term]) -> bool:
+        """Never: where its sizes are numbers, reading makes it data."""
+        return False
 
     def eval(self, ring: Carrier) -> Array:  # type: ignore[override]
         """Their images in the carrier."""

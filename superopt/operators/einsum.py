@@ -5,11 +5,10 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-from superopt.dim import Shape, product
+from superopt.dim import Shape, equal, product
 from superopt.operators.declare import NotUnderstood, Source, present, reads
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.linear import MatMul
-from superopt.operators.rearrange import plain_text
 from superopt.operators.reductions import Sum
 from superopt.term import Term, make
 
@@ -17,8 +16,7 @@ from superopt.term import Term, make
 @reads("Einsum")
 def einsum(node: Source) -> Term:
     """Any number of inputs, contracted from left to right; each axis named once in each, or behind an ellipsis."""
-    equation = plain_text(node.attributes["equation"])
-    text = str(equation).replace(" ", "")
+    text = node.attributes["equation"].replace(" ", "")
     left, arrow, right = text.partition("->")
     inputs = present(node.inputs, left.count(",") + 1)
     names, ellipsis = _spelled(left.split(","), inputs, text)
@@ -71,6 +69,10 @@ def _contracted(x: Term, y: Term, ours: str, theirs: str, result: str) -> Term:
     stack = [a for a in ours if a in theirs and a in result]
     inner = [a for a in ours if a in theirs and a not in result]
     rows, columns = ([a for a in p if a not in q] for p, q in ((ours, theirs), (theirs, ours)))
+    for name in set(ours) & set(theirs):
+        one, other = x.shape[ours.index(name)], y.shape[theirs.index(name)]
+        if equal(one, other) is not True:
+            raise NotUnderstood(f"einsum: an axis is {one} in one input and {other} in another")
     sizes = {**dict(zip(ours, x.shape, strict=True)), **dict(zip(theirs, y.shape, strict=True))}
 
     def flat(axes: list[str]) -> Shape:

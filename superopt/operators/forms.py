@@ -97,7 +97,7 @@ def squeeze(node: Source) -> Term:
     x = node.inputs[0]
     assert x is not None
     named = "axes" in node.attributes or len(node.inputs) > 1
-    axes = _axes(node) if named else [i for i, d in enumerate(x.shape) if _is_one(d)]
+    axes = _axes(node) if named else [i for i, d in enumerate(x.shape) if _is_certainly_one(d)]
     places = {positive_axis(a, x.type.rank) for a in axes}
     return reshaped(x, tuple(d for i, d in enumerate(x.shape) if i not in places))
 
@@ -111,7 +111,7 @@ def _axes(node: Source) -> list[int]:
     return [int(a) for a in axes]
 
 
-def _is_one(d: Dim) -> bool:
+def _is_certainly_one(d: Dim) -> bool:
     if isinstance(d, int):
         return d == 1
     raise NotUnderstood(f"whether the size {d} is 1 is not decided")

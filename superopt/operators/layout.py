@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, nonnegative, product, require
+from superopt.dim import Dim, Shape, equal, is_one, nonnegative, product, require
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.term import Term, make
 
@@ -264,7 +264,7 @@ def common_shape(shapes: list[Shape]) -> Shape:
     rank = max(map(len, shapes))
     result: list[Dim] = []
     for column in zip(*((1,) * (rank - len(s)) + s for s in shapes), strict=True):
-        wide = [d for d in column if not (isinstance(d, int) and d == 1)]
+        wide = [d for d in column if not is_one(d)]
         if any(equal(d, wide[0]) is not True for d in wide):
             raise NotUnderstood(f"whether the shapes {shapes} broadcast is not decided")
         result.append(wide[0] if wide else 1)
@@ -276,7 +276,7 @@ def spread(x: Term, to: Shape) -> Term:
     if len(x.shape) == len(to) and all(equal(a, b) is True for a, b in zip(x.shape, to, strict=True)):
         return x
     offset = len(to) - len(x.shape)
-    kept = [i for i, d in enumerate(x.shape) if not (isinstance(d, int) and d == 1)]
+    kept = [i for i, d in enumerate(x.shape) if not is_one(d)]
     return make(Expand(tuple(i + offset for i in kept), to), (reshaped(x, tuple(x.shape[i] for i in kept)),))
 
 

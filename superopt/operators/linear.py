@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, equal, product, require
+from superopt.dim import Dim, Shape, at_most, divides, equal, is_one, product, require
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.operators.layout import Expand, common_shape, reshaped
 from superopt.operators.pointwise import Add
@@ -65,14 +65,10 @@ def _with_batch(x: Term, batch: Shape) -> Term:
     """A stack of matrices repeated along batch axes; those of size 1 that are repeated are dropped first."""
     to = (*batch, *x.shape[-2:])
     offset = len(to) - x.type.rank
-    kept = [a for a, d in enumerate(x.shape) if a >= x.type.rank - 2 or not _is_one(d) or _is_one(to[a + offset])]
+    kept = [a for a, d in enumerate(x.shape) if a >= x.type.rank - 2 or not is_one(d) or is_one(to[a + offset])]
     if not offset and len(kept) == x.type.rank:
         return x
     return make(Expand(tuple(a + offset for a in kept), to), (reshaped(x, tuple(x.shape[a] for a in kept)),))
-
-
-def _is_one(size: Dim) -> bool:
-    return isinstance(size, int) and size == 1
 
 
 @operator("conv", onnx="Conv")
@@ -175,8 +171,7 @@ def demand_kernel(node: Source, shape: Shape) -> None:
 
 def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilations: Shape) -> Shape:
     """The pads of a node, with ONNX's `auto_pad` worked out: SAME gives ⌈h / s⌉ results."""
-    mode = node.attributes.get("auto_pad", b"NOTSET")
-    mode = mode.decode() if isinstance(mode, bytes) else mode
+    mode = node.attributes.get("auto_pad", "NOTSET")
     none = (0,) * (2 * len(kernel))
     if mode == "NOTSET":
         return tuple(node.attributes.get("pads", none))

@@ -11,15 +11,11 @@ from superopt.dim import Shape, require
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, pass_over, present, reads
+from superopt.operators.element_types import ONNX_TYPES, TRUTH
 from superopt.operators.functions import Max, Min
 from superopt.operators.layout import Expand, broadcast
 from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary, UnaryReal
 from superopt.term import REAL, Term, Type, join_dtypes, make
-
-TRUTH = "bool"
-
-ONNX_TYPES = {"float32": 1, "float64": 11}
-"""The numbers of ONNX's element types."""
 
 
 class Comparison(BinaryReal):
@@ -167,7 +163,6 @@ class Cast(Unary):
     """`y = x` as another type: truth values as 0 and 1, integers and floating-point numbers rounded to nearest."""
 
     any_type = True
-    linear = (0,)
     zero = True
     to: str = attr(default="float32")
 
@@ -186,7 +181,7 @@ class Cast(Unary):
 
 @reads("Cast")
 def cast(node: Source) -> Term:
-    """From any type to those that are computed with, but to truth values; to their own type, the input itself."""
+    """From any type to floating-point numbers of 32 or 64 bits; to their own type, the input itself."""
     (x,) = present(node.inputs, 1)
     pass_over(node, "saturate", "round_mode")  # of 8-bit floats
     number = int(node.attributes["to"])

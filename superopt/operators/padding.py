@@ -11,7 +11,7 @@ from superopt.dim import Shape, require
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Concat, Slice, positive_axis
-from superopt.operators.rearrange import Take, plain_text
+from superopt.operators.rearrange import Take
 from superopt.term import Term, make
 
 
@@ -38,11 +38,11 @@ class Pad(Declared):
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
         """By constant widths; negative ones cut. Other numbers than zero are joined, other modes take elements."""
-        x, mode = node.inputs[0], plain_text(node.attributes.get("mode", "constant"))
+        x, mode = node.inputs[0], node.attributes.get("mode", "constant")
         assert x is not None
         widths = _widths(node, x.type.rank)
         if mode in _MODES:
-            return _taken(x, widths, str(mode))
+            return _taken(x, widths, mode)
         if mode != "constant":
             raise NotUnderstood(f"pads in mode {mode}")
         value, rank = _value(node), x.type.rank

@@ -114,7 +114,7 @@ def tile(node: Source) -> Term:
 def depth_to_space(node: Source) -> Term:
     """Channels (place, place, c), or in mode CRD (c, place, place), become places of an image."""
     (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
-    by_channel = plain_text(node.attributes.get("mode", "DCR")) == "CRD"
+    by_channel = node.attributes.get("mode", "DCR") == "CRD"
     n, c, h, w = x.shape
     c = c // side**2
     split = (n, c, side, side, h, w) if by_channel else (n, side, side, c, h, w)
@@ -128,10 +128,5 @@ def space_to_depth(node: Source) -> Term:
     (x,), side = present(node.inputs, 1), int(node.attributes["blocksize"])
     n, c, h, w = x.shape
     split = reshaped(x, (n, c, h // side, side, w // side, side))
-    perm = (0, 1, 3, 5, 2, 4) if plain_text(node.attributes.get("mode", "DCR")) == "CRD" else (0, 3, 5, 1, 2, 4)
+    perm = (0, 1, 3, 5, 2, 4) if node.attributes.get("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
     return reshaped(Transpose(perm)(split), (n, c * side**2, h // side, w // side))
-
-
-def plain_text(value: object) -> object:
-    """An attribute that ONNX keeps as bytes, as text."""
-    return value.decode() if isinstance(value, bytes) else value

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, product, require
+from superopt.dim import Dim, Shape, equal, nonnegative, product, require
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -22,9 +22,9 @@ from superopt.operators.declare import (
     pass_over,
     reads,
 )
+from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import positive_axis
-from superopt.operators.logic import ONNX_TYPES
-from superopt.operators.rearrange import Take, plain_text, repeated
+from superopt.operators.rearrange import Take, repeated
 from superopt.term import Term, make
 
 PLACES = ("half_pixel", "align_corners", "asymmetric")
@@ -51,7 +51,7 @@ class Interpolate(Declared):
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """One axis after the other, each element between its two neighbours."""
         for axis, size in enumerate(concrete(self.to, "interpolate"), 2):
-            if size != x.shape[axis] or self.by not in PLACES:
+            if size != x.shape[axis]:
                 x = self._along(ring, x, axis, size)
         return x
 
@@ -98,7 +98,7 @@ def _place(p: int, size: int, to: int, by: str) -> Fraction:
 @reads("Resize", "Upsample")
 def resize(node: Source) -> Term:
     """To the nearest, as elements repeated or taken; or linearly, along the axes after sample and channels."""
-    x, given = node.inputs[0], {k: plain_text(v) for k, v in node.attributes.items()}
+    x, given = node.inputs[0], node.attributes
     assert x is not None
     pass_over(node, "cubic_coeff_a", "extrapolation_value")  # of other modes
     if given.get("antialias", 0):
@@ -106,17 +106,23 @@ def resize(node: Source) -> Term:
     if given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise NotUnderstood("resize that keeps the aspect ratio")
     mode, old = given.get("mode", "nearest"), node.op_type == "Upsample" or node.opset < 11
-    by = "asymmetric" if old else str(given.get("coordinate_transformation_mode", "half_pixel"))
+    by = given.get("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
     to = _sizes(node, x, old)
-    if by in ("pytorch_half_pixel", "half_pixel_symmetric") and not any(_is_one(d) for d in to[2:]):
-        by = "half_pixel"  # they differ in images of one element, and where sizes are no whole numbers
+    if by == "half_pixel_symmetric":
+        by = "half_pixel"  # they differ where sizes are no whole numbers
+    if by == "pytorch_half_pixel" and not any(map(_may_become_one, x.shape, to)):
+        by = "half_pixel"
     if by not in PLACES or mode not in ("nearest", "linear"):
         raise NotUnderstood(f"resize by {mode}, {by}")
     if mode == "nearest":
-        return _nearest(x, to, by, "floor" if old else str(given.get("nearest_mode", "round_prefer_floor")))
+        return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
     if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
         raise NotUnderstood(f"linear resize of {x.shape} to {to}: sample and channels stay")
     return make(Interpolate(to[2:], by), (x,))
+
+
+def _may_become_one(size: Dim, to: Dim) -> bool:
+    return equal(size, to) is not True and not nonnegative(to - 2)
 
 
 def _sizes(node: Source, x: Term, old: bool) -> Shape:
@@ -194,7 +200,3 @@ def _rounded(place: Fraction, rounding: str, exact: bool) -> int:
     if len(near) > 1 and not exact:
         raise NotUnderstood(f"resize to the nearest where rounding decides between {near}")
     return _ROUNDED[rounding](place)
-
-
-def _is_one(size: Dim) -> bool:
-    return isinstance(size, int) and size == 1

@@ -12,7 +12,6 @@ from superopt.operators.declare import Declared, NotUnderstood, Source, attr, co
 from superopt.operators.layout import Expand
 from superopt.operators.linear import demand_kernel
 from superopt.operators.pointwise import Add
-from superopt.operators.rearrange import plain_text
 from superopt.term import Term, make
 
 
@@ -92,9 +91,9 @@ def full_size(size: Dim, kernel: Dim, stride: Dim, dilation: Dim) -> Dim:
 
 def _pads(node: Source, x: Shape, k: Shape, strides: Shape, dilations: Shape, more: Shape) -> Shape:
     """The pads of a node; with `output_shape` or `auto_pad` those that give the sizes that are asked for."""
-    axes, mode = len(x) - 2, plain_text(node.attributes.get("auto_pad", "NOTSET"))
+    axes, mode = len(x) - 2, node.attributes.get("auto_pad", "NOTSET")
     wanted = node.attributes.get("output_shape")
-    if wanted is None and not str(mode).startswith("SAME"):
+    if wanted is None and not mode.startswith("SAME"):
         return tuple(node.attributes.get("pads", (0,) * (2 * axes))) if mode == "NOTSET" else (0,) * (2 * axes)
     before, after = [], []
     for axis in range(axes):

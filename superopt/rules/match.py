@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_condition, symbol_name, symbols
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
+from superopt.operators.element_types import COMPUTED
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, subterms
 
@@ -63,6 +64,8 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
             yield bindings
         return
     if pattern.is_variable:
+        if term.type.dtype not in COMPUTED:
+            return  # rules are about real numbers: integers overflow
         bound = _bind_shape(pattern, term, bindings)
         if bound is not None:
             yield bound

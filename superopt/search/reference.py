@@ -24,7 +24,7 @@ def reference_of(program: Program) -> Reference | None:
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
 
     def evaluated(feeds: Feeds) -> Sequence[Array | None]:
-        values: dict[str, Array] = {name: np.asarray(array, np.float64) for name, array in feeds.items()}
+        values: dict[str, Array] = {name: _widened(array) for name, array in feeds.items()}
         sizes = _sizes(program, feeds)
         try:
             for i, step in enumerate(program.steps):
@@ -38,6 +38,11 @@ def reference_of(program: Program) -> Reference | None:
         return [values.get(name) for name in program.outputs]
 
     return evaluated
+
+
+def _widened(array: Array) -> Array:
+    """In 64 bits; integers, which are only moved, as they are."""
+    return array if array.dtype.kind in "iu" else np.asarray(array, np.float64)
 
 
 def _results(program: Program, step: Step, values: dict[str, Array], sizes: dict[str, int]) -> dict[str, Array]:

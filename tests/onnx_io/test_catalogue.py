@@ -29,6 +29,7 @@ from superopt.operators.activations import (
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
+from superopt.operators.element_types import TRUTH
 from superopt.operators.functions import (
     Abs,
     Ceil,
@@ -51,7 +52,7 @@ from superopt.operators.functions import (
 )
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.logic import TRUTH, And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad

@@ -31,6 +31,41 @@ OPAQUE: dict[str, tuple[str, int, str]] = {
         "subgraphs",
     ),
     "an old opset": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", 6, "opset 6 is older"),
+    "a size that may be one, where that matters": (
+        """g (float[1, 1, 2, 2] x, float[h, w] z) => (float[1, 1, h, w] y) <int64[2] one = {1, 1}>
+           { s = Shape(z) t = Concat<axis = 0>(one, s)
+             y = Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">(x, , , t) }""",
+        17,
+        "resize by linear, pytorch_half_pixel",
+    ),
+    "rounding that decides what is nearest": (
+        """g (float[1, 1, 1, 6] x) => (float[1, 1, 1, 10] y) <int64[4] t = {1, 1, 1, 10}>
+           { y = Resize<coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(x, , , t) }""",
+        17,
+        "rounding decides between",
+    ),
+    "padding that counts, and sizes rounded up": (
+        """g (float[1, 1, 4, 4] x) => (float[1, 1, 2, 2] y)
+           { y = AveragePool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1, count_include_pad = 1>(x) }""",
+        19,
+        "counts the padding",
+    ),
+    "a reflection wider than what is there": (
+        """g (float[3] x) => (float[9] y) <int64[2] w = {3, 3}> { y = Pad<mode = "reflect">(x, w) }""",
+        17,
+        "reflect more than the axis of 3",
+    ),
+    "a mask, and not to look ahead": (
+        """g (float[1, 1, 2, 4] q, float[2, 2] m) => (float[1, 1, 2, 4] y) { y = Attention<is_causal = 1>(q, q, q, m) }""",
+        24,
+        "not to look ahead",
+    ),
+    "a transposed convolution to more than it reaches": (
+        """g (float[1, 1, 3, 3] x, float[1, 1, 2, 2] k) => (float[1, 1, 9, 9] y)
+           { y = ConvTranspose<output_shape = [9, 9], strides = [2, 2]>(x, k) }""",
+        17,
+        "to more than it reaches",
+    ),
     "half precision": ("g (float16[2] x) => (float16[2] y) { y = Relu(x) }", 17, "element type float16"),
     "integers": ("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }", 17, "element type int64"),
     "an empty tensor": ("g (float[0, 2] x) => (float[0, 2] y) { y = Relu(x) }", 17, "empty"),
@@ -119,6 +154,7 @@ def test_names_of_sizes_become_words() -> None:
         ("n-m", "n_m"),  # a name, as people write them
         ("n + other", "n_other"),
         ("f(n)", "f_n_"),
+        ("n*(m//0)", "n_m_0_"),
     ],
 )
 def test_a_size_that_is_named_by_how_it_follows_from_others_is_computed(text: str, size: str) -> None:

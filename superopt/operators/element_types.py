@@ -1,0 +1,27 @@
+"""Element types: those that operators compute with, and which operators take any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from superopt.operators.declare import Declared, NotUnderstood
+from superopt.term import REAL, Term, subterms
+
+TRUTH = "bool"
+
+ONNX_TYPES = {"float32": 1, "float64": 11}
+"""The numbers of ONNX's floating-point types that are computed with."""
+
+COMPUTED = (REAL, *ONNX_TYPES, TRUTH)
+"""The element types that terms compute with, and that rules are about; elements of the others are moved only."""
+
+
+def demand_computed(terms: Iterable[Term]) -> None:
+    """Raise `NotUnderstood` for what computes with elements that are only moved here: integers, 16-bit floats."""
+    for user in subterms(*terms):
+        op = user.operator
+        if isinstance(op, Declared) and not (op.moves or op.any_type):
+            for i in user.inputs:
+                if i.type.dtype not in COMPUTED:
+                    name = next((v.label for v in subterms(i) if v.is_variable and v.type == i.type), str(i.operator))
+                    raise NotUnderstood(f"element type {i.type.dtype} of {name!r}")

@@ -24,9 +24,7 @@ from superopt.term import Graph, variable
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import run
 
-TYPES = [
-    n for n, _ in TensorProto.DataType.items() if not n.startswith(("UNDEFINED", "FLOAT6"))
-]  # no Transpose of those
+TYPES = [n for n, _ in TensorProto.DataType.items() if not n.startswith(("UNDEFINED", "FLOAT6"))]
 MOVED = ("FLOAT", "DOUBLE", "FLOAT16", "BOOL", *(f"{u}INT{b}" for u in ("", "U") for b in (8, 16, 32, 64)))
 
 

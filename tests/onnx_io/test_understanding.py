@@ -56,7 +56,8 @@ OPAQUE: dict[str, tuple[str, int, str]] = {
         "reflect more than the axis of 3",
     ),
     "a mask, and not to look ahead": (
-        """g (float[1, 1, 2, 4] q, float[2, 2] m) => (float[1, 1, 2, 4] y) { y = Attention<is_causal = 1>(q, q, q, m) }""",
+        """g (float[1, 1, 2, 4] q, float[2, 2] m) => (float[1, 1, 2, 4] y)
+           { y = Attention<is_causal = 1>(q, q, q, m) }""",
         24,
         "not to look ahead",
     ),

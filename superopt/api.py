@@ -22,7 +22,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import UsageError
-from superopt.onnx_io import LARGE, Program, facts, load, save, understand
+from superopt.onnx_io import LARGE, Program, facts, load, opset_of, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
 from superopt.search import report as parts
@@ -110,7 +110,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
         original = Path(model) if isinstance(model, str | Path) else working
         loaded = load(working)
         gc.collect()  # the model that was read lies in reference cycles, with all of its weights
-        program, opset = understand(loaded), loaded.opset_imports.get("", 1)
+        program, opset = understand(loaded), opset_of(loaded) or 1
         cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes)
         tried = attempt(
             program,

@@ -239,9 +239,9 @@ def is_one(dim: Dim) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
-def nonnegative(dim: Dim) -> bool:
-    """Whether a size is known to be at least 0 for all symbols of at least 1: False where its terms do not tell."""
-    return _without_minus(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + 1))
+def nonnegative(dim: Dim, least: int = 1) -> bool:
+    """Whether a size is at least 0 for all symbols of at least `least`: False where its terms do not tell."""
+    return _without_minus(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + least))
 
 
 def product(dims: Sequence[Dim]) -> Dim:

@@ -17,6 +17,9 @@ from superopt.errors import ShapeError
 REAL = "real"
 """The element type of rules and of made constants: whatever floating type the terms around it have."""
 
+TRUTH = "bool"
+"""The element type of truth values."""
+
 
 @dataclass(frozen=True)
 class Type:

@@ -169,6 +169,17 @@ def test_what_is_no_model_is_refused(options: Options) -> None:
         superopt.optimize(onnx.ModelProto(), options)
 
 
+def test_what_is_drawn_anew_in_each_run_is_never_rewritten(options: Options) -> None:
+    given = normalized()
+    given.graph.node.append(helper.make_node("RandomNormalLike", ["answer"], ["noise"]))
+    given.graph.output.append(helper.make_tensor_value_info("noise", TensorProto.FLOAT, [1, 8, 28, 28]))
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "original"
+    assert "'noise' is drawn anew in each run" in result.report.reason
+    given.graph.node[-1].attribute.append(helper.make_attribute("seed", 1.0))
+    assert superopt.optimize(given, options).report.outcome == "faster"
+
+
 def test_where_nothing_is_faster_the_report_says_why(options: Options) -> None:
     report = superopt.optimize(one_relu(), options).report
     assert (report.outcome, report.optimized, report.compared) == ("original", None, None)

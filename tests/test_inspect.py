@@ -231,3 +231,11 @@ def test_help_teaches_what_the_columns_mean(inside: Command, tmp_path: Path) -> 
     assert (ran.code, ran.err) == (0, "")
     for word in ("opaque", "flops", "profiler", "--no-time", "--json", "Exit codes"):
         assert word in ran.out
+
+
+@pytest.mark.parametrize("size", [2**63 - 1, 10**6])
+def test_an_input_that_no_machine_holds_is_said_and_not_drawn(size: int, tmp_path: Path) -> None:
+    found = inspected(chain(helper.make_node("Relu", ["x"], ["y"]), shape=[size, size]), tmp_path)
+    assert found.known.nodes == 1
+    assert found.not_timed is not None
+    assert f'input "x" of shape [{size}, {size}] does not fit in memory' in found.not_timed

@@ -5,6 +5,8 @@ Threads do not spin: on a machine with few cores, spinning threads take each oth
 
 from __future__ import annotations
 
+import math
+import os
 import platform
 import statistics
 import time
@@ -243,6 +245,12 @@ def summary(times: list[float]) -> Timing:
 
 
 @cache
+def _memory() -> int:
+    """The machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@cache
 def device() -> str:
     """The processor: its marketing name, and family and model, which virtual machines leave more precise."""
     try:
@@ -266,6 +274,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
         raise RuntimeFailed(f'input "{argument.name}" is a {argument.type}: there are no random values of that type')
     named = {d: draw.sizes.get(d, draw.size) for d in argument.shape if isinstance(d, str)}
     shape = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
+    if math.prod(shape) * 8 > _memory() / 2:
+        raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if not issubclass(dtype, np.floating):
         return rng.integers(0, draw.below, size=shape).astype(dtype)
     values = rng.random(shape) if draw.uniform else rng.standard_normal(shape)

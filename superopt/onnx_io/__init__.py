@@ -1,10 +1,12 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
+from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program, Step, Summary
+from superopt.onnx_io.skeleton import opset_of
 
 __all__ = [
     "LARGE",
@@ -14,7 +16,9 @@ __all__ = [
     "Summary",
     "check",
     "facts",
+    "left_to_chance",
     "load",
+    "opset_of",
     "random_weights",
     "rewritten",
     "save",

@@ -15,8 +15,8 @@ from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.size_writer import Sources
-from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.surgery import bury, put, sort, swap_outputs
+from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.surgery import bury, inherit, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import Declared, NotUnderstood
 from superopt.term import REAL, Graph, Term, subterms, variables
@@ -68,11 +68,13 @@ class _Rewriting:
             stand_in.replace_all_uses_with(self._resolved(name))
         replaced = swap_outputs(graph, self.old, {n: self._resolved(n) for n in self.new}, writer)
         put(self.model, writer.initializers)
+        producers = {name: value.producer() for name, value in self.old.items()}
         bury(self.model, self.old.values())
         for name, value in replaced.items():
             if self.old[name].producer() is not None:
                 self.old[name].name = writer.fresh(name)
             value.name = name
+            inherit(value.producer(), producers[name])
         try:
             sort(graph)
         except ValueError:
@@ -96,7 +98,7 @@ class _Rewriting:
         taken = {v.name for g in self.model.graphs() for n in g for v in n.outputs if v.name}
         taken |= {v.name for g in self.model.graphs() for v in (*g.inputs, *g.initializers.values()) if v.name}
         taken |= {n.name for n in graph.all_nodes() if n.name}
-        opset = self.model.opset_imports.get("", 0)
+        opset = opset_of(self.model)
         domains = self.model.opset_imports
         writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources, domains)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}

@@ -8,6 +8,8 @@ from typing import TypedDict
 
 import onnx_ir as ir
 
+from superopt.onnx_io.skeleton import opset_of
+
 
 class Facts(TypedDict):
     """The facts of a model; types as text such as `float32(N, 3, 224, 224)`."""
@@ -30,7 +32,7 @@ def facts(model: ir.Model) -> Facts:
         bytes=sum(t.nbytes for t in tensors if t is not None and t.dtype != ir.DataType.STRING),
         inputs=_types(given),
         outputs=_types(model.graph.outputs),
-        opset=model.opset_imports.get(""),
+        opset=opset_of(model) or None,
         ir_version=model.ir_version,
     )
 

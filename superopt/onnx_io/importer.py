@@ -18,7 +18,7 @@ from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
-from superopt.onnx_io.skeleton import one_line
+from superopt.onnx_io.skeleton import one_line, opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
@@ -82,7 +82,7 @@ class _Reading:
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
         self.sources: dict[str, tuple[str, int]] = {}
-        self.symbols = Symbols(self.tensors.values())
+        self.symbols = Symbols(self.tensors[v.name or ""] for v in model.graph.inputs if v.name in self.tensors)
         self.terms: dict[str, Term] = {}
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 
@@ -160,7 +160,7 @@ class _Reading:
 
     def _read(self, node: ir.Node, outputs: tuple[str, ...]) -> tuple[Term, ...]:
         """The terms of a node's outputs. Raises `NotUnderstood` and whatever a declaration raises."""
-        opset = self.model.opset_imports.get("", 0)
+        opset = opset_of(self.model)
         if self.named_in_attributes:
             raise NotUnderstood("a Gradient in the model refers to values by their names")
         if node.domain and all(domain != node.domain for domain, _ in READERS):

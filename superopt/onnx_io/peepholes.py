@@ -98,7 +98,10 @@ def _expand(term: Term, op: Expand) -> Form:
 
     def write(out: Emitter, name: str) -> str:
         said = tuple(1 if i in op.axes else d for i, d in enumerate(op.to))
-        return out.node("Expand", (name, out.integers(said)))
+        if out.opset >= 8:
+            return out.node("Expand", (name, out.integers(said)))
+        whole = out.node("Reshape", (name, out.integers([d if i in op.axes else 1 for i, d in enumerate(op.to)])))
+        return out.node("Tile", (whole, out.integers(said)))
 
     return Form((aligned(term),), write)
 

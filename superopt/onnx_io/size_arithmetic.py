@@ -109,14 +109,16 @@ def _numbers(array: Array | None) -> list[int]:
 
 
 def _same(a: Dim, b: Dim) -> bool:
-    apart = nonnegative(a - b - 1) or nonnegative(b - a - 1)
+    """Also where sizes are 0: what a decoder has seen before its first token is empty."""
+    apart = nonnegative(a - b - 1, least=0) or nonnegative(b - a - 1, least=0)
     return not apart and bool(equal(a, b))
 
 
 def _at_most(a: Dim, b: Dim) -> bool:
-    if not nonnegative(b - a) and not nonnegative(a - b - 1):
+    """Also where sizes are 0."""
+    if not nonnegative(b - a, least=0) and not nonnegative(a - b - 1, least=0):
         raise Undecided(f"whether {a} <= {b} is not decided")
-    return nonnegative(b - a)
+    return nonnegative(b - a, least=0)
 
 
 def _divided(a: Dim, b: Dim) -> Dim:

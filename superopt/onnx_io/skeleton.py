@@ -21,6 +21,11 @@ def clone(model: ir.Model) -> ir.Model:
     return copy
 
 
+def opset_of(model: ir.Model) -> int:
+    """The version of ONNX's own operators, whose domain has two names; 0 where the model imports none."""
+    return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+
+
 def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     yield from model.graph.all_nodes()
     for function in model.functions.values():

@@ -77,6 +77,16 @@ def bury(model: ir.Model, values: Iterable[ir.Value]) -> None:
             graph.remove(node)
 
 
+def inherit(node: ir.Node | None, old: ir.Node | None) -> None:
+    """Where the same operator computes a value as before and the old node is gone, keep its name and what it said."""
+    if node is None or old is None or old.graph is not None:
+        return
+    if (node.op_type, node.domain, len(node.outputs)) != (old.op_type, old.domain, len(old.outputs)):
+        return
+    node.name, node.doc_string = old.name, old.doc_string
+    node.metadata_props.update(old.metadata_props)
+
+
 def _bury_initializer(model: ir.Model, value: ir.Value) -> None:
     """An initializer that is an input is part of the interface, but not before IR 4, where each has to be one."""
     graph, name = model.graph, value.name

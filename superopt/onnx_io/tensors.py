@@ -73,13 +73,14 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
 class Symbols:
     """Symbols for the sizes of one model: one for each name, and a new one for each size without a name.
 
-    Exporters name some sizes by how they follow from others (`s16 + s62`, `2*s0`): those are computed.
+    Exporters name some sizes by how they follow from others (`s16 + s62`, `2*s0`): those are computed, where all of
+    these are sizes of inputs, from which they can be read.
     """
 
-    def __init__(self, named: Iterable[Tensor]) -> None:
+    def __init__(self, inputs: Iterable[Tensor]) -> None:
         self._by_name: dict[str, Dim] = {}
         self._taken: set[str] = set()
-        self._names = {d for tensor in named for d in tensor.dims if isinstance(d, str) and d.isidentifier()}
+        self._names = {d for tensor in inputs for d in tensor.dims if isinstance(d, str) and d.isidentifier()}
 
     def shape(self, tensor: Tensor, own: Shape | None = None) -> Shape:
         """A tensor's shape; a size that ONNX does not know is the one in `own`, where that is given."""

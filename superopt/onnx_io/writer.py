@@ -98,6 +98,11 @@ class TermWriter:
         """The shape of a value that a declaration was given."""
         return self._shapes[name]
 
+    def number(self, name: str) -> float | None:
+        """The value of a constant number; None for what is none."""
+        tensor = self.values[name].const_value
+        return float(tensor.numpy().item()) if tensor is not None and tensor.size == 1 else None
+
     def fresh(self, base: str) -> str:
         """A name that nothing has."""
         while True:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, is_one, require
+from superopt.dim import Dim, Shape, equal, require
 from superopt.operators.activations import times
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, pass_over, reads
-from superopt.operators.element_types import TRUTH
 from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, Slice, Transpose, reshaped, spread
 from superopt.operators.linear import MatMul
@@ -22,7 +21,7 @@ from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Largest
-from superopt.term import Term, Type, join_dtypes, make
+from superopt.term import TRUTH, Term, Type, join_dtypes, make
 
 LOWEST = float(np.finfo(np.float32).min)
 """In place of a score that does not count: less than it is minus infinity only."""
@@ -177,7 +176,7 @@ def _for_each_head(x: Term, q: Term) -> Term:
 def _mask(node: Source, q: Term, k: Term, mask: Term | None, past: Dim) -> Term | None:
     to = (*q.shape[:3], k.shape[2])
     if mask is not None:
-        if equal(mask.shape[-1], to[3]) is not True and not is_one(mask.shape[-1]):
+        if equal(mask.shape[-1], to[3]) is not True:
             raise NotUnderstood("a mask that is shorter than the keys")
         mask = spread(mask, to)
     if not node.attributes.get("is_causal", 0):

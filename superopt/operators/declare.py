@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, Truth, at_most, product, require
 from superopt.errors import SuperoptError
-from superopt.term import Operator, Term, Type, join_dtypes, make
+from superopt.term import TRUTH, Operator, Term, Type, join_dtypes, make
 
 CATALOGUE: dict[str, type[Declared]] = {}
 """Every declared operator by its name in text."""
@@ -64,6 +64,9 @@ class Emitter(Protocol):
 
     def shape(self, name: str) -> Shape:
         """The shape of an input."""
+
+    def number(self, name: str) -> float | None:
+        """The value of an input that is a constant number; None where it is none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +195,13 @@ class Declared(Operator):
         return Type(self.dtype(inputs), self.shape(*(i.shape for i in inputs)))
 
     def dtype(self, inputs: Sequence[Type]) -> str:
-        """The element type of the result. Raises `ShapeError` where those of the inputs do not fit."""
-        return join_dtypes(inputs, self.name)
+        """The element type of the result, which is none of truth values unless they are moved.
+
+        Raises `ShapeError` where those of the inputs do not fit.
+        """
+        joined = join_dtypes(inputs, self.name)
+        require(joined != TRUTH or self.moves, f"{self.name}: numbers are expected, not truth values")
+        return joined
 
     def __call__(self, *inputs: Term) -> Term:
         """The term of this operator over inputs."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from superopt.operators.declare import Declared, NotUnderstood
-from superopt.term import REAL, Term, subterms
-
-TRUTH = "bool"
+from superopt.term import REAL, TRUTH, Term, subterms
 
 ONNX_TYPES = {"float32": 1, "float64": 11}
 """The numbers of ONNX's floating-point types that are computed with."""

@@ -180,7 +180,10 @@ def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilatio
     before, after = [], []
     for h, k, s, d in zip(x[2:], kernel, strides, dilations, strict=True):
         size, window, step, gap = concrete((h, k, s, d), f"auto_pad {mode}")
-        total = max((-(-size // step) - 1) * step + gap * (window - 1) + 1 - size, 0)
+        total = (-(-size // step) - 1) * step + gap * (window - 1) + 1 - size
+        if total < -1:
+            raise NotUnderstood(f"auto_pad {mode} of windows that leave {-total} elements out: runtimes differ")
+        total = max(total, 0)
         small = total // 2
         before.append(small if mode == "SAME_UPPER" else total - small)
         after.append(total - before[-1])

@@ -9,13 +9,13 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, require
 from superopt.operators.composite import Composite
-from superopt.operators.constant import Scalar
+from superopt.operators.constant import Scalar, filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, pass_over, present, reads
-from superopt.operators.element_types import ONNX_TYPES, TRUTH
+from superopt.operators.element_types import ONNX_TYPES, demand_computed
 from superopt.operators.functions import Max, Min
 from superopt.operators.layout import Expand, broadcast
-from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Unary, UnaryReal
-from superopt.term import REAL, Term, Type, join_dtypes, make
+from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Relu, Unary, UnaryReal
+from superopt.term import REAL, TRUTH, Term, Type, join_dtypes, make
 
 
 class Comparison(BinaryReal):
@@ -163,6 +163,7 @@ class Cast(Unary):
     """`y = x` as another type: truth values as 0 and 1, integers and floating-point numbers rounded to nearest."""
 
     any_type = True
+    linear = (0,)
     zero = True
     to: str = attr(default="float32")
 
@@ -186,6 +187,15 @@ def cast(node: Source) -> Term:
     pass_over(node, "saturate", "round_mode")  # of 8-bit floats
     number = int(node.attributes["to"])
     return _as_type(x, next((t for t, n in ONNX_TYPES.items() if n == number), f"ONNX's type {number}"))
+
+
+@reads("ConstantOfShape")
+def constant_of_shape(node: Source) -> Term:
+    """A floating-point number over sizes that are known as symbols."""
+    sizes, value = node.sizes(0), np.asarray(node.attributes.get("value", np.zeros(1, np.float32)))
+    if sizes is None or value.dtype.name not in ONNX_TYPES:
+        raise NotUnderstood(f"the sizes are computed while the model runs, or numbers are of type {value.dtype}")
+    return Cast(value.dtype.name)(filled(float(value.item()), sizes))
 
 
 @reads("CastLike")
@@ -224,13 +234,23 @@ class Clip(Composite):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """A bound that is missing is the largest finite number; before opset 11 the definition stands for it."""
+        """A bound that is missing is the largest finite number."""
         x = node.inputs[0]
         assert x is not None
+        demand_computed((Relu()(x),))
         largest = float(np.finfo(x.type.dtype).max)
         given = [*node.inputs[1:3], None, None] if node.opset >= 11 else _attributes(node)
         low, high = (make(Scalar(d)) if b is None else b for b, d in zip(given, (-largest, largest), strict=False))
-        return make(cls(), (x, low, high)) if node.opset >= 11 else cls().definition(x, low, high)
+        return make(cls(), (x, low, high))
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Before opset 11 the bounds are attributes, so they must be numbers."""
+        if out.opset >= 11:
+            return out.node("Clip", inputs)
+        low, high = (out.number(name) for name in inputs[1:])
+        if low is None or high is None:
+            raise NotUnderstood("before opset 11 the bounds of Clip are numbers")
+        return out.node("Clip", inputs[:1], {"min": low, "max": high})
 
 
 def _attributes(node: Source) -> list[Term | None]:

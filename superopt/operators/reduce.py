@@ -58,12 +58,16 @@ class Pool(Declared):
         ones = (1,) * len(kernel)
         strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit = explicit_pads(node, x.shape, kernel, strides, dilations)
+        if str(given.get("auto_pad", "")).startswith("SAME") and any(d != 1 for d in dilations):
+            raise NotUnderstood("auto_pad of dilated windows: runtimes differ")
         if given.get("storage_order", 0):
             raise NotUnderstood("column-major storage order")
         if given.get("ceil_mode", 0):
             pads = _rounded_up(x.shape, kernel, strides, pads, dilations)
             if given.get("count_include_pad", 0) and pads != explicit:
                 raise NotUnderstood("ceil_mode rounds a size up, and counts the padding")
+        if any(isinstance(p, int) and p >= k for p, k in zip(pads, kernel * 2, strict=True)):
+            raise NotUnderstood(f"pads {pads} that reach past the window {kernel}")
         return cls._made(x, kernel, strides, pads, dilations, given)
 
     @classmethod

@@ -9,7 +9,7 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, product, require
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator
+from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over
 from superopt.operators.functions import Abs, Exp, Log, Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped
 from superopt.operators.pointwise import Add, Mul, Sqrt
@@ -38,6 +38,7 @@ class Reduction(Declared):
         """Axes as an attribute or a constant input; none given are all, or with `noop_with_empty_axes` none."""
         x = node.inputs[0]
         assert x is not None
+        pass_over(node, "keepdims", "noop_with_empty_axes")  # where no axis is reduced, or all are
         axes = _axes(cls, node, x.type.rank)
         if not axes:
             return x if cls.of_one_is_itself else _refuse("reduces no axis")

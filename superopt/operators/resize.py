@@ -77,7 +77,7 @@ class Interpolate(Declared):
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """Since opset 11; the sizes of sample and channels as they are."""
         if out.opset < 11:
-            raise NotUnderstood("before opset 11 Resize takes factors only")
+            raise NotUnderstood("Resize takes sizes since opset 11")
         sizes = out.integers((*out.shape(inputs[0])[:2], *self.to))
         given = {"mode": "linear", "coordinate_transformation_mode": self.by}
         # Before opset 13 what is left out had to be there, and empty.
@@ -108,6 +108,8 @@ def resize(node: Source) -> Term:
     mode, old = given.get("mode", "nearest"), node.op_type == "Upsample" or node.opset < 11
     by = given.get("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
     to = _sizes(node, x, old)
+    if old and (mode == "linear" or any(not nonnegative(d - s) for d, s in zip(to, x.shape, strict=True))):
+        raise NotUnderstood("resize before opset 11, linearly or to fewer elements")
     if by == "half_pixel_symmetric":
         by = "half_pixel"  # they differ where sizes are no whole numbers
     if by == "pytorch_half_pixel" and not any(map(_may_become_one, x.shape, to)):

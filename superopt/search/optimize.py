@@ -11,7 +11,7 @@ from pathlib import Path
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, VerificationFailed
-from superopt.onnx_io import Program, check, rewritten, save
+from superopt.onnx_io import Program, check, left_to_chance, rewritten, save
 from superopt.operators.reader import term_text
 from superopt.search.paired import Latency, Paired, compare, faster, latency
 from superopt.search.pieces import Piece, cut_into_pieces
@@ -74,6 +74,11 @@ def attempt(
     start = time.monotonic()
     tried = Attempt(cut_into_pieces(program))
     cost.deadline = start + SEARCH_SHARE * limit
+    if chance := left_to_chance(program):
+        reason = (
+            f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
+        )
+        return _original(tried, reason, working, cost, limit, seed)
     if tried.pieces:
         tried.solved = solve(tried.pieces, rewrites, cost, alpha, cost.deadline, progress)
     tried.search_seconds = time.monotonic() - start

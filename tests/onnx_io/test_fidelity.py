@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -9,7 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 from superopt.errors import SuperoptError, UsageError
-from superopt.onnx_io import check, load, rewritten, understand
+from superopt.onnx_io import check, load, rewritten, save, understand
+from superopt.operators.functions import Exp
 from superopt.operators.layout import Transpose
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.term import make
@@ -100,6 +103,37 @@ def test_an_output_that_is_an_input_stays() -> None:
     made = written(source)
     assert [o.name for o in made.graph.output] == ["y", "x"]
     assert [i.name for i in made.graph.input] == ["x", "z"]
+
+
+def test_an_output_that_is_an_input_keeps_what_both_declare(tmp_path: Path) -> None:
+    source = model("g (float[2, 3] x, float[N, 3] z) => (float[K, 3] y, float[M, 3] x) { y = Add(x, z) }")
+    source.graph.input[0].doc_string, source.graph.output[1].doc_string = "given", "passed on"
+    onnx.save(source, tmp_path / "m.onnx")
+    program = understand(load(tmp_path / "m.onnx"))
+    assert program.values["x"].shape == (2, 3)
+    save(rewritten(program, terms(program), {}), tmp_path / "n.onnx")
+    made = onnx.load(tmp_path / "n.onnx").graph
+    assert (made.input, made.output) == (source.graph.input, source.graph.output)
+
+
+def test_a_node_that_only_reads_something_else_keeps_its_name_and_doc_string() -> None:
+    source = model("g (float[2, 3] x) => (float[2, 3] y) { a = Relu(x) b = Relu(a) y = Exp(b) }")
+    source.graph.node[2].name, source.graph.node[2].doc_string = "last", "of the node"
+    source.graph.node[2].metadata_props.add(key="where", value="here")
+    program = understand(load(source))
+    made = ir.to_proto(rewritten(program, {"y": Exp()(Relu()(program.values["x"]))}, {}))
+    assert [n.op_type for n in made.graph.node] == ["Relu", "Exp"]
+    last = made.graph.node[1]
+    assert (last.name, last.doc_string) == ("last", "of the node")
+    assert last.metadata_props == source.graph.node[2].metadata_props
+
+
+def test_the_two_names_of_the_domain_of_onnx_are_one() -> None:
+    source = model("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    source.opset_import[0].domain = "ai.onnx"
+    made = written(source)
+    assert understand(load(source)).summary.opaque == {}
+    assert made.opset_import == source.opset_import
 
 
 def test_an_output_that_is_a_weight_stays() -> None:

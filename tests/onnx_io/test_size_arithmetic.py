@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import onnx.helper
 import onnx_ir as ir
 import pytest
 from hypothesis import given, settings
@@ -208,6 +209,32 @@ REFUSED = {
         "model runs",
     ),
 }
+
+
+@pytest.mark.parametrize("asked", ["Equal(p, zero)", "Greater(p, zero)", "Less(zero, p)"])
+def test_a_size_that_may_be_zero_decides_nothing(asked: str) -> None:
+    text = f"""g (float[N, P] past, float[N, 4] x) => (float[N] y)
+      <int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[1] two = {{2}}>
+      {{ s = Shape(past) p = Gather(s, one) m = {asked} w = Where(m, two, zero) g = Gather<axis = 1>(x, w)
+        y = Squeeze(g, one) }}"""
+    program = read(text)
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    for size in (0, 1, 3):
+        given = {"past": np.ones((2, size), np.float32), "x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+        np.testing.assert_array_equal(run(made, given)[0], run(model(text), given)[0])
+
+
+def test_a_size_that_is_named_later_makes_no_cycle() -> None:
+    text = """g (float[M, 4] x) => (float[K, 4] y) <int64[1] zero = {0}, int64[1] two = {2}, int64 axis = {0}>
+      { s = Shape<end = 1>(x) h = Div(s, two) q = Slice(x, zero, h, zero) w = CumSum(q, axis) y = Relu(w) }"""
+    source = model(text)
+    source.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "2*n"
+    source.graph.value_info.append(onnx.helper.make_tensor_value_info("w", 1, ["n", 4]))
+    source.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    program = understand(load(source))
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    given = {"x": np.arange(24, dtype=np.float32).reshape(6, 4)}
+    np.testing.assert_array_equal(run(made, given)[0], run(source, given)[0])
 
 
 @pytest.mark.parametrize(("text", "opset", "reason"), REFUSED.values(), ids=REFUSED)

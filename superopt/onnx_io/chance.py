@@ -1,0 +1,41 @@
+"""What is left to chance: outputs that are others each time the model runs, so that they cannot be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from superopt.onnx_io.constants import RANDOM
+from superopt.onnx_io.program import Program
+
+
+def left_to_chance(program: Program) -> list[str]:
+    """The outputs that depend on a random operator without a seed, in a subgraph or a function too."""
+    drawn: set[str] = set()
+    for step in program.steps:
+        if drawn.intersection(step.inputs) or _draws(step.node, program):
+            drawn.update(step.outputs)
+    return [name for name in program.outputs if name in drawn]
+
+
+def _draws(node: ir.Node, program: Program) -> bool:
+    function = program.model.functions.get(node.op_identifier())
+    inner: Iterable[ir.Node] = () if function is None else function.all_nodes()
+    graphs = [a.value for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
+    graphs += [g for a in node.attributes.values() if a.type == ir.AttributeType.GRAPHS for g in a.value]
+    within = [*inner, *(n for g in graphs for n in g.all_nodes())]
+    return any(_is_random(n, program) for n in (node, *within))
+
+
+def _is_random(node: ir.Node, program: Program) -> bool:
+    if node.op_type not in RANDOM or node.domain not in ("", "ai.onnx") or "seed" in node.attributes:
+        return False
+    if node.op_type == "BatchNormalization":
+        return False  # it learns, and draws nothing
+    if node.op_type != "Dropout":
+        return True
+    training = node.inputs[2] if len(node.inputs) > 2 else None
+    if training is None or not training.name:
+        return False
+    return training.name not in program.constants or bool(program.data(training.name))

@@ -96,6 +96,11 @@ def misread_by_reference(term: Term) -> bool:
     return isinstance(op, MaxPool) and op.pads[: len(op.kernel)] != op.pads[len(op.kernel) :]
 
 
+def _spreads(term: Term) -> bool:
+    """Whether a runtime multiplies neighbours by 0, and so spreads what is not finite."""
+    return isinstance(term.operator, Interpolate)
+
+
 def _dilated(op: AvgPool) -> bool:
     return any(d != 1 for d in op.dilations)
 
@@ -146,6 +151,8 @@ def _demand_equal(what: str, by: str, actual: Sequence[Array], expected: Sequenc
     """Numbers up to noise, and what is not finite of one kind."""
     for i, (a, e, noise, term) in enumerate(zip(actual, expected, sample.noise, sample.graph.outputs, strict=True)):
         if by == "reference" and any(misread_by_reference(t) for t in subterms(term)):
+            continue
+        if not np.isfinite(sample.values[i]).all() and any(map(_spreads, subterms(term))):
             continue
         where = f"{what} {by}, output {i}"
         assert a.shape == e.shape, f"{where}: shapes {a.shape} and {e.shape}"

@@ -89,9 +89,10 @@ class MaskedAttention(Attending):
 
     def dtype(self, inputs: Sequence[Type]) -> str:
         """That of queries, keys and values; the mask has it too, or is of truth values."""
-        joined = join_dtypes(inputs[:3], self.name)
-        join_dtypes((inputs[3], Type(TRUTH if self.truth else joined, ())), f"{self.name}, mask")
-        return joined
+        if not self.truth:
+            return join_dtypes(inputs, self.name)
+        join_dtypes((inputs[3], Type(TRUTH, ())), f"{self.name}, mask")
+        return join_dtypes(inputs[:3], self.name)
 
     def shape(self, q: Shape, k: Shape, v: Shape, mask: Shape) -> Shape:  # type: ignore[override]
         """A row of values for each row of queries."""

@@ -66,8 +66,9 @@ class Pool(Declared):
             pads = _rounded_up(x.shape, kernel, strides, pads, dilations)
             if given.get("count_include_pad", 0) and pads != explicit:
                 raise NotUnderstood("ceil_mode rounds a size up, and counts the padding")
-        if any(isinstance(p, int) and p >= k for p, k in zip(pads, kernel * 2, strict=True)):
-            raise NotUnderstood(f"pads {pads} that reach past the window {kernel}")
+        made = pads != tuple(given.get("pads", pads))
+        if made and any(isinstance(p, int) and p >= k for p, k in zip(pads, kernel * 2, strict=True)):
+            raise NotUnderstood(f"the pads {pads} that make up for it reach past the window {kernel}")
         return cls._made(x, kernel, strides, pads, dilations, given)
 
     @classmethod

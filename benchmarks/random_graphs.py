@@ -91,9 +91,9 @@ def has_all(graph: Graph, opset: int) -> bool:
 
 
 def misread_by_reference(term: Term) -> bool:
-    """Whether ONNX's reference evaluator gives a wrong shape: of largest elements, padded on one side more."""
+    """Whether ONNX's reference evaluator may give a wrong shape: of largest elements, padded more on one side or axis."""
     op = term.operator
-    return isinstance(op, MaxPool) and op.pads[: len(op.kernel)] != op.pads[len(op.kernel) :]
+    return isinstance(op, MaxPool) and any(p != op.pads[0] for p in op.pads)
 
 
 def _spreads(term: Term) -> bool:

@@ -91,7 +91,7 @@ def has_all(graph: Graph, opset: int) -> bool:
 
 
 def misread_by_reference(term: Term) -> bool:
-    """Whether ONNX's reference evaluator may give a wrong shape: of largest elements, padded more on one side or axis."""
+    """Whether ONNX's reference evaluator may give a wrong shape: of largest elements, not padded alike all around."""
     op = term.operator
     return isinstance(op, MaxPool) and any(p != op.pads[0] for p in op.pads)
 

@@ -116,7 +116,7 @@ class _Drawing(Values):
             given = [i[copy] if exact else self._disturbed(i[copy], unit) for i in inputs]
             value = np.asarray(op.eval(FLOAT, *given))
             if op.name == "equal" and copy == 1:  # what is nearly equal may be equal once it is rounded
-                value = np.isclose(*given, rtol=2.0**-18, atol=0.0).astype(np.float64)
+                value = np.isclose(given[0], given[1], rtol=2.0**-18, atol=0.0).astype(np.float64)
             found.append(value if exact else self._disturbed(value, unit, {1: 1.0, 2: -1.0}.get(copy)))
         return found
 

@@ -75,17 +75,41 @@ def _unet() -> Any:
     return UNet()
 
 
-PACKAGED = ("bart_encoder", "phi2lm", "smollm_1", "smollm_2", "whisper_decoder", "whisper_encoder")
-"""The transformer models of onnxscript (`onnxscript.rewriter.models`); phi4lm takes more than 24 GB to write."""
+PACKAGED = ("bart_encoder", "phi2lm", "phi4lm", "smollm_1", "smollm_2", "whisper_decoder", "whisper_encoder")
+"""The transformer models of onnxscript (`onnxscript.rewriter.models`)."""
 
 
 def write_packaged(name: str, file: Path) -> None:
-    """Write one of `PACKAGED` with its random weights."""
-    import onnx_ir as ir
+    """Write one of `PACKAGED` with its random weights.
 
+    They are constants of its nodes, and messages of them (7 GB for phi4lm) would not fit the memory: they are taken out
+    before there is a message, and put back as initializers.
+    """
+    import numpy as np
+    import onnx_ir as ir
+    from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+    weights: dict[str, Any] = {}
+    to_proto = ir.to_proto
+
+    def without_weights(model: Any) -> Any:
+        for node in model.graph:
+            value = node.attributes.get("value") if node.op_type == "Constant" else None
+            if value is not None and value.value.nbytes > 2**20:
+                weights[node.outputs[0].name] = value.value
+                node.attributes["value"] = ir.AttrTensor("value", ir.Tensor(np.zeros(1, np.float32)))
+        return to_proto(model)
+
+    vars(ir)["to_proto"] = without_weights
     module = importlib.import_module(f"onnxscript.rewriter.models._{name}")
     (made,) = (f for n, f in vars(module).items() if n.replace("_test", "") == name and callable(f))
-    ir.save(made().get_onnx_model(), file, external_data=f"{file.name}.data")
+    model = made().get_onnx_model()
+    for node in model.graph:
+        if node.outputs[0].name in weights:
+            node.attributes["value"] = ir.AttrTensor("value", weights[node.outputs[0].name])
+    model = LiftConstantsToInitializersPass(size_limit=1024)(model).model
+    vars(ir)["to_proto"] = to_proto
+    ir.save(model, file, external_data=f"{file.name}.data")
 
 
 def main(folder: Path, names: list[str]) -> None:

@@ -27,7 +27,7 @@ from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, standalone, understand
 from superopt.operators import Declared
 from superopt.operators.layout import Every
-from superopt.operators.norms import GroupNorm
+from superopt.operators.norms import GroupNorm, InstanceNorm
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.resize import Interpolate
 from superopt.term import Graph, Term, subterms
@@ -96,6 +96,11 @@ def misread_by_reference(term: Term) -> bool:
     return isinstance(op, MaxPool) and any(p != op.pads[0] for p in op.pads)
 
 
+def _cancels(term: Term) -> bool:
+    """Whether ONNX's reference evaluator takes the root of a variance that may round to less than 0."""
+    return isinstance(term.operator, GroupNorm | InstanceNorm)
+
+
 def _spreads(term: Term) -> bool:
     """Whether a runtime multiplies neighbours by 0, and so spreads what is not finite."""
     return isinstance(term.operator, Interpolate)
@@ -151,6 +156,8 @@ def _demand_equal(what: str, by: str, actual: Sequence[Array], expected: Sequenc
     """Numbers up to noise, and what is not finite of one kind."""
     for i, (a, e, noise, term) in enumerate(zip(actual, expected, sample.noise, sample.graph.outputs, strict=True)):
         if by == "reference" and any(misread_by_reference(t) for t in subterms(term)):
+            continue
+        if by == "reference" and np.isnan(e).any() and any(map(_cancels, subterms(term))):
             continue
         if not np.isfinite(sample.values[i]).all() and any(map(_spreads, subterms(term))):
             continue

@@ -117,7 +117,10 @@ class _Drawing(Values):
             value = np.asarray(op.eval(FLOAT, *given))
             if op.name == "equal" and copy == 1:  # what is nearly equal may be equal once it is rounded
                 value = np.isclose(given[0], given[1], rtol=2.0**-18, atol=0.0).astype(np.float64)
-            found.append(value if exact else self._disturbed(value, unit, {1: 1.0, 2: -1.0}.get(copy)))
+            side = {1: 1.0, 2: -1.0}.get(copy)
+            if op.linear and not exact and side is not None:  # what cancels is off by what it is made of
+                value = value + side * unit * max(abs(g).max(initial=0.0) for g in given)
+            found.append(value if exact else self._disturbed(value, unit, side))
         return found
 
     def _disturbed(self, array: Array, unit: float, side: float | None = None) -> Array:

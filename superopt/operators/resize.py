@@ -118,6 +118,7 @@ def resize(node: Source) -> Term:
         raise NotUnderstood(f"resize by {mode}, {by}")
     if mode == "nearest":
         return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
+    pass_over(node, "nearest_mode")
     if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
         raise NotUnderstood(f"linear resize of {x.shape} to {to}: sample and channels stay")
     return make(Interpolate(to[2:], by), (x,))

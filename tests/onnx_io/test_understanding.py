@@ -174,6 +174,20 @@ def test_an_attribute_that_the_declaration_does_not_know_makes_a_node_opaque() -
     assert reasons == ["", "the declaration does not know the attribute spatial"]
 
 
+def test_a_linear_resize_as_torch_writes_it_is_understood() -> None:
+    source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 8, 9] y) <int64[2] to = {8, 9}, int64[2] some = {0, 2}>
+      { s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to)
+        y = Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel", nearest_mode = "floor",
+                   cubic_coeff_a = -0.75>(x, , , t) }""")
+    for label, value in (("zero", 0), ("two", 2)):
+        source.graph.initializer.append(numpy_helper.from_array(np.array([value]), label))
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = rewritten(program, terms(program), {})
+    feed = {"x": np.random.default_rng(0).standard_normal((2, 3, 4, 4)).astype(np.float32)}
+    assert_close(run(ir.to_proto(made), feed), run(source, feed))
+
+
 def test_integers_are_moved_without_loss() -> None:
     source = model("""g (int64[2, 3] x) => (int64[3, 4] y)
       { t = Transpose(x) v = Slice(t, two, three, at) w = Slice(t, zero, two, at) u = Concat<axis = 0>(w, v)

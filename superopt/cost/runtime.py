@@ -277,6 +277,6 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
     if math.prod(shape) * 8 > _memory() / 2:
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if not issubclass(dtype, np.floating):
-        return rng.integers(0, draw.below, size=shape).astype(dtype)
+        return rng.integers(0, 2 if dtype is np.bool_ else draw.below, size=shape).astype(dtype)
     values = rng.random(shape) if draw.uniform else rng.standard_normal(shape)
     return np.asarray(draw.offset + draw.scale * values, dtype=dtype)

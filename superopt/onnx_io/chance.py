@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import onnx_ir as ir
 
 from superopt.onnx_io.constants import RANDOM
@@ -21,11 +19,10 @@ def left_to_chance(program: Program) -> list[str]:
 
 def _draws(node: ir.Node, program: Program) -> bool:
     function = program.model.functions.get(node.op_identifier())
-    inner: Iterable[ir.Node] = () if function is None else function.all_nodes()
     graphs = [a.value for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
     graphs += [g for a in node.attributes.values() if a.type == ir.AttributeType.GRAPHS for g in a.value]
-    within = [*inner, *(n for g in graphs for n in g.all_nodes())]
-    return any(_is_random(n, program) for n in (node, *within))
+    within = [*(function or ()), *(n for g in graphs for n in g)]
+    return _is_random(node, program) or any(_draws(n, program) for n in within)
 
 
 def _is_random(node: ir.Node, program: Program) -> bool:

@@ -21,10 +21,7 @@ from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Largest
-from superopt.term import TRUTH, Term, Type, join_dtypes, make
-
-LOWEST = float(np.finfo(np.float32).min)
-"""In place of a score that does not count: less than it is minus infinity only."""
+from superopt.term import REAL, TRUTH, Term, Type, join_dtypes, make
 
 
 def scores(q: Term, k: Term, scale: float) -> Term:
@@ -114,11 +111,13 @@ class MaskedAttention(Attending):
 
 def masked_softmax(given: Term, mask: Term, truth: bool) -> Term:
     """The shares of scores that count; 0 in a row where none does."""
+    # In place of a score that does not count: less than it is minus infinity only.
+    lowest = float(np.finfo("float32" if given.type.dtype == REAL else given.type.dtype).min)
     if truth:
-        shares = Softmax(3)(Where()(mask, given, filled(LOWEST, given.shape)))
+        shares = Softmax(3)(Where()(mask, given, filled(lowest, given.shape)))
         return Where()(mask, shares, filled(0.0, given.shape))
     whole = Add()(given, mask)
-    nothing = Less()(Largest((3,))(whole), filled(LOWEST, whole.shape[:3]))
+    nothing = Less()(Largest((3,))(whole), filled(lowest, whole.shape[:3]))
     return Where()(Expand((0, 1, 2), whole.shape)(nothing), filled(0.0, whole.shape), Softmax(3)(whole))
 
 

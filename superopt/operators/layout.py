@@ -166,7 +166,7 @@ class Slice(Declared):
         if starts is None or ends is None:
             raise NotUnderstood("the bounds are missing")
         steps = (1,) * len(starts) if steps is None else concrete(steps, "the steps of a slice")
-        if min(steps) < 1:
+        if any(s < 1 for s in steps):
             raise NotUnderstood(f"steps backwards: {steps}")
         axes = range(len(starts)) if axes is None else concrete(axes, "the axes of a slice")
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):

@@ -58,7 +58,7 @@ class Pool(Declared):
         ones = (1,) * len(kernel)
         strides, dilations = (tuple(given.get(n, ones)) for n in ("strides", "dilations"))
         pads = explicit = explicit_pads(node, x.shape, kernel, strides, dilations)
-        if str(given.get("auto_pad", "")).startswith("SAME") and any(d != 1 for d in dilations):
+        if given.get("auto_pad", "NOTSET").startswith("SAME") and any(d != 1 for d in dilations):
             raise NotUnderstood("auto_pad of dilated windows: runtimes differ")
         if given.get("storage_order", 0):
             raise NotUnderstood("column-major storage order")
@@ -66,8 +66,7 @@ class Pool(Declared):
             pads = _rounded_up(x.shape, kernel, strides, pads, dilations)
             if given.get("count_include_pad", 0) and pads != explicit:
                 raise NotUnderstood("ceil_mode rounds a size up, and counts the padding")
-        made = pads != tuple(given.get("pads", pads))
-        if made and any(isinstance(p, int) and p >= k for p, k in zip(pads, kernel * 2, strict=True)):
+        if pads != explicit and any(isinstance(p, int) and p >= k for p, k in zip(pads, kernel * 2, strict=True)):
             raise NotUnderstood(f"the pads {pads} that make up for it reach past the window {kernel}")
         return cls._made(x, kernel, strides, pads, dilations, given)
 

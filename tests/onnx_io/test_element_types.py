@@ -15,6 +15,7 @@ from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.operators.constant import Count
+from superopt.operators.declare import Declared
 from superopt.operators.logic import Cast
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
@@ -52,7 +53,9 @@ def test_a_rule_says_nothing_of_integers() -> None:
         x, y = variable("x", (3,), dtype), variable("y", (3,), dtype)
         (source,) = rule.source
         concat, moved = source.operator, source.inputs[0].operator
-        found[dtype] = len(list(rewrites(rule, concat(moved(x), y))))  # type: ignore[operator]
+        assert isinstance(concat, Declared)
+        assert isinstance(moved, Declared)
+        found[dtype] = len(list(rewrites(rule, concat(moved(x), y))))
     assert found == {"float32": 1, "uint8": 0}
 
 

@@ -50,6 +50,12 @@ OPAQUE: dict[str, tuple[str, int, str]] = {
         19,
         "counts the padding",
     ),
+    "sizes rounded up past a dilated window": (
+        """g (float[1, 1, 7] x) => (float[1, 1, 3] y)
+           { y = MaxPool<kernel_shape = [2], strides = [3], dilations = [2], ceil_mode = 1>(x) }""",
+        22,
+        "reach past the window",
+    ),
     "a reflection wider than what is there": (
         """g (float[3] x) => (float[9] y) <int64[2] w = {3, 3}> { y = Pad<mode = "reflect">(x, w) }""",
         17,

@@ -76,7 +76,9 @@ class TermWriter:
             raise NotUnderstood(f"{op_type}: the model does not import the domain {domain}")
         name = self.fresh(op_type.lower())
         output = ir.Value(name=name)
-        given = ir.convenience.convert_attributes(dict(attributes or {}))
+        # An empty list has no type of its own; those of ONNX's operators are of integers.
+        typed = {k: ir.AttrInt64s(k, []) if isinstance(v, list) and not v else v for k, v in (attributes or {}).items()}
+        given = ir.convenience.convert_attributes(typed)
         read = [self.values[i] if i else None for i in inputs]
         self.nodes.append(ir.Node(domain, op_type, read, given, outputs=[output], name=name))
         self.values[name] = output

@@ -1,4 +1,4 @@
-"""The command line, thin over `api`: `superopt optimize`, `inspect`, `show`, `rules`, `serve`."""
+"""The command line, thin over `api`: `superopt optimize`, `inspect`, `show`, `rules`, `laws`, `serve`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from superopt import api, tables
 from superopt.errors import SuperoptError, UsageError
+from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
+from superopt.law_commands import laws_app
 from superopt.onnx_io import load, save, understand
 from superopt.operators.files import declare_files
 from superopt.operators.reader import term_text
 from superopt.outputs import demand_writable, same_file, write_text
+from superopt.proof_commands import obligations, verify_file
 from superopt.rule_commands import OperatorFiles, rules_app
 from superopt.search.solve import Progress as Told
 
@@ -31,7 +34,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+rules_app.command("verify")(verify_file)
+rules_app.command("obligations")(obligations)
+rules_app.command("import")(import_)
+rules_app.command("export")(export)
 app.add_typer(rules_app, name="rules")
+app.add_typer(laws_app, name="laws")
 
 _INTERRUPTED = 130
 """What typer exits with after Ctrl-C."""

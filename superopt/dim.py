@@ -8,6 +8,7 @@ rule can never branch silently on something unknown. The same conditions are wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -210,7 +211,8 @@ def divides(divisor: Dim, dividend: Dim) -> Truth:
         return False
     if isinstance(divisor, Expr) and isinstance(_exact_quotient(dividend, divisor), int | Expr):
         return True
-    return Condition("divides", divisor, dividend)
+    common = math.gcd(*(c for side in (divisor, dividend) for _, c in _terms(side)))
+    return Condition("divides", floor_div(divisor, common), floor_div(dividend, common))
 
 
 def floor_div(left: Dim, right: Dim) -> Dim:
@@ -368,10 +370,17 @@ def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
 
 
 def _exact_quotient(left: Dim, right: Dim) -> Dim | None:
-    """`left / right` where it is exact term by term and `right` is one monomial, else None."""
+    """`left / right` where it is exact, by long division of polynomials, else None."""
     divisor = _terms(right)
-    if len(divisor) != 1:
+    if not divisor:
         return None
+    if len(divisor) > 1 and _terms(left):
+        # The terms stand in a graded order, so that each step leaves a smaller first term.
+        first = _exact_quotient(_polynomial(dict(_terms(left)[:1])), _polynomial(dict(divisor[:1])))
+        others = None if first is None else _exact_quotient(left - first * right, right)
+        return None if first is None or others is None else first + others
+    if len(divisor) > 1:
+        return 0
     ((monomial, coefficient),) = divisor
     quotient: dict[Monomial, int] = {}
     for m, c in _terms(left):

@@ -41,11 +41,24 @@ def same_file(a: Path, b: Path) -> bool:
         return False
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. Raises `UsageError`."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
 def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of a text."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
     """Write a file; another process sees the whole of it or nothing. Raises `UsageError`."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_bytes(data)
         partial.replace(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

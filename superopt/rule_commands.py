@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_format
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +16,13 @@ from rich.table import Table
 from superopt.enumerate.family import core_family
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.grow import Progress as Told
-from superopt.errors import RuleError, UsageError
+from superopt.errors import UsageError
 from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
 from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.shipped import shipped_rules
-from superopt.verify.check import Verdict, verify
-from superopt.verify.prove import Proved, solver_version
-from superopt.verify.trusted import describe, sealed
+from superopt.verify.prove import solver_version
+from superopt.verify.trusted import sealed
 
 rules_app = typer.Typer(
     help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
@@ -67,39 +64,6 @@ def generate(
     for stage, count in found.counts.items():
         table.add_row(stage, f"{count:,}")
     Console(stderr=True).print(table, f"{found.seconds:.1f} s; written to {out}")
-
-
-@rules_app.command("verify")
-def verify_file(
-    file: Annotated[Path, typer.Argument(help="The rule file to prove afresh.", show_default=False)],
-    operators: OperatorFiles = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
-) -> None:
-    """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove."""
-    declare_files(operators or ())
-    rules = load_rules(file).rules
-    verdicts: list[tuple[str, Verdict, float]] = []
-    with stage_bar() as told:
-        for i, rule in enumerate(rules):
-            told(f"prove {file.name}", i, len(rules))
-            start = time.perf_counter()
-            verdicts.append((rule.name, verify(rule), time.perf_counter() - start))
-    failed = [v for v in verdicts if not isinstance(v[1], Proved)]
-    if json:
-        rows = [
-            {"rule": n, "verdict": type(v).__name__.lower(), "why": describe(v), "seconds": s} for n, v, s in verdicts
-        ]
-        typer.echo(json_format.dumps(rows, indent=2))
-    else:
-        for name, verdict, seconds in failed if quiet else verdicts:
-            typer.echo(f"{name}: {describe(verdict)} ({seconds * 1e3:.0f} ms)")
-    typer.echo(
-        f"{len(verdicts) - len(failed)} of {len(verdicts)} rules proved in {sum(s for *_, s in verdicts):.1f} s",
-        err=True,
-    )
-    if failed:
-        raise RuleError(f"{file}: rule {failed[0][0]} does not prove: {describe(failed[0][1])}")
 
 
 @rules_app.command("list")

@@ -140,6 +140,21 @@ def join_dtypes(inputs: Iterable[Type], what: str) -> str:
     return joined
 
 
+FACTS = ("nonnegative", "nonzero")
+"""What may be known of all elements of a term; positive is both."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """That each element of a term is what one of `FACTS` says."""
+
+    kind: str
+    of: Term
+
+    def __str__(self) -> str:
+        return f"({self.kind} {self.of!r})"
+
+
 @dataclass(frozen=True)
 class Graph:
     """Named inputs (variables) and outputs (terms over them), in order."""

@@ -57,6 +57,7 @@ Sexp: TypeAlias = "Atom | Form"
 _TOKEN = re.compile(
     r'[ \t\r]+|;[^\n]*|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<bracket>[()])|(?P<word>[^\s()";]+)'
 )
+_DIGITS = 300
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
 
@@ -119,6 +120,8 @@ def _atom(kind: str, token: str, place: Place) -> Atom:
         except json.JSONDecodeError as error:
             raise ParseError(f"{place}: not a string: {token} ({error.msg})") from None
     if _INTEGER.fullmatch(token):
+        if len(token) > _DIGITS:
+            raise ParseError(f"{place}: an integer of {len(token)} digits; {_DIGITS} at most are expected")
         return Atom(int(token), place=place)
     if _REAL.fullmatch(token):
         return Atom(float(token), place=place)

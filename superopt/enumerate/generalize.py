@@ -17,6 +17,7 @@ from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, resize, unify
 from superopt.operators.layout import Expand, Reshape
+from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
 
@@ -39,7 +40,7 @@ def generalized(source: Term, target: Term, generality: Generality) -> Rule | No
     """The rule over symbols that has the found equation as an instance; None where there is none of this generality."""
     try:
         with assuming():
-            left, right = canonical(*_typed(*_with_symbols((source, target), generality)))
+            left, right = canonical(_typed(*_with_symbols((source, target), generality)))
         return Rule("candidate", (left,), (right,), open_conditions(left, right))
     except (ShapeError, Undecided, RuleError):
         return None
@@ -129,30 +130,6 @@ def _order(source: Term, target: Term) -> list[str]:
     dims = size_symbols(source, target)
     names = all_symbols(source, target)
     return sorted(n for n in names if n in dims) + [n for n in names if n not in dims and not n.startswith("_")]
-
-
-def canonical(source: Term, target: Term) -> tuple[Term, Term]:
-    """Both terms with variables and sizes named by first use, so that renamings of one equation are one."""
-    letters = "xyzwuvpq"
-    renamed = {v: f"{letters[i]}" for i, v in enumerate(variables(source, target))}
-    names = _names_of_sizes([*renamed])
-    names |= {n: f"a{i}" for i, n in enumerate(n for n in all_symbols(source, target) if n not in names)}
-    sized = resize((source, target), {n: symbol(new) for n, new in names.items()})
-    fresh = {v: variable(f"_{i}", v.shape) for i, v in enumerate(variables(*sized))}
-    final = {variable(f"_{i}", v.shape): variable(letters[i], v.shape) for i, v in enumerate(variables(*sized))}
-    left, right = replace_all(replace_all(sized, fresh), final)
-    return left, right
-
-
-def _names_of_sizes(given: list[Term]) -> dict[str, str]:
-    """Sizes in the shapes of variables, by first use: n c h w, then further letters."""
-    found: dict[str, str] = {}
-    letters = itertools.chain("nchwoijdmkrefgtlbpqsuv", (f"d{i}" for i in itertools.count()))
-    for v in given:
-        for name in all_symbols(v):
-            if name not in found:
-                found[name] = next(letters)
-    return found
 
 
 def abstracted(source: Term, target: Term, same: Callable[[Term, Term], bool]) -> tuple[Term, Term]:

@@ -24,7 +24,7 @@ from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms, variable, variables
 from superopt.text import Form, read
-from superopt.verify.check import Refuted, verify
+from superopt.verify.check import Difference, attempt
 from superopt.verify.prove import Proved
 
 
@@ -147,11 +147,11 @@ def first_proved(text: str) -> tuple[str | None, str | None]:
     """
     rule = _read(text)
     why: str | None = None
-    for attempt in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
-        verdict = verify(attempt)
+    for form in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
+        verdict = attempt(form)
         if isinstance(verdict, Proved):
-            return print_rule(replace(attempt, by=verdict.laws)), None
-        if not isinstance(verdict, Refuted):
+            return print_rule(replace(form, by=verdict.laws)), None
+        if not isinstance(verdict, Difference):
             why = verdict.why
     return None, why
 

@@ -33,6 +33,7 @@ class Scalar(Declared):
 class Band(Declared):
     """`y[i,j] = 1 where −below ≤ j − i ≤ above, else 0`: a square matrix; the identity for 0 and 0."""
 
+    gives = frozenset({"nonnegative"})
     enumerated = False
     n: Dim = attr(size=True, least=1)
     below: Dim = attr(default=0, size=True)

@@ -134,6 +134,12 @@ class Declared(Operator):
     """What a carrier must have to express it, besides sums and products; see `Carrier.has`."""
     moves: ClassVar[bool] = False
     """Every element of the result is an element of an input, or 0."""
+    jumps: ClassVar[bool] = False
+    """A small change of an input, as by rounding, may change the result by much."""
+    gives: ClassVar[frozenset[str]] = frozenset()
+    """What is known of each element of the result, whatever the inputs; see `FACTS`. In floating point too."""
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """What is known of each element of the result where it is known of each element of every input."""
     any_type: ClassVar[bool] = False
     """Elements may be of types that nothing else computes with, integers and 16-bit floats; so they may in moves."""
     free: ClassVar[bool] = False

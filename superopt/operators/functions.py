@@ -10,7 +10,7 @@ from superopt.arithmetic import Array, Carrier
 from superopt.operators.declare import NotUnderstood, Source, operator, present, reads
 from superopt.operators.layout import broadcast
 from superopt.operators.pointwise import Binary, BinaryReal, Unary, UnaryReal
-from superopt.term import Term, make
+from superopt.term import FACTS, Term, make
 
 
 @operator("neg", onnx="Neg")
@@ -44,9 +44,14 @@ class Sub(Binary):
 class Abs(UnaryReal):
     """`y = |x|`."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     zero = True
     ordered = True
+    laws = """
+    (law abs-nothing (given (?x *)) (if (nonnegative ?x)) (= (abs ?x) ?x))
+    (law abs-mul (given (?x *) (?y *)) (= (abs (mul ?x ?y)) (mul (abs ?x) (abs ?y))))
+    """
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
         """The magnitude."""
@@ -57,11 +62,14 @@ class Abs(UnaryReal):
 class Max(BinaryReal):
     """`z = max(x, y)`."""
 
+    keeps = frozenset(FACTS)
     needs = frozenset({"order"})
     commutative = True
     zero = True
     ordered = True
     laws = """
+    (law max-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
+      (= (mul (max ?x ?y) ?z) (max (mul ?x ?z) (mul ?y ?z))))
     (law max-assoc (given (?x *) (?y *) (?z *)) (= (max (max ?x ?y) ?z) (max ?x (max ?y ?z))))
     """
 
@@ -74,11 +82,14 @@ class Max(BinaryReal):
 class Min(BinaryReal):
     """`z = min(x, y)`."""
 
+    keeps = frozenset(FACTS)
     needs = frozenset({"order"})
     commutative = True
     zero = True
     ordered = True
     laws = """
+    (law min-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
+      (= (mul (min ?x ?y) ?z) (min (mul ?x ?z) (mul ?y ?z))))
     (law min-assoc (given (?x *) (?y *) (?z *)) (= (min (min ?x ?y) ?z) (min ?x (min ?y ?z))))
     """
 
@@ -129,6 +140,7 @@ class Pow(BinaryReal):
 class Exp(UnaryReal):
     """`y = eˣ`."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
@@ -178,6 +190,7 @@ class Tanh(UnaryReal):
 class Sigmoid(UnaryReal):
     """`y = 1 / (1 + e⁻ˣ)`, computed from `tanh` (no exponential overflows)."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
@@ -189,6 +202,7 @@ class Sigmoid(UnaryReal):
 class Softplus(UnaryReal):
     """`y = ln(1 + eˣ)`, computed as `max(x, 0) + ln(1 + e^−|x|)` (stable only in this form)."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
@@ -223,6 +237,7 @@ class Cos(UnaryReal):
 class Floor(UnaryReal):
     """`y = ⌊x⌋`."""
 
+    jumps = True
     needs = frozenset({"root"})
     zero = True
 
@@ -235,6 +250,7 @@ class Floor(UnaryReal):
 class Ceil(UnaryReal):
     """`y = ⌈x⌉`."""
 
+    jumps = True
     needs = frozenset({"root"})
     zero = True
 
@@ -247,6 +263,7 @@ class Ceil(UnaryReal):
 class Sign(UnaryReal):
     """`y = −1, 0 or 1`, as x is below, at or above 0."""
 
+    jumps = True
     needs = frozenset({"order"})
     zero = True
     ordered = True
@@ -260,6 +277,7 @@ class Sign(UnaryReal):
 class Round(UnaryReal):
     """`y = x` to the nearest whole number, halves to the even one."""
 
+    jumps = True
     needs = frozenset({"root"})
     zero = True
 

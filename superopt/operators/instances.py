@@ -13,6 +13,7 @@ from superopt.dim import (
     Symbol,
     assuming,
     at_most,
+    floor_div,
     substitute,
     substitute_condition,
     symbol,
@@ -92,7 +93,7 @@ def _reduced(open_conditions: Sequence[Condition], values: Mapping[str, Dim]) ->
 
 def _solve(condition: Condition, keep: Sequence[str]) -> tuple[str, Dim] | None:
     """A symbol that the equality determines, with its value: it stands alone in one monomial and nowhere else."""
-    difference = condition.left - condition.right
+    difference = _cancelled(condition.left - condition.right)
     assert isinstance(difference, Expr)
     candidates: list[tuple[int, str, Dim]] = []
     for monomial, coefficient in difference.terms:
@@ -107,6 +108,14 @@ def _solve(condition: Condition, keep: Sequence[str]) -> tuple[str, Dim] | None:
     return name, value
 
 
+def _cancelled(dim: Dim) -> Dim:
+    """A size that is to be 0 without the factors that all of it has: sizes are not 0."""
+    for atom in min((m for m, _ in dim.terms), key=len) if isinstance(dim, Expr) else ():
+        if isinstance(dim, Expr) and len(dim.terms) > 1 and all(atom in m for m, _ in dim.terms):
+            dim = floor_div(dim, Expr((((atom,), 1),)))
+    return dim
+
+
 def _last(candidates: list[tuple[int, str, Dim]]) -> tuple[int, str, Dim]:
     """Of the symbols an equality could be solved for: one not to keep, else the last of those to keep."""
     free = [c for c in candidates if c[0] < 0]
@@ -117,6 +126,14 @@ def small_instances(
     roots: Sequence[Term], open_conditions: Sequence[Condition], count: int, seed: int, largest: int = 4
 ) -> Iterator[tuple[Term, ...]]:
     """Up to `count` different examples of the terms at small random sizes at which all are well formed."""
+    for _, example in sized_instances(roots, open_conditions, count, seed, largest):
+        yield example
+
+
+def sized_instances(
+    roots: Sequence[Term], open_conditions: Sequence[Condition], count: int, seed: int, largest: int = 4
+) -> Iterator[tuple[dict[str, Dim], tuple[Term, ...]]]:
+    """`small_instances`, each with its sizes by name."""
     names = all_symbols(*roots)
     positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
@@ -124,7 +141,7 @@ def small_instances(
     except ShapeError:
         return
     rng, seen = np.random.default_rng(seed), set()
-    free, usual = [n for n in names if n not in fixed], _defaults(roots)
+    free, usual = [n for n in names if n not in fixed], defaults(roots)
     for _ in range(300 * count):
         # Small sizes meet conditions more often, so some of what is drawn is 0 or 1.
         drawn = np.where(
@@ -144,7 +161,7 @@ def small_instances(
         except (ShapeError, Undecided):
             continue
         if all(isinstance(d, int) and d >= 1 for t in subterms(*example) for d in t.shape):
-            yield example
+            yield {n: values[n] for n in names}, example
             count -= 1
         if not count:
             return
@@ -178,7 +195,7 @@ def _solution(condition: Condition, name: str, values: Mapping[str, Dim]) -> int
     return -(offset // slope) if slope > 0 else offset // -slope
 
 
-def _defaults(roots: Sequence[Term]) -> dict[str, int]:
+def defaults(roots: Sequence[Term]) -> dict[str, int]:
     """For symbols that stand for an attribute, the attribute's default."""
     found: dict[str, int] = {}
     for term in subterms(*roots):

@@ -10,13 +10,14 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, equal, is_one, nonnegative, product, require
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
-from superopt.term import Term, make
+from superopt.term import FACTS, Term, make
 
 
 @operator("transpose", onnx="Transpose")
 class Transpose(Declared):
     """`y[i_perm] = x[i]`: axis a of the result is axis perm[a] of the input."""
 
+    keeps = frozenset(FACTS)
     of_weights = True
     linear = (0,)
     zero = True
@@ -43,6 +44,7 @@ class Transpose(Declared):
 class Reshape(Declared):
     """`y = x` read in row-major order under another shape of the same size."""
 
+    keeps = frozenset(FACTS)
     of_weights = True
     linear = (0,)
     zero = True
@@ -89,6 +91,7 @@ class Reshape(Declared):
 class Concat(Declared):
     """`z = x followed by y` along an axis."""
 
+    keeps = frozenset(FACTS)
     of_weights = True
     zero = True
     moves = True
@@ -121,6 +124,7 @@ class Concat(Declared):
 class Slice(Declared):
     """`y = x[start : stop]` along an axis."""
 
+    keeps = frozenset(FACTS)
     of_weights = True
     linear = (0,)
     zero = True
@@ -187,6 +191,7 @@ class Slice(Declared):
 class Every(Declared):
     """`y[i] = x[step · i]` along an axis: the first element of it and every `step`-th after that."""
 
+    keeps = frozenset(FACTS)
     linear = (0,)
     zero = True
     moves = True
@@ -217,6 +222,7 @@ class Every(Declared):
 class Expand(Declared):
     """`y[i] = x[i_axes]`: axis k of the input becomes axis axes[k] of the result, repeated along the others."""
 
+    keeps = frozenset(FACTS)
     linear = (0,)
     zero = True
     moves = True

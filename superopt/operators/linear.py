@@ -20,6 +20,7 @@ from superopt.term import Term, make
 class MatMul(Declared):
     """`z[m,n] = Σ_k x[m,k] · y[k,n]`, with equal batch axes before them."""
 
+    keeps = frozenset({"nonnegative"})
     of_weights = True
     linear = (0, 1)
     zero = True
@@ -28,6 +29,8 @@ class MatMul(Declared):
     laws = """
     (law matmul-assoc (given (?x m k) (?y k n) (?z n r))
       (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
+    (law matmul-identity (given (?x m n)) (= (matmul ?x (band n)) ?x))
+    (law identity-matmul (given (?x m n)) (= (matmul (band m) ?x) ?x))
     (law matmul-transpose (given (?x m k) (?y k n))
       (= (transpose (1 0) (matmul ?x ?y)) (matmul (transpose (1 0) ?y) (transpose (1 0) ?x))))
     """
@@ -75,6 +78,7 @@ def _with_batch(x: Term, batch: Shape) -> Term:
 class Conv(Declared):
     """`y[n,o,p,q] = Σ_cij x[n,c,p·s+i·d,q·s+j·d] · k[o,c,i,j]`, zero padded; channels fall into groups."""
 
+    keeps = frozenset({"nonnegative"})
     linear = (0, 1)
     zero = True
     named_axes = "n c (h) (w), o c (i) (j) -> n o (h) (w)"
@@ -83,6 +87,15 @@ class Conv(Declared):
     (law conv-pad (given (?x n c h w) (?k o e i j))
       (= (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g (pad (0 0 a b 0 0 y z) ?x) ?k)
          (conv :strides (s t) :pads ((+ p a) (+ q b) (+ u y) (+ v z)) :dilations (d f) :group g ?x ?k)))
+    (law conv-enlarge (given (?x n c h w) (?k o e i j))
+      (= (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g ?x (pad (0 0 a b 0 0 y z) ?k))
+         (conv :strides (s t) :pads ((- p (* d a)) (- q (* f b)) (- u (* d y)) (- v (* f z))) :dilations (d f) :group g
+           ?x ?k)))
+    (law conv-identity (given (?x n c h w)) (= (conv ?x (reshape (c c 1 1) (band c))) ?x))
+    (law conv-groups (given (?x n a h w) (?k o c i j) (?y n b h w) (?l r c i j)) (if (= (* o e) (* r g)))
+      (= (concat 1 (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g ?x ?k)
+                   (conv :strides (s t) :pads (p q u v) :dilations (d f) :group e ?y ?l))
+         (conv :strides (s t) :pads (p q u v) :dilations (d f) :group (+ g e) (concat 1 ?x ?y) (concat 0 ?k ?l))))
     """
     strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(1, 1), (2, 2)], onnx="strides")
     pads: Shape = attr(default=(0, 0, 0, 0), size=True, sample=[(0, 0, 0, 0), (1, 1, 1, 1)], onnx="pads")

@@ -21,6 +21,7 @@ from superopt.term import REAL, TRUTH, Term, Type, join_dtypes, make
 class Comparison(BinaryReal):
     """Base of the comparisons: of two values, a truth value."""
 
+    jumps = True
     needs = frozenset({"order"})
     ordered = True
 
@@ -77,6 +78,7 @@ class Equal(Comparison):
 class IsNan(UnaryReal):
     """`y = 1 where x is not a number, else 0`."""
 
+    jumps = True
     needs = frozenset({"root"})
 
     def dtype(self, inputs: Sequence[Type]) -> str:
@@ -162,6 +164,7 @@ class Where(Pointwise):
 class Cast(Unary):
     """`y = x` as another type: truth values as 0 and 1, integers and floating-point numbers rounded to nearest."""
 
+    jumps = True
     any_type = True
     linear = (0,)
     zero = True

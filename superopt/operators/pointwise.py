@@ -84,10 +84,12 @@ class BinaryReal(Real, Binary):
 class Add(Binary):
     """`z = x + y`."""
 
+    keeps = frozenset({"nonnegative"})
     of_weights = True
     commutative = True
     zero = True
     laws = """
+    (law add-nothing (given (?x *)) (= (add ?x (expand () (scalar 0.0))) ?x))
     (law add-assoc (given (?x *) (?y *) (?z *)) (= (add (add ?x ?y) ?z) (add ?x (add ?y ?z))))
     """
 
@@ -100,11 +102,13 @@ class Add(Binary):
 class Mul(Binary):
     """`z = x · y`."""
 
+    keeps = frozenset({"nonnegative"})
     of_weights = True
     commutative = True
     zero = True
     linear = (0, 1)
     laws = """
+    (law mul-one (given (?x *)) (= (mul ?x (expand () (scalar 1.0))) ?x))
     (law mul-assoc (given (?x *) (?y *) (?z *)) (= (mul (mul ?x ?y) ?z) (mul ?x (mul ?y ?z))))
     """
 
@@ -117,12 +121,15 @@ class Mul(Binary):
 class Div(Binary):
     """`z = x / y`."""
 
+    keeps = frozenset({"nonnegative"})
     of_weights = True
     needs = frozenset({"div"})
     linear = (0,)
     laws = """
+    (law div-one (given (?x *)) (= (div ?x (expand () (scalar 1.0))) ?x))
     (law mul-div (given (?x *) (?y *) (?z *)) (= (mul ?x (div ?y ?z)) (div (mul ?x ?y) ?z)))
     (law div-div (given (?x *) (?y *) (?z *)) (= (div (div ?x ?y) ?z) (div ?x (mul ?y ?z))))
+    (law div-mul (given (?x *) (?y *)) (if (nonzero ?y)) (= (div (mul ?x ?y) ?y) ?x))
     """
 
     def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
@@ -134,8 +141,14 @@ class Div(Binary):
 class Sqrt(UnaryReal):
     """`y = √x`."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"root"})
     zero = True
+    laws = """
+    (law sqrt-mul (given (?x *) (?y *)) (if (nonnegative ?x) (nonnegative ?y))
+      (= (sqrt (mul ?x ?y)) (mul (sqrt ?x) (sqrt ?y))))
+    (law sqrt-squared (given (?x *)) (if (nonnegative ?x)) (= (mul (sqrt ?x) (sqrt ?x)) ?x))
+    """
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
         """The root."""
@@ -146,11 +159,13 @@ class Sqrt(UnaryReal):
 class Relu(UnaryReal):
     """`y = max(x, 0)`."""
 
+    gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     zero = True
     ordered = True
     laws = """
-    (law relu-relu (given (?x *)) (= (relu (relu ?x)) (relu ?x)))
+    (law relu-nothing (given (?x *)) (if (nonnegative ?x)) (= (relu ?x) ?x))
+    (law relu-mul (given (?x *) (?y *)) (if (nonnegative ?y)) (= (relu (mul ?x ?y)) (mul (relu ?x) ?y)))
     """
 
     def real(self, x: Array) -> Array:  # type: ignore[override]

@@ -7,16 +7,18 @@ around it tell it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
 from typing import Any
 
-from superopt.dim import Dim, Floor, Shape, Symbol, floor_div, product, symbol
+from superopt.dim import Condition, Dim, Floor, Relation, Shape, Symbol, floor_div, product, relate, symbol
 from superopt.errors import ParseError, ShapeError, SuperoptError
 from superopt.operators.declare import CATALOGUE, Declared, Field
 from superopt.operators.layout import Expand
-from superopt.term import Term, make
+from superopt.term import FACTS, Fact, Term, make
 from superopt.text import Atom, Form, Sexp, form, show, word
+
+RELATIONS: dict[str, Relation] = {"=": "=", "<=": "<=", "divides": "divides", "!=": "!="}
 
 
 def dim_sexp(dim: Dim) -> Sexp:
@@ -77,6 +79,36 @@ def term_sexp(term: Term, names: Mapping[Term, str] | None = None, shaped: bool 
 def term_text(term: Term) -> str:
     """A term as text."""
     return show(term_sexp(term))
+
+
+def condition_sexp(condition: Condition) -> Sexp:
+    """A relation between sizes as an expression."""
+    return form(condition.relation, dim_sexp(condition.left), dim_sexp(condition.right))
+
+
+def fact_sexp(fact: Fact) -> Sexp:
+    """What is known of a tensor as an expression."""
+    return form(fact.kind, term_sexp(fact.of))
+
+
+def read_conditions(sexps: Iterable[Sexp], names: Mapping[str, Term]) -> tuple[tuple[Condition, ...], tuple[Fact, ...]]:
+    """The relations between sizes, and the facts about tensors, of an `(if …)`. Raises `ParseError`."""
+    conditions: list[Condition] = []
+    facts: list[Fact] = []
+    for sexp in sexps:
+        if isinstance(sexp, Form) and sexp.head in FACTS and len(sexp.items) == 2:
+            facts.append(Fact(sexp.head, read_term(sexp.items[1], names)))
+        elif isinstance(sexp, Form) and sexp.head in RELATIONS and len(sexp.items) == 3:
+            truth = relate(RELATIONS[sexp.head], read_dim(sexp.items[1]), read_dim(sexp.items[2]))
+            if isinstance(truth, bool):
+                raise ParseError(f"{sexp.place}: this condition is always {str(truth).lower()}: {show(sexp)}")
+            conditions.append(truth)
+        else:
+            raise ParseError(
+                f"{sexp.place}: expected a relation of two sizes ({', '.join(RELATIONS)}) "
+                f"or a fact about a tensor ({', '.join(FACTS)}), found {show(sexp)}"
+            )
+    return tuple(conditions), tuple(facts)
 
 
 def attribute_items(op: Declared) -> list[Sexp]:
@@ -140,6 +172,8 @@ def _read_attributes(cls: type[Declared], sexp: Form, to: Shape | None) -> tuple
         found = next((f for f in cls.fields if f.name == name), None)
         if found is None or not rest:
             raise ParseError(f"{key.place}: {cls.name} has no attribute {name}, or no value follows")
+        if name in given:
+            raise ParseError(f"{key.place}: {cls.name} is given its attribute {name} twice")
         given[name] = _read_value(cls, found, rest.pop(0))
     return given, rest
 

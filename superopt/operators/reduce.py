@@ -81,6 +81,7 @@ class Pool(Declared):
 class MaxPool(Pool):
     """`y[n,c,p,q] = max_ij x[n,c,p·s+i·d,q·s+j·d]`; padding is never the maximum."""
 
+    keeps = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     named_axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
@@ -113,6 +114,7 @@ class MaxPool(Pool):
 class AvgPool(Pool):
     """`y[n,c,p,q] = mean_ij x[n,c,p·s+i·d,q·s+j·d]`, over the whole window or what of it is not padding."""
 
+    keeps = frozenset({"nonnegative"})
     needs = frozenset({"div"})
     linear = (0,)
     zero = True

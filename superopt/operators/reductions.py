@@ -13,7 +13,7 @@ from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source,
 from superopt.operators.functions import Abs, Exp, Log, Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped
 from superopt.operators.pointwise import Add, Mul, Sqrt
-from superopt.term import Term, make
+from superopt.term import FACTS, Term, make
 
 
 class Reduction(Declared):
@@ -46,6 +46,14 @@ class Reduction(Declared):
         if not node.attributes.get("keepdims", 1):
             return y
         return reshaped(y, tuple(1 if a in axes else d for a, d in enumerate(x.shape)))
+
+    joins: ClassVar[str | None] = None
+    """The operator that makes the result of a whole from those of its parts."""
+
+    @classmethod
+    def of(cls, axes: tuple[int, ...]) -> Reduction:
+        """The reduction along axes."""
+        return cls(axes)  # type: ignore[call-arg]
 
     of_one_is_itself: ClassVar[bool] = True
     """Along no axes it is its input."""
@@ -80,6 +88,8 @@ class Sum(Reduction):
     """`y = Σ x` along axes."""
 
     since_input = 13
+    keeps = frozenset({"nonnegative"})
+    joins = "add"
     linear = (0,)
     zero = True
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
@@ -93,6 +103,7 @@ class Sum(Reduction):
 class Mean(Reduction):
     """`y = Σ x / n` along axes of n elements."""
 
+    keeps = frozenset({"nonnegative"})
     needs = frozenset({"div"})
     linear = (0,)
     zero = True
@@ -109,6 +120,8 @@ class Mean(Reduction):
 class Largest(Reduction):
     """`y = max x` along axes."""
 
+    keeps = frozenset(FACTS)
+    joins = "max"
     needs = frozenset({"order"})
     zero = True
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
@@ -122,6 +135,8 @@ class Largest(Reduction):
 class Smallest(Reduction):
     """`y = min x` along axes."""
 
+    keeps = frozenset(FACTS)
+    joins = "min"
     needs = frozenset({"order"})
     zero = True
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])

@@ -8,7 +8,8 @@
       (to (matmul ?x (matmul ?y ?z)))
       (by matmul-assoc))
 
-`(if condition …)` states what must hold of sizes, `(where (?w term) …)` names a shared part of the right-hand side.
+`(if condition …)` states what must hold of sizes, or of all elements of a variable (`(nonnegative ?x)`), `(where (?w
+term) …)` names a shared part of the right-hand side. The reference is `docs/rule-format.md`; as JSON: `json_form.py`.
 """
 
 from __future__ import annotations
@@ -16,24 +17,37 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 
-from superopt.dim import Condition, assuming, relate
+from superopt.dim import assuming
 from superopt.errors import ParseError, RuleError, SuperoptError
-from superopt.operators import laws as derived_laws
+from superopt.operators import derived_laws, law, laws, layout_laws, reduction_laws
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.laws import declared_laws
-from superopt.operators.reader import dim_sexp, read_dim, read_term, term_sexp
+from superopt.operators.reader import (
+    condition_sexp,
+    dim_sexp,
+    fact_sexp,
+    read_conditions,
+    read_dim,
+    read_term,
+    term_sexp,
+)
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms, variable
-from superopt.text import Atom, Form, Sexp, form, read, show
+from superopt.text import Atom, Form, Place, Sexp, form, read, show
 
 FORMAT = 1
-_RELATIONS = ("=", "<=", "divides", "!=")
+LAW_MODULES = (law, laws, derived_laws, layout_laws, reduction_laws)
+"""What laws are derived by."""
+_PARTS = ("given", "if", "from", "where", "to", "by")
+_DIGESTS = ("operators", "laws", "seal")
 
 
 @dataclass(frozen=True)
@@ -61,7 +75,7 @@ def laws_hash() -> str:
     A law in a file of the user's proves only rules about the operators of such files: see `operators_hash`.
     """
     written = [show(sexp) for cls, _, sexp in declared_laws() if is_shipped(cls)]
-    return _digest([_code(derived_laws), *written])
+    return _digest([*map(_code, LAW_MODULES), *written])
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -91,21 +105,29 @@ def print_file(file: RuleFile) -> str:
 
 def print_rule(rule: Rule) -> str:
     """The text of a rule, a line for each of its parts."""
-    shared = _shared(rule.target)
-    names = {t: f"w{i}" for i, t in enumerate(shared)}
     lines = [form("given", *(form(f"?{v.label}", *map(dim_sexp, v.shape)) for v in rule.given))]
-    lines += [form("if", *(_condition_sexp(c) for c in rule.conditions))] if rule.conditions else []
+    asked = [*map(condition_sexp, rule.conditions), *map(fact_sexp, rule.facts)]
+    lines += [form("if", *asked)] if asked else []
     lines += [form("from", *map(term_sexp, rule.source))]
-    if shared:
-        where = []
-        for i, t in enumerate(shared):
-            inner = {u: n for u, n in names.items() if u is not t and int(n[1:]) < i}
-            where.append(form(f"?w{i}", term_sexp(t, inner)))
-        lines += [form("where", *where)]
+    names: dict[Term, str] = {}
+    where: list[Sexp] = []
+    for term, name in shared_parts(rule).items():
+        where.append(form(f"?{name}", term_sexp(term, names)))
+        names[term] = name
+    lines += [form("where", *where)] if where else []
     lines += [form("to", *(term_sexp(t, names) for t in rule.target))]
     lines += [form("by", *rule.by)] if rule.by else []
-    comment = "".join(f"; {line}\n" for line in rule.comment.splitlines())
+    comment = "".join(f"; {line}\n" for line in rule.comment.split("\n")) if rule.comment else ""
     return f"{comment}(rule {rule.name}\n  " + "\n  ".join(map(show, lines)) + ")\n"
+
+
+def shared_parts(rule: Rule) -> dict[Term, str]:
+    """Names for what is used more than once on the right, inputs before users; variables and numbers need none."""
+    uses = Counter(i for t in subterms(*rule.target) for i in t.inputs) + Counter(rule.target)
+    shared = [t for t in subterms(*rule.target) if uses[t] > 1 and t.inputs and not t.operator.free]  # type: ignore[attr-defined]
+    taken = {v.label for v in rule.given}
+    names = (name for i in count() if (name := f"w{i}") not in taken)
+    return dict(zip(shared, names, strict=False))
 
 
 def load_rules(path: Path) -> RuleFile:
@@ -121,96 +143,153 @@ def load_rules(path: Path) -> RuleFile:
 
 def parse_file(text: str, source: str = "<text>") -> RuleFile:
     """The rules of a text; see `load_rules` for the errors raised."""
-    header: dict[str, str] = {}
-    rules: list[Rule] = []
     comments = _comments(text)
-    for sexp in read(text, source):
-        if isinstance(sexp, Form) and sexp.head == "rules":
-            header = _read_header(sexp)
-        elif isinstance(sexp, Form) and sexp.head == "rule":
-            rules.append(replace(parse_rule(sexp), comment=comments.get(sexp.place.line, "")))
+    return file_of((sexp, comments.get(sexp.place.line, "")) for sexp in read(text, source))
+
+
+def file_of(commented: Iterable[tuple[Sexp, str]]) -> RuleFile:
+    """A file from its expressions, each with the comment above it. Raises `ParseError` or `RuleError`."""
+    header: dict[str, str] | None = None
+    rules: dict[str, tuple[Rule, Place]] = {}
+    for sexp, comment in commented:
+        part = _read_part(sexp)
+        if not isinstance(part, Rule):
+            if header is not None or rules:
+                raise ParseError(f"{sexp.place}: expected one header, before all rules")
+            header = part
+        elif part.name in rules:
+            first = rules[part.name][1]
+            raise RuleError(f"{sexp.place}: expected another name, the rule at {first} is called {part.name} too")
         else:
-            raise ParseError(f"{sexp.place}: expected (rule name …), found {show(sexp)[:60]}")
-    names = Counter(rule.name for rule in rules)
-    for name, count in names.items():
-        if count > 1:
-            raise RuleError(f"{source}: {count} rules are called {name}")
-    return RuleFile(tuple(rules), header)
+            rules[part.name] = replace(part, comment=comment), sexp.place
+    return RuleFile(tuple(rule for rule, _ in rules.values()), header or {})
+
+
+def _read_part(sexp: Sexp) -> Rule | dict[str, str]:
+    try:
+        if isinstance(sexp, Form) and sexp.head == "rules":
+            return _read_header(sexp)
+        if isinstance(sexp, Form) and sexp.head == "rule":
+            return parse_rule(sexp)
+        raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
+    except RecursionError:
+        raise ParseError(f"{sexp.place}: expected a rule, found forms that are nested too deeply") from None
 
 
 def parse_rule(sexp: Form) -> Rule:
     """One rule. Raises `ParseError` or `RuleError`."""
-    if len(sexp.items) < 2 or not isinstance(sexp.items[1], Atom):
-        raise ParseError(f"{sexp.place}: expected (rule name …)")
-    name, parts = str(sexp.items[1].value), {}
+    if len(sexp.items) < 2:
+        raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
+    name = _word(sexp.items[1], "(rule name …)")
+    parts: dict[str, tuple[Sexp, ...]] = {}
     for part in sexp.items[2:]:
-        if not isinstance(part, Form) or part.head not in ("given", "if", "from", "where", "to", "by"):
-            raise ParseError(f"{part.place}: expected given, if, from, where, to or by, found {show(part)[:60]}")
+        if not isinstance(part, Form) or part.head not in _PARTS:
+            raise ParseError(f"{part.place}: expected given, if, from, where, to or by, found {_shown(part)}")
+        if part.head in parts:
+            raise ParseError(f"{part.place}: expected one ({part.head} …), rule {name} has a second")
         parts[part.head] = part.items[1:]
     for needed in ("given", "from", "to"):
         if needed not in parts:
             raise ParseError(f"{sexp.place}: rule {name} has no ({needed} …)")
     with assuming():
-        names = dict(_read_given(g) for g in parts["given"])
+        names = _read_given(parts["given"])
         source = tuple(read_term(s, names) for s in parts["from"])
-        for binding in parts.get("where", ()):
-            if not isinstance(binding, Form) or len(binding.items) != 2:
-                raise ParseError(f"{binding.place}: expected (?name term), found {show(binding)}")
-            names[binding.head.removeprefix("?")] = read_term(binding.items[1], names)
+        names = _read_where(parts.get("where", ()), names)
         target = tuple(read_term(t, names) for t in parts["to"])
-    conditions = tuple(_read_condition(c) for c in parts.get("if", ()))
+        conditions, facts = read_conditions(parts.get("if", ()), names)
+    by = tuple(_word(law, "the name of a law") for law in parts.get("by", ()))
     try:
-        return Rule(
-            name, source, target, conditions, tuple(str(a.value) for a in parts.get("by", ()) if isinstance(a, Atom))
-        )
+        return Rule(name, source, target, conditions, by, facts=facts)
     except SuperoptError as error:
         raise RuleError(f"{sexp.place}: {error}") from None
 
 
 def _read_header(sexp: Form) -> dict[str, str]:
-    items = [i.value if isinstance(i, Atom) else show(i) for i in sexp.items[1:]]
-    header = {str(k).removeprefix(":"): str(v) for k, v in zip(items[::2], items[1::2], strict=False)}
-    version = header.pop("format", "?")
-    if version != str(FORMAT):
-        raise RuleError(f"{sexp.place}: rule format {version}; this version reads format {FORMAT}")
+    opening, items = sexp.items[1:3], sexp.items[3:]
+    if len(opening) < 2 or opening[0] != Atom(":format"):
+        raise ParseError(f"{sexp.place}: expected (rules :format {FORMAT} …), found {_shown(sexp)}")
+    if show(opening[1]) != str(FORMAT):
+        raise RuleError(f"{sexp.place}: rule format {_shown(opening[1])}; this version reads format {FORMAT}")
+    header: dict[str, str] = {}
+    for key, value in zip(items[::2], [*items[1::2], None], strict=False):
+        name = _word(key, ':name "value"')
+        fact = name.removeprefix(":")
+        if fact in ("", name, "format", *header):
+            raise ParseError(f'{key.place}: expected :name "value", each name once, found {name}')
+        if not isinstance(value, Atom) or not isinstance(value.value, str) or not value.quoted:
+            found = "nothing" if value is None else _shown(value)
+            raise ParseError(f"{(value or key).place}: expected a string in double quotes after {name}, found {found}")
+        if fact in _DIGESTS and not re.fullmatch("[0-9a-f]+", value.value):
+            raise ParseError(f"{value.place}: expected a digest in digits 0-9a-f after {name}, found {_shown(value)}")
+        header[fact] = value.value
     return header
 
 
-def _read_given(sexp: Sexp) -> tuple[str, Term]:
-    if not isinstance(sexp, Form) or not sexp.head.startswith("?"):
-        raise ParseError(f"{sexp.place}: expected (?tensor size …), found {show(sexp)}")
-    return sexp.head[1:], variable(sexp.head[1:], map(read_dim, sexp.items[1:]))
+def _read_given(sexps: Iterable[Sexp]) -> dict[str, Term]:
+    names: dict[str, Term] = {}
+    for sexp in sexps:
+        name, sizes = _named(sexp, names, "(?tensor size …)")
+        shape = [read_dim(item) for item in sizes]
+        for item, size in zip(sizes, shape, strict=True):
+            if isinstance(size, int) and size < 1:
+                raise ParseError(f"{item.place}: expected a size of at least 1, found {size}")
+        names[name] = variable(name, shape)
+    return names
 
 
-def _condition_sexp(condition: Condition) -> Sexp:
-    return form(condition.relation, dim_sexp(condition.left), dim_sexp(condition.right))
+def _read_where(sexps: Iterable[Sexp], given: Mapping[str, Term]) -> dict[str, Term]:
+    """What is given, and the parts that are named: each over what is given and the parts before it."""
+    parts: dict[str, Sexp] = {}
+    for sexp in sexps:
+        name, terms = _named(sexp, [*given, *parts], "(?name term)")
+        if len(terms) != 1:
+            raise ParseError(f"{sexp.place}: expected (?name term), found {_shown(sexp)}")
+        parts[name] = terms[0]
+    names, known = list(parts), dict(given)
+    for i, (name, part) in enumerate(parts.items()):
+        for atom in _atoms(part):
+            if atom.value in [f"?{n}" for n in names[i:]]:
+                raise ParseError(
+                    f"{atom.place}: expected a tensor that was given or a part named before ?{name}, found {show(atom)}"
+                )
+        known[name] = read_term(part, known)
+    return known
 
 
-def _read_condition(sexp: Sexp) -> Condition:
-    if not isinstance(sexp, Form) or sexp.head not in _RELATIONS or len(sexp.items) != 3:
-        raise ParseError(
-            f"{sexp.place}: expected a relation ({', '.join(_RELATIONS)}) of two sizes, found {show(sexp)}"
-        )
-    truth = relate(sexp.head, read_dim(sexp.items[1]), read_dim(sexp.items[2]))  # type: ignore[arg-type]
-    if isinstance(truth, bool):
-        raise ParseError(f"{sexp.place}: this condition is always {str(truth).lower()}: {show(sexp)}")
-    return truth
+def _named(sexp: Sexp, taken: Container[str], what: str) -> tuple[str, tuple[Sexp, ...]]:
+    """The name that a form gives to a tensor, and what follows it."""
+    if not isinstance(sexp, Form) or not sexp.head.startswith("?") or sexp.head == "?":
+        raise ParseError(f"{sexp.place}: expected {what}, found {_shown(sexp)}")
+    if sexp.head[1:] in taken:
+        raise ParseError(f"{sexp.place}: expected another name, {sexp.head} is taken already")
+    return sexp.head[1:], sexp.items[1:]
 
 
-def _shared(targets: Iterable[Term]) -> list[Term]:
-    """Subterms used more than once on the right, inputs before users; variables and repeated numbers are not named."""
-    targets = tuple(targets)
-    uses = Counter(i for t in subterms(*targets) for i in t.inputs) + Counter(targets)
-    return [t for t in subterms(*targets) if uses[t] > 1 and t.inputs and not t.operator.free]  # type: ignore[attr-defined]
+def _atoms(sexp: Sexp) -> Iterator[Atom]:
+    if isinstance(sexp, Atom):
+        yield sexp
+    else:
+        for item in sexp.items:
+            yield from _atoms(item)
+
+
+def _word(sexp: Sexp, what: str) -> str:
+    if isinstance(sexp, Atom) and isinstance(sexp.value, str) and not sexp.quoted:
+        return sexp.value
+    raise ParseError(f"{sexp.place}: expected {what}, found {_shown(sexp)}")
+
+
+def _shown(sexp: Sexp) -> str:
+    return show(sexp)[:60]
 
 
 def _comments(text: str) -> dict[int, str]:
     """The comment lines that stand directly above a line, by that line's number."""
     found: dict[int, str] = {}
     block: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.startswith(";"):
-            block.append(line[1:].strip())
+            block.append(line[1:].removesuffix("\r").removeprefix(" "))
         else:
             if block:
                 found[number] = "\n".join(block)

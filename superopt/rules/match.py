@@ -9,6 +9,7 @@ from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_cond
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.element_types import COMPUTED
+from superopt.operators.facts import known_facts
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, subterms
 
@@ -132,6 +133,8 @@ def _settled(rule: Rule, bindings: Bindings) -> bool:
             return False
         if equal(substitute(ours, bindings.sizes), theirs) is not True:
             return False
+    if any(f.kind not in known_facts(bindings.tensors[f.of]) for f in rule.facts):
+        return False
     return all(substitute_condition(c, bindings.sizes) is True for c in rule.conditions)
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from superopt.dim import Condition, symbols
 from superopt.errors import RuleError
 from superopt.operators.instances import all_symbols
-from superopt.term import Term, subterms, variables
+from superopt.term import Fact, Term, subterms, variables
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`source[i]` may be replaced by `target[i]`, all together, where the `conditions` on sizes hold.
+    """`source[i]` may be replaced by `target[i]`, all together, where the `conditions` on sizes hold
+    and the `facts` on elements of variables.
 
     `by` names the laws that prove it. Raises `RuleError` for a rule that could not be applied: a variable or size on
     the right that the left does not bind, or a source that is a bare variable.
@@ -25,6 +26,7 @@ class Rule:
     conditions: tuple[Condition, ...] = ()
     by: tuple[str, ...] = ()
     comment: str = ""
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.source or len(self.source) != len(self.target):
@@ -34,6 +36,9 @@ class Rule:
         unbound = [v.label for v in variables(*self.target) if v not in set(self.given)]
         if unbound:
             raise RuleError(f"rule {self.name}: unbound variable ?{unbound[0]} on the right")
+        unknown = [f for f in self.facts if f.of not in set(self.given)]
+        if unknown:
+            raise RuleError(f"rule {self.name}: the condition {unknown[0]} is about no variable of the left")
         sizes = set(all_symbols(*self.source))
         asked = set(all_symbols(*self.target)).union(*(symbols(c.left) | symbols(c.right) for c in self.conditions))
         if asked - sizes:

@@ -1,4 +1,4 @@
-"""Verdicts on rules: proved by the solver and executed on examples, refuted by an executed example, or unknown."""
+"""Verdicts on rules: proved by the solver and executed on examples, refuted by a witness, or unknown."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from superopt.arithmetic import EXACT
+from superopt.arithmetic import EXACT, Array
 from superopt.dim import Condition
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.declare import Declared
 from superopt.operators.instances import small_instances
 from superopt.rules.rule import Rule
-from superopt.term import Term, subterms, variables
+from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.prove import Proved, Unknown, prove
+from superopt.verify.witness import Witness, differing, find_witness
 
 EXAMPLES = 3
 """On how many shapes, at least, every proved rule is also executed."""
@@ -23,8 +24,8 @@ TRIED = 6
 
 
 @dataclass(frozen=True)
-class Refuted:
-    """Wrong: both sides are well formed at these sizes, and differ in this carrier on the values of this seed."""
+class Difference:
+    """Both sides are well formed at these sizes, and differ in this carrier on the values of this seed."""
 
     shapes: tuple[tuple[str, str], ...]
     carrier: str
@@ -34,57 +35,97 @@ class Refuted:
         return f"differs for {', '.join(f'?{n} {s}' for n, s in self.shapes)} ({self.carrier}, seed {self.seed})"
 
 
+@dataclass(frozen=True)
+class Refuted:
+    """Wrong: both sides have a value for this witness, and differ."""
+
+    witness: Witness
+
+    def __str__(self) -> str:
+        return str(self.witness)
+
+
 Verdict: TypeAlias = "Proved | Refuted | Unknown"
 
 
 def verify(rule: Rule, seed: int = 0) -> Verdict:
-    """Execute the rule on small examples, then prove it. Nothing but its terms and condition is looked at."""
-    tried = execute(rule.source, rule.target, rule.conditions, TRIED, seed)
-    if isinstance(tried, Refuted):
+    """Execute the rule on small examples, then prove it; a witness where they differ.
+
+    Nothing but its terms and conditions is looked at.
+    """
+    attempted = attempt(rule, seed)
+    if isinstance(attempted, Proved):
+        return attempted
+    witness = find_witness(rule, seed)
+    if witness is not None:
+        return Refuted(witness)
+    return Unknown(f"{attempted}, but no plain integers show it") if isinstance(attempted, Difference) else attempted
+
+
+def attempt(rule: Rule, seed: int = 0) -> Proved | Difference | Unknown:
+    """What `verify` does, but for the witness: where examples differ, the first that does."""
+    tried = execute(rule.source, rule.target, rule.conditions, TRIED, seed, rule.facts)
+    if isinstance(tried, Difference):
         return tried
-    verdict = prove(rule.source, rule.target, rule.conditions)
+    verdict = prove(rule.source, rule.target, rule.conditions, rule.facts)
     if isinstance(verdict, Proved) and tried < EXAMPLES and len(variables(*rule.source)) > 0:
         return Unknown(f"proved, but only {tried} shapes were found to execute it on: its condition may never hold")
     return verdict
 
 
 def execute(
-    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition], count: int, seed: int
-) -> int | Refuted:
-    """Evaluate both sides at up to `count` small shapes: on how many they agree, or where they differ.
-
-    A difference counts in carriers that have all the operators need. Agreement is asked for in one carrier at least:
-    what a carrier lacks is a keyed hash there, under which only what holds for any function agrees.
-    """
-    roots, done = (*source, *target), 0
-    for example in small_instances(roots, given, count, seed):
-        left, right = example[: len(source)], example[len(source) :]
-        if any(a.type != b.type for a, b in zip(left, right, strict=True)):
-            return _refuted(example, "types", seed)
-        agreed = False
-        for ring in EXACT:
-            values = sample(example, ring, seed + done)
-            same = all(map(_equal, evaluate_all(left, ring, values), evaluate_all(right, ring, values)))
-            agreed = agreed or same
-            if not same and _needs(example) <= ring.has:
-                return _refuted(example, ring.name, seed + done)
-        if not agreed:
-            return _refuted(example, "every carrier", seed + done)
+    source: Sequence[Term],
+    target: Sequence[Term],
+    given: Sequence[Condition],
+    count: int,
+    seed: int,
+    facts: Sequence[Fact] = (),
+) -> int | Difference:
+    """Evaluate both sides at up to `count` small shapes: on how many they agree, or where they differ."""
+    done = 0
+    for example in small_instances((*source, *target), given, count, seed):
+        found = differs(example[: len(source)], example[len(source) :], seed + done, facts)
+        if found is not None:
+            return found
         done += 1
     return done
 
 
-def _equal(a: object, b: object) -> bool:
-    return bool((a == b).all())  # type: ignore[attr-defined]
+def differs(
+    left: tuple[Term, ...], right: tuple[Term, ...], seed: int, facts: Sequence[Fact] = ()
+) -> Difference | None:
+    """Where both sides, at sizes that are numbers, differ.
+
+    A difference counts in carriers that have all the operators need. Agreement is asked for in one carrier at least:
+    what a carrier lacks is a keyed hash there, under which only what holds for any function agrees. What holds only for
+    some numbers, as the facts tell, is compared in 64-bit floating point on such.
+    """
+    example = (*left, *right)
+    if any(a.type != b.type for a, b in zip(left, right, strict=True)):
+        return _difference(example, "types", seed)
+    if facts:
+        return (
+            None if differing(left, right, facts, seed, simple=False) is None else _difference(example, "float", seed)
+        )
+    agreed = False
+    for ring in EXACT:
+        values = sample(example, ring, seed)
+        same = all(map(_equal, evaluate_all(left, ring, values), evaluate_all(right, ring, values)))
+        agreed = agreed or same
+        if not same and needs(example) <= ring.has:
+            return _difference(example, ring.name, seed)
+    return None if agreed else _difference(example, "every carrier", seed)
 
 
-def _needs(roots: Sequence[Term]) -> frozenset[str]:
-    needs: frozenset[str] = frozenset()
-    for t in subterms(*roots):
-        if isinstance(t.operator, Declared):
-            needs |= t.operator.needs
-    return needs
+def _equal(a: Array, b: Array) -> bool:
+    return bool((a == b).all())
 
 
-def _refuted(example: Sequence[Term], carrier: str, seed: int) -> Refuted:
-    return Refuted(tuple((v.label, str(v.shape)) for v in variables(*example)), carrier, seed)
+def needs(roots: Sequence[Term]) -> frozenset[str]:
+    """What a carrier must have to express all operators, besides sums and products."""
+    operators = (t.operator for t in subterms(*roots))
+    return frozenset().union(*(op.needs for op in operators if isinstance(op, Declared)))
+
+
+def _difference(example: Sequence[Term], carrier: str, seed: int) -> Difference:
+    return Difference(tuple((v.label, str(v.shape)) for v in variables(*example)), carrier, seed)

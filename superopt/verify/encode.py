@@ -15,8 +15,9 @@ from typing import Any
 
 import z3
 
-from superopt.dim import Condition, Dim, Floor, Symbol, assuming, symbol
+from superopt.dim import Condition, Dim, Expr, Floor, Symbol, assuming, symbol
 from superopt.operators.declare import Declared
+from superopt.operators.facts import given_facts
 from superopt.term import Term, Type, variable
 
 Z3: Any = z3
@@ -66,6 +67,12 @@ def well_formed(rank: int) -> Any:
 
 
 @cache
+def fact(kind: str, rank: int) -> Any:
+    """The predicate that all elements of a tensor are what one of `FACTS` says."""
+    return Z3.Function(f"{kind}{rank}", sort(rank), Z3.BoolSort())
+
+
+@cache
 def function(head: Head) -> Any:
     """The function symbol of an operator at given ranks."""
     inputs = [Z3.IntSort()] * head.sizes + [sort(r) for r in head.ranks]
@@ -85,7 +92,7 @@ def encode_dim(dim: Dim, ints: Ints) -> Any:
     for monomial, coefficient in dim.terms:
         factors = [_encode_atom(atom, ints) for atom in monomial]
         value = None
-        for factor in sorted(factors, key=str):
+        for factor in sorted(factors, key=str) if len(factors) > 1 else factors:
             value = factor if value is None else _product(value, factor)
         parts.append(Z3.IntVal(coefficient) if value is None else value if coefficient == 1 else coefficient * value)
     return parts[0] if len(parts) == 1 else Z3.Sum(parts)
@@ -124,10 +131,11 @@ def encode_term(term: Term, tensors: Mapping[Term, Any], ints: Ints, known: dict
         assert isinstance(op, Declared)
         inputs = [encode_term(i, tensors, ints, known) for i in term.inputs]
         arguments = [encode_dim(d, ints) for d in op.sizes()] + inputs
-        known[term] = function(head_of(term))(*arguments) if arguments else function(head_of(term))
+        known[term] = _applied(head_of(term), arguments)
     return known[term]
 
 
+@cache
 def all_sizes_positive(rank: int) -> list[Any]:
     """Every size of a well formed tensor is at least 1."""
     x = Z3.Const("x", sort(rank))
@@ -139,16 +147,58 @@ def all_sizes_positive(rank: int) -> list[Any]:
     )
 
 
+@cache
 def arithmetic_axioms() -> list[Any]:
-    """The little that is known of the uninterpreted: division and divisibility by one, and products that commute."""
-    a, b = Z3.Ints("a b")
+    """The little that is known of the uninterpreted: division by one, and products that commute and cancel."""
+    a, b, c = Z3.Ints("a b c")
+    cancels = Z3.Implies(Z3.And(a >= 1, _product(a, b) == _product(a, c)), b == c)
     return [
         Z3.ForAll([a, b], Z3.Implies(b == 1, _quotient(a, b) == a), patterns=[_quotient(a, b)]),
         Z3.ForAll([a, b], Z3.Implies(a == 1, _multiple(a, b)), patterns=[_multiple(a, b)]),
         Z3.ForAll([a, b], Z3.Implies(a == b, _multiple(a, b)), patterns=[_multiple(a, b)]),
         Z3.ForAll([a, b], _product(a, b) == _product(b, a), patterns=[_product(a, b)]),
         Z3.ForAll([a, b], Z3.Implies(a == 1, _product(a, b) == b), patterns=[_product(a, b)]),
+        Z3.ForAll([a, b], Z3.Implies(Z3.And(a >= 1, _product(a, b) == a), b == 1), patterns=[_product(a, b)]),
+        Z3.ForAll([a, b, c], cancels, patterns=[Z3.MultiPattern(_product(a, b), _product(a, c))]),
     ]
+
+
+def distributes(dim: Dim, ints: Ints) -> list[Any]:
+    """That a product with a size that is a sum is the sum of the products."""
+    parts = [Expr((part,)) for part in dim.terms if part[0]] if isinstance(dim, Expr) else []
+    if len(parts) < 2:
+        return []
+    a, whole = Z3.Int("a"), encode_dim(dim, ints)
+    number = dim - sum(parts[1:], parts[0])
+    products = [_product(a, encode_dim(p, ints)) for p in parts] + [a * encode_dim(number, ints)]
+    return [Z3.ForAll([a], _product(a, whole) == Z3.Sum(products), patterns=[_product(a, whole)])]
+
+
+def fact_axioms(example: Term) -> list[Any]:
+    """What is known of the elements of what the example's operator gives: always, or where it is of its inputs."""
+    head, op = head_of(example), example.operator
+    assert isinstance(op, Declared)
+    if head not in _facts:
+        arguments = [Z3.Int(f"a{i}") for i in range(head.sizes)]
+        inputs = [Z3.Const(f"x{i}", sort(r)) for i, r in enumerate(head.ranks)]
+        whole = _applied(head, [*arguments, *inputs])
+        bodies = [fact(kind, head.rank)(whole) for kind in sorted(given_facts(op))]
+        for kind in sorted(op.keeps) if inputs else ():
+            known = [fact(kind, rank)(x) for rank, x in zip(head.ranks, inputs, strict=True)]
+            bodies.append(Z3.Implies(Z3.And(known), fact(kind, head.rank)(whole)))
+        _facts[head] = [_everywhere([*arguments, *inputs], body, whole) for body in bodies]
+    return _facts[head]
+
+
+_facts: dict[Head, list[Any]] = {}
+
+
+def _applied(head: Head, arguments: list[Any]) -> Any:
+    return function(head)(*arguments) if arguments else function(head)
+
+
+def _everywhere(arguments: list[Any], body: Any, trigger: Any) -> Any:
+    return Z3.ForAll(arguments, body, patterns=[trigger]) if arguments else body
 
 
 def typing_axiom(example: Term) -> Any:
@@ -179,9 +229,9 @@ def _equivalence(
     head: Head, tensors: Mapping[Term, Any], ints: Ints, names: list[str], conditions: list[Condition], type_: Type
 ) -> Any:
     arguments = [*(ints[n] for n in names), *tensors.values()]
-    whole = function(head)(*arguments) if arguments else function(head)
+    whole = _applied(head, arguments)
     good = [well_formed(v.type.rank)(c) for v, c in tensors.items()] + [encode_condition(c, ints) for c in conditions]
     sizes = [size_function(head.rank, j)(whole) == encode_dim(d, ints) for j, d in enumerate(type_.shape)]
     wf = well_formed(head.rank)(whole)
     body = Z3.And(wf == Z3.And(good), Z3.Implies(wf, Z3.And(sizes)))
-    return Z3.ForAll(arguments, body, patterns=[whole]) if arguments else body
+    return _everywhere(arguments, body, whole)

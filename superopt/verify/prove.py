@@ -14,16 +14,20 @@ from functools import cache
 from typing import Any
 
 from superopt.dim import Condition, assuming, symbols
+from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions
-from superopt.operators.laws import Law, laws_in, scope_of
-from superopt.term import Term, subterms, variables
+from superopt.operators.laws import Law, laws_in, scope_of, widened
+from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.encode import (
     Z3,
     all_sizes_positive,
     arithmetic_axioms,
+    distributes,
     encode_condition,
     encode_dim,
     encode_term,
+    fact,
+    fact_axioms,
     function,
     head_of,
     size_function,
@@ -56,12 +60,28 @@ class Unknown:
 
 
 def prove(
-    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition] = (), resources: int = RESOURCES
+    source: Sequence[Term],
+    target: Sequence[Term],
+    given: Sequence[Condition] = (),
+    facts: Sequence[Fact] = (),
+    resources: int = RESOURCES,
+    laws: Sequence[Law] | None = None,
 ) -> Proved | Unknown:
-    """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share."""
-    laws = sorted(laws_in(scope_of(*source, *target)), key=_text)
-    tracked = [(law.name, axiom) for law in laws for axiom in law_axioms(law)]
-    theory = [*_theory([*source, *target], laws), *_obligation(source, target, given)]
+    """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share.
+
+    `laws` are those of the terms' scope where none are given, and where these do not do, of what they bring in too.
+    """
+    if laws is not None:
+        return _solved(*problem(source, target, given, facts, laws), resources)
+    scope = scope_of(*source, *target)
+    verdict = _solved(*problem(source, target, given, facts, laws_in(scope)), resources)
+    wide = widened(scope)
+    if isinstance(verdict, Proved) or wide == scope:
+        return verdict
+    return _solved(*problem(source, target, given, facts, laws_in(wide)), resources)
+
+
+def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -> Proved | Unknown:
     # In a context of its own: otherwise proofs, and at the limit verdicts, would depend on what was proved before.
     context = Z3.Context()
     solver = Z3.SimpleSolver(ctx=context)
@@ -74,7 +94,35 @@ def prove(
     if solver.check() == Z3.unsat:
         core = {str(literal) for literal in solver.unsat_core()}
         return Proved(tuple(sorted({name for i, (name, _) in enumerate(tracked) if f"law{i}" in core})))
-    return Unknown(str(solver.reason_unknown()) or "no instance of the laws closes the gap")
+    return Unknown(f"the laws do not tell ({solver.reason_unknown()})")
+
+
+def smtlib(
+    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition] = (), facts: Sequence[Fact] = ()
+) -> str:
+    """What the solver is asked, as SMT-LIB 2: `unsat` is a proof. Axioms go by the names of their laws."""
+    laws = laws_in(widened(scope_of(*source, *target)))
+    tracked, theory = problem(source, target, given, facts, laws)
+    solver, names = Z3.SimpleSolver(), [f"{name}/{i}" for i, (name, _) in enumerate(tracked)]
+    solver.add(theory)
+    for name, (_, axiom) in zip(names, tracked, strict=True):
+        solver.assert_and_track(axiom, name)
+    asked = str(solver.to_smt2()).replace("(check-sat)", f"(check-sat-assuming ({' '.join(names)}))")
+    settings = {"auto_config": "false", "smt.mbqi": "false", "smt.arith.nl": "false"}
+    return "".join(f"(set-option :{k} {v})\n" for k, v in settings.items()) + asked
+
+
+def problem(
+    source: Sequence[Term],
+    target: Sequence[Term],
+    given: Sequence[Condition],
+    facts: Sequence[Fact],
+    laws: Sequence[Law],
+) -> tuple[list[tuple[str, Any]], list[Any]]:
+    """What is unsatisfiable where the rule is true by the laws: each axiom with its law's name, and all the rest."""
+    used = sorted(laws, key=_text)
+    tracked = [(law.name, axiom) for law in used for axiom in law_axioms(law)]
+    return tracked, [*_theory([*source, *target], used), *_obligation(source, target, given, facts)]
 
 
 def _moved(formulas: Sequence[Any], context: Any) -> list[Any]:
@@ -93,10 +141,13 @@ def _theory(roots: Sequence[Term], laws: Sequence[Law]) -> list[Any]:
             examples.setdefault(head_of(term), term)
     ranks = sorted({t.type.rank for t in [*examples.values(), *variables(*roots)]})
     positive = [axiom for rank in ranks for axiom in all_sizes_positive(rank)]
-    return [*positive, *arithmetic_axioms(), *map(typing_axiom, examples.values())]
+    known = [axiom for example in examples.values() for axiom in fact_axioms(example)]
+    return [*positive, *arithmetic_axioms(), *map(typing_axiom, examples.values()), *known]
 
 
-def _obligation(source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition]) -> list[Any]:
+def _obligation(
+    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition], facts: Sequence[Fact]
+) -> list[Any]:
     """That the source is well formed and the condition holds, and yet some target is ill formed or differs."""
     tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(*source, *target)}
     ints = {n: Z3.Int(n) for n in all_symbols(*source, *target)}
@@ -105,6 +156,9 @@ def _obligation(source: Sequence[Term], target: Sequence[Term], given: Sequence[
         assumed.append(well_formed(v.type.rank)(c))
         assumed += [size_function(v.type.rank, i)(c) == encode_dim(d, ints) for i, d in enumerate(v.shape)]
     assumed += [encode_condition(c, ints) for c in given]
+    dims = {d: None for t in subterms(*source, *target) if isinstance(t.operator, Declared) for d in t.operator.sizes()}
+    assumed += [axiom for d in dims for axiom in distributes(d, ints)]
+    assumed += [fact(f.kind, f.of.type.rank)(tensors[f.of]) for f in facts]
     goals = []
     for s, t in zip(source, target, strict=True):
         left, right = encode_term(s, tensors, ints), encode_term(t, tensors, ints)
@@ -156,8 +210,10 @@ def _triggered(law: Law, side: Term, other: Term) -> Any | None:
     if pattern is None or not set(all_symbols(side, other)) <= set(ints):
         return None
     right = encode_term(other, tensors, ints)
-    formed = [well_formed(side.type.rank)(pattern), well_formed(other.type.rank)(right)]
-    body = Z3.Implies(Z3.And([*guard, *formed]), pattern == right)
+    guard += [well_formed(side.type.rank)(pattern), well_formed(other.type.rank)(right)]
+    guard += [encode_condition(c, ints) for c in law.conditions]
+    guard += [fact(f.kind, f.of.type.rank)(tensors[f.of]) for f in law.facts]
+    body = Z3.Implies(Z3.And(guard), pattern == right)
     return Z3.ForAll([*tensors.values(), *bound], body, patterns=[pattern])
 
 

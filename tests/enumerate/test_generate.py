@@ -196,7 +196,8 @@ def test_renamings_of_one_equation_are_one() -> None:
 def test_canonical_names_do_not_depend_on_the_names_before() -> None:
     def pair(a: str, b: str) -> tuple[Term, Term]:
         s, t = variable(a, (3, 7)), variable(b, (3, 7))
-        return canonical(Add()(s, t), Add()(t, s))
+        left, right = canonical((Add()(s, t), Add()(t, s)))
+        return left, right
 
     assert pair("x", "y") == pair("y", "x") == pair("q", "w")
     assert [v.label for v in variables(pair("q", "w")[0])] == ["x", "y"]

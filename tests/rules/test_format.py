@@ -148,7 +148,7 @@ def test_a_rule_that_could_not_be_applied_is_refused_with_its_place(text: str, c
 
 
 def test_two_rules_of_one_name_are_refused() -> None:
-    with pytest.raises(RuleError, match=r"f\.rules: 2 rules are called r"):
+    with pytest.raises(RuleError, match=r"^f\.rules:2:1: .*the rule at f\.rules:1:1 is called r too$"):
         parse_file(f"{RULE}\n{RULE}", "f.rules")
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.mutants import mutants
 from superopt.dim import symbol
 from superopt.operators.laws import Law, Scope, laws_in
 from superopt.operators.pointwise import Add, Mul, Relu
@@ -20,7 +21,6 @@ from superopt.term import Term, variable
 from superopt.verify import prove as prover
 from superopt.verify.check import execute, verify
 from superopt.verify.prove import Proved, Unknown, prove
-from tests.verify.mutants import mutants
 
 RULES = [rule for path in shipped_rules() for rule in load_rules(path).rules]
 LEAST = 100

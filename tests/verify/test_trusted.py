@@ -67,7 +67,10 @@ def test_a_file_whose_edited_rule_is_wrong_is_refused_by_name(tmp_path: Path) ->
     text = print_file(sealed(RULES, {}))
     edited = text.replace("(to (matmul ?x (matmul ?y ?z)))", "(to (matmul ?x (matmul ?y (relu ?z))))")
     assert edited != text
-    with pytest.raises(RuleError, match=r"some\.rules: rule matmul-associates does not prove: refuted: differs for"):
+    with pytest.raises(
+        RuleError,
+        match=r"some\.rules: rule matmul-associates does not prove: refuted: .* on the left and .* on the right",
+    ):
         trusted_rules([_written(tmp_path, edited)], _told)
 
 

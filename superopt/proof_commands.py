@@ -1,0 +1,141 @@
+"""`superopt rules verify` and `superopt rules obligations`: rules proved afresh, and what the solver is asked."""
+
+from __future__ import annotations
+
+import json as json_format
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from superopt.errors import RuleError, UsageError
+from superopt.operators.files import declare_files
+from superopt.outputs import demand_writable, write_text
+from superopt.rule_commands import OperatorFiles, stage_bar
+from superopt.rules.format import load_rules, print_rule
+from superopt.rules.rule import Rule
+from superopt.verify.check import Refuted, Verdict, verify
+from superopt.verify.conditions import Learned, learn
+from superopt.verify.prove import Proved, smtlib
+from superopt.verify.saved import described, save_witness
+from superopt.verify.trusted import describe, seal
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is found of one rule: the verdict, under which condition it holds if asked and learned, and seconds."""
+
+    rule: Rule
+    verdict: Verdict
+    learned: Learned | None
+    seconds: float
+
+    def __str__(self) -> str:
+        under = f"; holds if {' '.join(map(str, self.learned.condition))}" if self.learned else ""
+        return f"{self.rule.name}: {describe(self.verdict)}{under} ({self.seconds * 1e3:.0f} ms)"
+
+    def facts(self) -> dict[str, object]:
+        """The same for machines."""
+        found: dict[str, object] = {
+            "rule": self.rule.name,
+            "verdict": type(self.verdict).__name__.lower(),
+            "why": describe(self.verdict),
+            "seconds": self.seconds,
+        }
+        if isinstance(self.verdict, Refuted):
+            found["witness"] = described(self.verdict.witness)
+        if self.learned:
+            found["condition"] = [str(c) for c in self.learned.condition]
+        return found
+
+
+def tell(rule: Rule, conditions: bool) -> Told:
+    """Verify a rule, and look for a condition under which it holds where it does not as it stands."""
+    start = time.perf_counter()
+    verdict = verify(rule)
+    learned = learn(rule) if conditions and not isinstance(verdict, Proved) else None
+    return Told(rule, verdict, learned, time.perf_counter() - start)
+
+
+def verify_file(
+    file: Annotated[Path, typer.Argument(help="The rule file to prove afresh.", show_default=False)],
+    operators: OperatorFiles = None,
+    conditions: Annotated[
+        bool, typer.Option("--conditions", help="Say under which condition a rule holds that does not as it stands.")
+    ] = False,
+    witnesses: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Save the witness against each wrong rule as two ONNX models and their inputs."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
+) -> None:
+    """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove.
+
+    A rule is proved for all sizes by the laws that are named, refuted by the smallest sizes and integers for which its
+    sides differ, or unknown. The solver's limit is counted in its steps, so verdicts do not depend on the machine.
+    """
+    declare_files(operators or ())
+    given = load_rules(file)
+    rules, found = given.rules, list[Told]()
+    if given.header.get("seal", expected := seal(rules)) != expected:
+        typer.echo(f"{file}:1:1: the seal is not that of its rules, operators and laws: expected {expected}", err=True)
+    with stage_bar() as told:
+        for i, rule in enumerate(rules):
+            told(f"prove {file.name}", i, len(rules))
+            found.append(tell(rule, conditions))
+    failed = [f for f in found if not isinstance(f.verdict, Proved)]
+    save_witnesses(found, witnesses)
+    if json:
+        typer.echo(json_format.dumps([f.facts() for f in found], indent=2))
+    else:
+        for f in failed if quiet else found:
+            typer.echo(str(f))
+    typer.echo(total(found), err=True)
+    if failed:
+        raise RuleError(f"{file}: rule {failed[0].rule.name} does not prove: {describe(failed[0].verdict)}")
+
+
+def save_witnesses(found: Sequence[Told], folder: Path | None) -> None:
+    """Save the witness against each wrong rule, where a folder is given. Raises `UsageError`."""
+    for f in found if folder is not None else ():
+        if isinstance(f.verdict, Refuted) and folder is not None:
+            save_witness(f.verdict.witness, f.rule.name, folder)
+
+
+def total(found: Sequence[Told]) -> str:
+    """How many are proved, refuted, unknown, and in which time."""
+    seconds = [f.seconds for f in found]
+    kinds = {kind: sum(type(f.verdict).__name__ == kind for f in found) for kind in ("Refuted", "Unknown")}
+    others = "".join(f", {count} {kind.lower()}" for kind, count in kinds.items() if count)
+    proved = len(found) - sum(kinds.values())
+    median = f", {statistics.median(seconds) * 1e3:.1f} ms in the median" if seconds else ""
+    return f"{proved} of {len(found)} rules proved{others} in {sum(seconds):.1f} s{median}"
+
+
+def obligations(
+    file: Annotated[Path, typer.Argument(help="The rule file.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder to write an .smt2 file a rule into; made where it is missing.")],
+    operators: OperatorFiles = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+) -> None:
+    """Write what the solver is asked about each rule as SMT-LIB 2: `z3 RULE.smt2` says unsat where it is proved."""
+    declare_files(operators or ())
+    rules = load_rules(file).rules
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be made: {error.strerror or error}") from None
+    paths = [out / f"{rule.name}.smt2" for rule in rules]
+    for path in paths:
+        demand_writable(path, overwrite, [file])
+    for rule, path in zip(rules, paths, strict=True):
+        comment = "".join(f"; {line}\n" for line in print_rule(rule).splitlines())
+        write_text(path, comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts))
+    typer.echo(f"{len(rules)} files written to {out}", err=True)

@@ -1,0 +1,1 @@
+"""Rules in the formats of other tools: JSON, TASO's protobuf, egg's expressions, onnxscript's rewriter."""

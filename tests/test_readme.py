@@ -17,9 +17,10 @@ from superopt.shipped import shipped_rules
 from tests.commands import superopt
 from tests.models import assert_same, normalized
 
+TASO = Path(__file__).parent / "rules" / "cases" / "taso.pb"
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.split("#")[0] for line in README.splitlines() if line.startswith("superopt ")]
-LONG = ("rules generate", "rules verify", "serve")
+LONG = ("rules generate", "rules verify", "rules export", "serve")
 """Commands that take minutes, or never end; they have tests of their own."""
 
 
@@ -53,12 +54,13 @@ def test_the_example_in_python_runs(tmp_path: Path) -> None:
 
 
 def test_every_command_on_the_page_is_known_here() -> None:
-    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 4
+    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 6
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not any(x in c for x in LONG)])
 def test_a_command_on_the_page_runs(command: str, tmp_path: Path) -> None:
     onnx.save(normalized(), tmp_path / "model.onnx")
+    (tmp_path / "taso.pb").write_bytes(TASO.read_bytes())
     ran = superopt(*shlex.split(command)[1:], cwd=tmp_path)
     assert ran.code == 0
     assert ran.out

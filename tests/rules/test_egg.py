@@ -12,7 +12,7 @@ import pytest
 from superopt.dim import assuming
 from superopt.operators.declare import Declared
 from superopt.operators.instances import resize, small_instances
-from superopt.rules import egg
+from superopt.rules.exchange import egg
 from superopt.rules.exchange.egg import NotInEgg, egg_line, egg_refusals, to_egg
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.match import build, matches

@@ -46,19 +46,26 @@ def generate(
     workers: Annotated[
         int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
     ] = os.cpu_count() or 1,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    undecided: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
 ) -> None:
     """Enumerate all graphs of a few operators, pair equal ones, prove them for all shapes, and write the proved rules.
 
     What is not proved is counted, and never written.
     """
-    demand_writable(out, overwrite, operators or ())
+    for path in filter(None, (out, undecided)):
+        demand_writable(path, overwrite, operators or ())
     declare_files(operators or ())
     family = core_family(only)
     with stage_bar() as told:
         found = generate_rules(family, max_ops, seed, workers, told)
     settings = f"family={family.name} operators={only or 'all'} max-ops={max_ops} seed={seed}"
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
+    if undecided is not None:
+        write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
     table = Table("stage", "count", show_edge=False)
     table.columns[1].justify = "right"
     for stage, count in found.counts.items():

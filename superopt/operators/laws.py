@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from superopt.dim import assuming, symbol
+from superopt.dim import assuming
 from superopt.errors import ParseError
 from superopt.operators.declare import CATALOGUE, Declared, is_shipped
 from superopt.operators.derived_laws import linear, named_axes, pointwise
 from superopt.operators.law import Law, Scope, names, scope_of, tensor
 from superopt.operators.layout_laws import broadcasts, layout
-from superopt.operators.reader import read_conditions, read_term
+from superopt.operators.reader import read_conditions, read_dim, read_term
 from superopt.operators.reduction_laws import reductions
 from superopt.term import Term, variable
 from superopt.text import Atom, Form, Sexp, form, read, show
@@ -78,28 +78,40 @@ def declared_laws() -> tuple[tuple[type[Declared], str, Form], ...]:
 
 def forget_laws() -> None:
     """Read the laws of the declarations anew when they are asked for next: the catalogue has changed."""
-    declared_laws.cache_clear()
-    laws_in.cache_clear()
+    for known in (declared_laws, laws_in, _written_at, _unfolded, _at_any_rank):
+        known.cache_clear()
 
 
 def _written(scope: Scope) -> Iterator[Law]:
     own = any(not is_shipped(cls) for name, cls in CATALOGUE.items() if name in scope.operators)
-    for cls, name, sexp in declared_laws():
+    for i, (cls, *_) in enumerate(declared_laws()):
         if not own and not is_shipped(cls):
             continue  # what is proved of superopt's own operators rests on no file of the user's
-        given, *asked, equation = sexp.items[2:]
-        assert isinstance(given, Form)
-        assert isinstance(equation, Form)
-        any_rank = show(given).count("*") > 0
-        for rank in sorted(scope.ranks) if any_rank else [0]:
-            names = dict(_given(declaration, rank) for declaration in given.items[1:])
-            left, right = (read_term(side, names) for side in equation.items[1:])
-            yield Law(name, left, right, *read_conditions(_asked(asked), names), lemma=sexp.head == "lemma")
+        for rank in sorted(scope.ranks) if _at_any_rank(i) else [0]:
+            yield _written_at(i, rank)
 
 
-def _unfolded() -> set[str]:
+@cache
+def _at_any_rank(index: int) -> bool:
+    return "*" in show(declared_laws()[index][2].items[2])
+
+
+@cache
+def _written_at(index: int, rank: int) -> Law:
+    """A law of the declarations, by its place among them, at a rank."""
+    _, name, sexp = declared_laws()[index]
+    given, *asked, equation = sexp.items[2:]
+    assert isinstance(given, Form)
+    assert isinstance(equation, Form)
+    names = dict(_given(declaration, rank) for declaration in given.items[1:])
+    left, right = (read_term(side, names) for side in equation.items[1:])
+    return Law(name, left, right, *read_conditions(_asked(asked), names), lemma=sexp.head == "lemma")
+
+
+@cache
+def _unfolded() -> frozenset[str]:
     """The operators that a law of their own says are made of others: what their facts give follows from it."""
-    found = set()
+    found: set[str] = set()
     for cls, _, sexp in declared_laws():
         equation = sexp.items[-1]
         if sexp.head == "law" and len(sexp.items) == 4 and isinstance(equation, Form):
@@ -107,7 +119,7 @@ def _unfolded() -> set[str]:
             whole = [s for s in sides if s.head == cls.name and all(isinstance(i, Atom) for i in s.items)]
             others = [s for s in sides if f"({cls.name} " not in show(s)]
             found |= {cls.name} if whole and others else set()
-    return found
+    return frozenset(found)
 
 
 def _asked(parts: list[Sexp]) -> tuple[Sexp, ...]:
@@ -119,5 +131,6 @@ def _asked(parts: list[Sexp]) -> tuple[Sexp, ...]:
 
 def _given(sexp: Atom | Form, rank: int) -> tuple[str, Term]:
     assert isinstance(sexp, Form)
-    label, dims = sexp.head[1:], [str(i.value) for i in sexp.items[1:] if isinstance(i, Atom)]
-    return label, tensor(label, rank) if dims == ["*"] else variable(label, map(symbol, dims))
+    label, dims = sexp.head[1:], sexp.items[1:]
+    at_any_rank = [d.value for d in dims if isinstance(d, Atom)] == ["*"]
+    return label, tensor(label, rank) if at_any_rank else variable(label, map(read_dim, dims))

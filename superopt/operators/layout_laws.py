@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
-from superopt.dim import symbol
+from superopt.dim import assuming, symbol
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.law import Law, Scope, composed, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
@@ -14,28 +15,7 @@ from superopt.operators.padding import Pad
 def layout(scope: Scope) -> Iterator[Law]:
     """How re-layouts compose, cancel and pass each other."""
     for rank in scope.ranks:
-        x, y, z, w = (tensor(n, rank) for n in "xyzw")
-        for a in range(rank):
-            c, d = Concat(a), x.shape[a]
-            s, m, e = (symbol(n) for n in ("start", "middle", "stop"))
-            yield Law("concat-assoc", c(c(x, y), z), c(x, c(y, z)))
-            yield Law("concat-slices", c(Slice(a, s, m)(x), Slice(a, m, e)(x)), Slice(a, s, e)(x))
-            yield Law("slice-all", Slice(a, 0, d)(x), x)
-            yield Law("slice-left", Slice(a, s, e)(c(x, y)), Slice(a, s, e)(x))
-            yield Law("slice-right", Slice(a, s, e)(c(x, y)), Slice(a, s - d, e - d)(y))
-            p, q = symbol("start2"), symbol("stop2")
-            yield Law("slice-slice", Slice(a, p, q)(Slice(a, s, e)(x)), Slice(a, s + p, s + q)(x))
-            for b in range(rank):
-                if a != b:
-                    yield Law("concat-concat", c(Concat(b)(x, y), Concat(b)(z, w)), Concat(b)(c(x, z), c(y, w)))
-                    yield Law("slice-concat", Slice(b, s, e)(c(x, y)), c(Slice(b, s, e)(x), Slice(b, s, e)(y)))
-                    yield Law("slice-swap", Slice(a, s, e)(Slice(b, p, q)(x)), Slice(b, p, q)(Slice(a, s, e)(x)))
-        yield Law("reshape-same", Reshape(x.shape)(x), x)
-        zero = (0,) * (2 * rank)
-        if rank:
-            yield Law("pad-nothing", Pad(zero)(x), x)
-            one, two = sizes("pads", 2 * rank), sizes("more", 2 * rank)
-            yield Law("pad-pad", Pad(two)(Pad(one)(x)), Pad(tuple(a + b for a, b in zip(one, two, strict=True)))(x))
+        yield from _of_rank(rank)
     for first, second in scope.reshapes:
         for third, fourth in scope.reshapes:
             if second == third:
@@ -44,6 +24,38 @@ def layout(scope: Scope) -> Iterator[Law]:
                 yield Law("reshape-reshape", outer(inner(x)), outer(x))
     for perm in scope.perms:
         yield from _transposes(perm, scope)
+
+
+@cache
+def _of_rank(rank: int) -> list[Law]:
+    with assuming():
+        return [*_at(rank)]
+
+
+def _at(rank: int) -> Iterator[Law]:
+    """Concat, slice, reshape and pad of tensors of a rank."""
+    x, y, z, w = (tensor(n, rank) for n in "xyzw")
+    for a in range(rank):
+        c, d = Concat(a), x.shape[a]
+        s, m, e = (symbol(n) for n in ("start", "middle", "stop"))
+        yield Law("concat-assoc", c(c(x, y), z), c(x, c(y, z)))
+        yield Law("concat-slices", c(Slice(a, s, m)(x), Slice(a, m, e)(x)), Slice(a, s, e)(x))
+        yield Law("slice-all", Slice(a, 0, d)(x), x)
+        yield Law("slice-left", Slice(a, s, e)(c(x, y)), Slice(a, s, e)(x))
+        yield Law("slice-right", Slice(a, s, e)(c(x, y)), Slice(a, s - d, e - d)(y))
+        p, q = symbol("start2"), symbol("stop2")
+        yield Law("slice-slice", Slice(a, p, q)(Slice(a, s, e)(x)), Slice(a, s + p, s + q)(x))
+        for b in range(rank):
+            if a != b:
+                yield Law("concat-concat", c(Concat(b)(x, y), Concat(b)(z, w)), Concat(b)(c(x, z), c(y, w)))
+                yield Law("slice-concat", Slice(b, s, e)(c(x, y)), c(Slice(b, s, e)(x), Slice(b, s, e)(y)))
+                yield Law("slice-swap", Slice(a, s, e)(Slice(b, p, q)(x)), Slice(b, p, q)(Slice(a, s, e)(x)))
+    yield Law("reshape-same", Reshape(x.shape)(x), x)
+    zero = (0,) * (2 * rank)
+    if rank:
+        yield Law("pad-nothing", Pad(zero)(x), x)
+        one, two = sizes("pads", 2 * rank), sizes("more", 2 * rank)
+        yield Law("pad-pad", Pad(two)(Pad(one)(x)), Pad(tuple(a + b for a, b in zip(one, two, strict=True)))(x))
 
 
 def _transposes(perm: tuple[int, ...], scope: Scope) -> Iterator[Law]:

@@ -91,6 +91,16 @@ class Conv(Declared):
       (= (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g ?x (pad (0 0 a b 0 0 y z) ?k))
          (conv :strides (s t) :pads ((- p (* d a)) (- q (* f b)) (- u (* d y)) (- v (* f z))) :dilations (d f) :group g
            ?x ?k)))
+    (law conv-point-pad (given (?x n c h w) (?k o d 1 1))
+      (= (conv :group g (pad (0 0 a b 0 0 y z) ?x) ?k) (pad (0 0 a b 0 0 y z) (conv :group g ?x ?k))))
+    (law conv-point-pads (given (?x n c h w) (?k o d 1 1) (?l r m i j))
+      (= (conv :strides (s t) :pads (p q u v) :dilations (e f) :group b (conv :group g ?x ?k) ?l)
+         (conv :strides (s t) :dilations (e f) :group b (conv :pads (p q u v) :group g ?x ?k) ?l)))
+    (law conv-point-strides (given (?x n c h w) (?l o d i j) (?k r m 1 1))
+      (= (conv :strides (s t) :group b
+           (conv :strides (y z) :pads (p q u v) :dilations (e f) :group g ?x ?l) ?k)
+         (conv :group b
+           (conv :strides ((* s y) (* t z)) :pads (p q u v) :dilations (e f) :group g ?x ?l) ?k)))
     (law conv-identity (given (?x n c h w)) (= (conv ?x (reshape (c c 1 1) (band c))) ?x))
     (law conv-groups (given (?x n a h w) (?k o c i j) (?y n b h w) (?l r c i j)) (if (= (* o e) (* r g)))
       (= (concat 1 (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g ?x ?k)

@@ -119,6 +119,11 @@ class AvgPool(Pool):
     linear = (0,)
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
+    laws = """
+    (law avgpool-conv-point (given (?x n c h w) (?k o d 1 1))
+      (= (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) (conv :group g ?x ?k))
+         (conv :group g (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) ?x) ?k)))
+    """
     kernel: Shape = attr(size=True, least=1, sample=[(3, 3)], onnx="kernel_shape")
     strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
     pads: Shape = attr(default=(0, 0, 0, 0), size=True, sample=[(1, 1, 1, 1)], onnx="pads")

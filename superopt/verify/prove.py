@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from superopt.dim import Condition, assuming, symbols
+from superopt.dim import Condition, Dim, assuming, symbol_name, symbols
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions
+from superopt.operators.instances import all_symbols
 from superopt.operators.laws import Law, laws_in, scope_of, widened
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.encode import (
@@ -198,15 +198,16 @@ def _triggered(law: Law, side: Term, other: Term) -> Any | None:
     tensors = {v: Z3.Const(f"?{v.label}", sort(v.type.rank)) for v in variables(side)}
     ints: dict[str, Any] = {}
     guard: list[Any] = []
+    later: list[tuple[Any, Dim]] = []
     for v, c in tensors.items():
         for axis, dim in enumerate(v.shape):
-            size = size_function(v.type.rank, axis)(c)
-            name = str(dim)
-            if name in ints:
-                guard.append(ints[name] == size)
-            ints.setdefault(name, size)
+            size, name = size_function(v.type.rank, axis)(c), symbol_name(dim)
+            if name is None or name in ints:
+                later.append((size, dim))
+            else:
+                ints[name] = size
     bound: list[Any] = []
-    pattern = _pattern(side, tensors, ints, bound, guard)
+    pattern = _pattern(side, tensors, ints, bound, guard, later)
     if pattern is None or not set(all_symbols(side, other)) <= set(ints):
         return None
     right = encode_term(other, tensors, ints)
@@ -218,10 +219,14 @@ def _triggered(law: Law, side: Term, other: Term) -> Any | None:
 
 
 def _pattern(
-    term: Term, tensors: dict[Term, Any], ints: dict[str, Any], bound: list[Any], guard: list[Any]
+    term: Term,
+    tensors: dict[Term, Any],
+    ints: dict[str, Any],
+    bound: list[Any],
+    guard: list[Any],
+    later: list[tuple[Any, Dim]],
 ) -> Any | None:
     """`term` with a bound integer for every size; equations that are not yet expressible are settled at the end."""
-    later: list[tuple[Any, Any]] = []
 
     def build(t: Term) -> Any:
         if t in tensors:
@@ -232,8 +237,9 @@ def _pattern(
             fresh = Z3.Int(f"e{len(bound)}")
             bound.append(fresh)
             arguments.append(fresh)
-            if not isinstance(dim, int) and str(dim) not in ints and symbols(dim) == {str(dim)}:
-                ints[str(dim)] = fresh
+            name = symbol_name(dim)
+            if name is not None and name not in ints:
+                ints[name] = fresh
             else:
                 later.append((fresh, dim))
         return function(head_of(t))(*arguments, *inputs) if arguments or inputs else function(head_of(t))
@@ -244,9 +250,3 @@ def _pattern(
             return None
         guard.append(fresh == encode_dim(dim, ints))
     return pattern
-
-
-def needed(source: Sequence[Term], target: Sequence[Term]) -> list[Condition]:
-    """What the target asks of the sizes that the source does not state in the same words."""
-    stated = {c.key for c in conditions(*source)}
-    return [c for c in conditions(*target) if c.key not in stated]

@@ -8,6 +8,7 @@ probability at most d/p (Schwartz 1980, Zippel 1979): evidence, never proof. A d
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -123,7 +124,9 @@ class Field(Carrier):
         return rng.integers(1, PRIME, size=tuple(shape), dtype=np.int64)
 
     def constant(self, value: float) -> Array:
-        """A float is a dyadic rational, so it has an exact image: numerator over denominator."""
+        """A float is a dyadic rational, so it has an exact image: numerator over denominator. Else a hash."""
+        if not math.isfinite(value):
+            return np.asarray(keyed_hash(repr(value), np.zeros((), np.int64)) % PRIME, dtype=np.int64)
         top, bottom = float(value).as_integer_ratio()
         return np.asarray(top * pow(bottom, -1, PRIME) % PRIME, dtype=np.int64)
 
@@ -240,7 +243,7 @@ class Float(Carrier):
     """64-bit floating point: the meaning of an operator as ONNX has it, up to rounding."""
 
     name = "float"
-    dtype = np.float64
+    dtype: type[np.generic] = np.float64
     has = frozenset({"div", "order", "root", "exp"})
 
     def sample(self, shape: Sequence[int], rng: np.random.Generator) -> Array:
@@ -289,5 +292,16 @@ class Float(Carrier):
         return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
 
 
-FIELD, ORDER, FLOAT = Field(), Order(), Float()
+class Single(Float):
+    """32-bit floating point, as most models compute in."""
+
+    name = "single"
+    dtype = np.float32
+
+    def constant(self, value: float) -> Array:
+        """The number, rounded."""
+        return np.asarray(value, dtype=np.float32)
+
+
+FIELD, ORDER, FLOAT, SINGLE = Field(), Order(), Float(), Single()
 EXACT: tuple[Carrier, ...] = (FIELD, ORDER)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from superopt.errors import RuleError, UsageError
+from superopt.errors import RuleError, SuperoptError, UsageError
 from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
 from superopt.rule_commands import OperatorFiles, stage_bar
@@ -106,7 +106,12 @@ def save_witnesses(found: Sequence[Told], folder: Path | None) -> None:
     """Save the witness against each wrong rule, where a folder is given. Raises `UsageError`."""
     for f in found if folder is not None else ():
         if isinstance(f.verdict, Refuted) and folder is not None:
-            save_witness(f.verdict.witness, f.rule.name, folder)
+            try:
+                save_witness(f.verdict.witness, f.rule.name, folder)
+            except UsageError:
+                raise
+            except SuperoptError as error:
+                typer.echo(f"the witness against {f.rule.name} has no form in ONNX: {error}", err=True)
 
 
 def total(found: Sequence[Told]) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 from superopt.dim import Condition, Dim, assuming, equal, product, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions, resize, unify
+from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.operators.layout import Expand, Reshape
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
@@ -118,7 +118,7 @@ def _typed(source: Term, target: Term) -> tuple[Term, Term]:
                 raise ShapeError(f"shapes differ: {source.shape} and {target.shape}")
             if isinstance(truth, Condition):
                 asked.append(truth)
-        values, _ = unify(asked, keep=_order(source, target))
+        values, _ = unify(asked, _order(source, target), positive_symbols(source, target))
         if not values:
             return source, target
         source, target = resize((source, target), values)

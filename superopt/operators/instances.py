@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from superopt.dim import (
     substitute,
     substitute_condition,
     symbol,
+    symbol_name,
     symbols,
 )
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
-from superopt.term import Term, Variable, make, subterms, variable, variables
+from superopt.term import Term, Variable, make, size_symbols, subterms, variable, variables
 
 
 def conditions(*roots: Term) -> list[Condition]:
@@ -60,8 +61,24 @@ def resize(roots: Sequence[Term], values: Mapping[str, Dim]) -> tuple[Term, ...]
     return tuple(done[root] for root in roots)
 
 
-def unify(open_conditions: Sequence[Condition], keep: Sequence[str] = ()) -> tuple[dict[str, Dim], list[Condition]]:
+def positive_symbols(*roots: Term) -> frozenset[str]:
+    """The names of the symbols that are at least 1: sizes of variables, and attributes that must be."""
+    found = set(size_symbols(*roots))
+    for term in subterms(*roots):
+        op = term.operator
+        for f in op.fields if isinstance(op, Declared) else ():
+            if f.facts.size and f.facts.least >= 1:
+                value = getattr(op, f.name)
+                found |= {n for d in (value if isinstance(value, tuple) else (value,)) if (n := symbol_name(d))}
+    return frozenset(found)
+
+
+def unify(
+    open_conditions: Sequence[Condition], keep: Sequence[str] = (), positive: Container[str] = ()
+) -> tuple[dict[str, Dim], list[Condition]]:
     """Solve equalities for symbols, those in `keep` last: the values found, and the conditions that remain.
+
+    Factors that all of an equality has, and that are `positive`, are cancelled.
 
     Raises `ShapeError` where an equality cannot hold.
     """
@@ -71,7 +88,7 @@ def unify(open_conditions: Sequence[Condition], keep: Sequence[str] = ()) -> tup
     while solved:
         solved = False
         for condition in rest:
-            found = _solve(condition, keep) if condition.relation == "=" else None
+            found = _solve(condition, keep, positive) if condition.relation == "=" else None
             if found is not None:
                 values = {n: substitute(d, dict([found])) for n, d in values.items()} | dict([found])
                 rest = _reduced(rest, dict([found]))
@@ -91,9 +108,9 @@ def _reduced(open_conditions: Sequence[Condition], values: Mapping[str, Dim]) ->
     return list(remaining)
 
 
-def _solve(condition: Condition, keep: Sequence[str]) -> tuple[str, Dim] | None:
+def _solve(condition: Condition, keep: Sequence[str], positive: Container[str]) -> tuple[str, Dim] | None:
     """A symbol that the equality determines, with its value: it stands alone in one monomial and nowhere else."""
-    difference = _cancelled(condition.left - condition.right)
+    difference = _cancelled(condition.left - condition.right, positive)
     assert isinstance(difference, Expr)
     candidates: list[tuple[int, str, Dim]] = []
     for monomial, coefficient in difference.terms:
@@ -108,10 +125,11 @@ def _solve(condition: Condition, keep: Sequence[str]) -> tuple[str, Dim] | None:
     return name, value
 
 
-def _cancelled(dim: Dim) -> Dim:
-    """A size that is to be 0 without the factors that all of it has: sizes are not 0."""
+def _cancelled(dim: Dim, positive: Container[str]) -> Dim:
+    """A size that is to be 0 without the positive factors that all of it has."""
     for atom in min((m for m, _ in dim.terms), key=len) if isinstance(dim, Expr) else ():
-        if isinstance(dim, Expr) and len(dim.terms) > 1 and all(atom in m for m, _ in dim.terms):
+        is_positive = isinstance(atom, Symbol) and atom.name in positive
+        if is_positive and isinstance(dim, Expr) and len(dim.terms) > 1 and all(atom in m for m, _ in dim.terms):
             dim = floor_div(dim, Expr((((atom,), 1),)))
     return dim
 
@@ -131,18 +149,23 @@ def small_instances(
 
 
 def sized_instances(
-    roots: Sequence[Term], open_conditions: Sequence[Condition], count: int, seed: int, largest: int = 4
+    roots: Sequence[Term],
+    open_conditions: Sequence[Condition],
+    count: int,
+    seed: int,
+    largest: int = 4,
+    tries: int | None = None,
 ) -> Iterator[tuple[dict[str, Dim], tuple[Term, ...]]]:
-    """`small_instances`, each with its sizes by name."""
+    """`small_instances`, each with its sizes by name; `tries` bounds how many sizes are drawn."""
     names = all_symbols(*roots)
     positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *positive, *open_conditions], keep=names)
+        fixed, rest = unify([*conditions(*roots), *positive, *open_conditions], names, positive_symbols(*roots))
     except ShapeError:
         return
     rng, seen = np.random.default_rng(seed), set()
     free, usual = [n for n in names if n not in fixed], defaults(roots)
-    for _ in range(300 * count):
+    for _ in range(300 * count if tries is None else tries):
         # Small sizes meet conditions more often, so some of what is drawn is 0 or 1.
         drawn = np.where(
             rng.random(len(free)) < 0.7, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free))

@@ -128,6 +128,13 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
 
 def _settled(rule: Rule, bindings: Bindings) -> bool:
     """Whether every equation of sizes and every condition is decided, and true."""
+    try:
+        return _holds(rule, bindings)
+    except ShapeError:  # a division by a size that is 0 here
+        return False
+
+
+def _holds(rule: Rule, bindings: Bindings) -> bool:
     for ours, theirs in bindings.pending:
         if not (isinstance(ours, Expr) and symbols(ours) <= set(bindings.sizes)):
             return False

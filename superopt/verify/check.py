@@ -10,7 +10,7 @@ from superopt.arithmetic import EXACT, Array
 from superopt.dim import Condition
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.declare import Declared
-from superopt.operators.instances import small_instances
+from superopt.operators.instances import all_symbols, small_instances
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.prove import Proved, Unknown, prove
@@ -68,7 +68,8 @@ def attempt(rule: Rule, seed: int = 0) -> Proved | Difference | Unknown:
     if isinstance(tried, Difference):
         return tried
     verdict = prove(rule.source, rule.target, rule.conditions, rule.facts)
-    if isinstance(verdict, Proved) and tried < EXAMPLES and len(variables(*rule.source)) > 0:
+    enough = EXAMPLES if all_symbols(*rule.source, *rule.target) else 1
+    if isinstance(verdict, Proved) and tried < enough:
         return Unknown(f"proved, but only {tried} shapes were found to execute it on: its condition may never hold")
     return verdict
 

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from superopt.dim import Condition, Dim, assuming, equal, substitute_condition, symbol
 from superopt.errors import RuleError, ShapeError
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions, defaults, resize, sized_instances, unify
+from superopt.operators.instances import (
+    all_symbols,
+    conditions,
+    defaults,
+    positive_symbols,
+    resize,
+    sized_instances,
+    unify,
+)
 from superopt.rules.rule import Rule
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables
 from superopt.verify.check import attempt, differs, needs
@@ -75,7 +83,8 @@ def with_conditions(rule: Rule, added: Added) -> Rule:
     Raises `RuleError` or `ShapeError` where that leaves no rule.
     """
     count, names = len(rule.source), all_symbols(*rule.source)
-    values, rest = unify([*rule.conditions, *(c for c in added if isinstance(c, Condition))], keep=names)
+    asked_for = [*rule.conditions, *(c for c in added if isinstance(c, Condition))]
+    values, rest = unify(asked_for, names, positive_symbols(*rule.source))
     with assuming():
         roots = resize((*rule.source, *rule.target), values)
     given = {v.label: v for v in variables(*roots)}
@@ -90,7 +99,8 @@ def asked(rule: Rule) -> list[Condition]:
 
     Raises `ShapeError` where that can never hold.
     """
-    known, _ = unify([*conditions(*rule.source), *rule.conditions], keep=all_symbols(*rule.source))
+    names, positive = all_symbols(*rule.source), positive_symbols(*rule.source)
+    known, _ = unify([*conditions(*rule.source), *rule.conditions], names, positive)
     shapes = [
         pair for s, t in zip(rule.source, rule.target, strict=True) for pair in zip(s.shape, t.shape, strict=True)
     ]
@@ -99,7 +109,7 @@ def asked(rule: Rule) -> list[Condition]:
     left = [substitute_condition(c, known) for c in demands if c.key not in stated]
     if False in left:
         raise ShapeError("the target asks for what the source rules out")
-    values, rest = unify([c for c in left if isinstance(c, Condition)], keep=all_symbols(*rule.source))
+    values, rest = unify([c for c in left if isinstance(c, Condition)], names, positive)
     return [*(Condition("=", symbol(n), d) for n, d in values.items()), *rest]
 
 
@@ -149,7 +159,7 @@ def _atoms(rule: Rule) -> Iterator[Condition]:
         ratios = equal(b * c, d * a)
         yield from [ratios] if isinstance(ratios, Condition) else []
     roots = (*rule.source, *rule.target)
-    fixed, _ = unify([*conditions(*roots), *rule.conditions], keep=all_symbols(*rule.source))
+    fixed, _ = unify([*conditions(*roots), *rule.conditions], all_symbols(*rule.source), positive_symbols(*roots))
     free = [n for n in all_symbols(*rule.source) if n not in fixed]
     dims, usual = size_symbols(*roots), defaults(roots)
     for name in free:
@@ -166,10 +176,10 @@ def _examined(rule: Rule, atoms: Sequence[Condition], seed: int) -> tuple[Flags,
     """Of each atom on which examples it holds, and on which examples both sides agree."""
     count, roots = len(rule.source), (*rule.source, *rule.target)
     met, agrees = [], []
-    for sizes, example in sized_instances(roots, rule.conditions, SAMPLED, seed, largest=3):
+    for sizes, example in sized_instances(roots, rule.conditions, SAMPLED, seed, largest=3, tries=20 * SAMPLED):
         met.append([substitute_condition(a, sizes) is True for a in atoms])
         agrees.append(differs(example[:count], example[count:], seed + len(met), rule.facts) is None)
-    return np.asarray(met, bool).reshape(-1, len(atoms)).T, np.asarray(agrees, bool)
+    return np.asarray(met, bool).reshape(len(met), len(atoms)).T, np.asarray(agrees, bool)
 
 
 def _consistent(atoms: Sequence[Condition], met: Flags, agrees: Flags, together: int) -> list[Added]:

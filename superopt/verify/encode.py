@@ -168,7 +168,7 @@ def distributes(dim: Dim, ints: Ints) -> list[Any]:
     parts = [Expr((part,)) for part in dim.terms if part[0]] if isinstance(dim, Expr) else []
     if len(parts) < 2:
         return []
-    a, whole = Z3.Int("a"), encode_dim(dim, ints)
+    a, whole = Z3.Int("any factor"), encode_dim(dim, ints)  # no symbol of a rule is called so
     number = dim - sum(parts[1:], parts[0])
     products = [_product(a, encode_dim(p, ints)) for p in parts] + [a * encode_dim(number, ints)]
     return [Z3.ForAll([a], _product(a, whole) == Z3.Sum(products), patterns=[_product(a, whole)])]

@@ -1,8 +1,8 @@
 """Witnesses against a rule: the smallest sizes, and plain integers, at which both sides have a value and differ.
 
 Sizes are tried in the order of their sum, so none smaller was missed among those tried. Values are small integers,
-evaluated in 64-bit floating point; one counts where everything that the source computes is finite, and the target
-differs by far more than rounding could.
+evaluated in 64- and 32-bit floating point; one counts where everything that the source computes is finite, the target
+differs by far more than rounding could, and both precisions give the same values: so a runtime shows it too.
 """
 
 from __future__ import annotations
@@ -10,26 +10,36 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic import FLOAT, SINGLE, Array, Float
 from superopt.dim import Condition, Dim, Truth, at_most, substitute, substitute_condition
 from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
+from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions, defaults, resize, unify
+from superopt.operators.instances import all_symbols, conditions, defaults, positive_symbols, resize, unify
+from superopt.operators.logic import Logical, Where
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, size_symbols, subterms, variables
 
 FAR = 1e-5
 """By which part of the larger of two values they must differ to count as different."""
 
+STEADY = 1e-3
+"""By which part a value may change from 64 bits to 32: what changes more is rounding, made large."""
+
 EXCESS = 7
 """By how much, at most, the sizes together pass the smallest that they may be."""
 
 DRAWS = 6
 """How many samples of integers are tried at each sizes."""
+
+
+Place: TypeAlias = "tuple[int, tuple[int, ...], float, float]"
+"""An output, the place in it, and the values of both sides there."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ def by_size(roots: Sequence[Term], given: Sequence[Condition], most: int) -> Ite
     names = all_symbols(*roots)
     positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *positive, *given], keep=names)
+        fixed, rest = unify([*conditions(*roots), *positive, *given], names, positive_symbols(*roots))
     except ShapeError:
         return
     free, usual = [n for n in names if n not in fixed], defaults(roots)
@@ -86,10 +96,10 @@ def by_size(roots: Sequence[Term], given: Sequence[Condition], most: int) -> Ite
     least = [usual.get(n, int(n in dims)) for n in free]
     for step in itertools.islice(_steps(len(free)), 20 * most):
         sizes: dict[str, Dim] = {n: a + b for n, a, b in zip(free, least, step, strict=True)}
-        if any(_broken(substitute_condition(c, sizes)) for c in rest):
-            continue
-        sizes |= {n: substitute(d, sizes) for n, d in fixed.items()}
         try:
+            if any(_broken(substitute_condition(c, sizes)) for c in rest):
+                continue
+            sizes |= {n: substitute(d, sizes) for n, d in fixed.items()}
             example = resize(roots, sizes)
         except (ShapeError, Undecided):
             continue
@@ -118,7 +128,7 @@ def differing(
     if any(s.shape != t.shape for s, t in zip(source, target, strict=True)):
         ones = {v: np.ones(_shape(v), np.int64) for v in variables(*source, *target)}
         return _witness(source, target, ones)
-    if _jumps(source, target):
+    if _jumps(source, target) or _of_truth(source, target):
         return None
     for _ in range(DRAWS):
         drawn = {v: _draw(v, facts[v.label], rng) for v in variables(*source, *target)}
@@ -150,31 +160,58 @@ def _simplified(
     return values
 
 
-def _differs(
-    source: tuple[Term, ...], target: tuple[Term, ...], values: Mapping[Term, Array]
-) -> tuple[int, tuple[int, ...], float, float] | None:
-    """The output and place of the largest difference, with both values there."""
-    whole = tuple(subterms(*source))
-    real = {v: a.astype(np.float64) for v, a in values.items()}
-    with np.errstate(all="ignore"):
-        computed = evaluate_all(whole, FLOAT, real)
-        if not all(np.isfinite(a).all() for a in computed):
-            return None
-        lefts = [computed[whole.index(s)] for s in source]
-        rights = evaluate_all(target, FLOAT, real)
-    for output, (left, right) in enumerate(zip(lefts, rights, strict=True)):
-        left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)
-        far = ~(np.abs(left - right) <= FAR * np.maximum(np.abs(left), np.abs(right)) + FAR)
-        if far.any():
-            place = tuple(int(i) for i in np.unravel_index(int(np.argmax(far)), far.shape))
+def _differs(source: tuple[Term, ...], target: tuple[Term, ...], values: Mapping[Term, Array]) -> Place | None:
+    """The first place at which both sides differ by far, in 64 bits and, by the same values, in 32."""
+    lefts, rights = _computed(source, target, values, FLOAT), _computed(source, target, values, SINGLE)
+    if lefts is None or rights is None:
+        return None
+    for output, ((left, right), (left32, right32)) in enumerate(zip(lefts, rights, strict=True)):
+        steady = _near(left, left32, STEADY) & _near(right, right32, STEADY)
+        places = np.argwhere(steady & ~_near(left, right, FAR))
+        if len(places):
+            place = tuple(map(int, places[0]))
             return output, place, float(left[place]), float(right[place])
     return None
+
+
+def _computed(
+    source: tuple[Term, ...], target: tuple[Term, ...], values: Mapping[Term, Array], ring: Float
+) -> list[tuple[Array, Array]] | None:
+    """Both sides of each output; None where something that the source computes is not finite."""
+    given = {v: a.astype(ring.dtype) for v, a in values.items()}
+    whole = tuple(subterms(*source))
+    with np.errstate(all="ignore"):
+        computed = evaluate_all(whole, ring, given)
+        if not all(np.isfinite(a).all() for a in computed):
+            return None
+        rights = evaluate_all(target, ring, given)
+    lefts = (computed[whole.index(s)] for s in source)
+    return [(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in zip(lefts, rights, strict=True)]
+
+
+def _near(a: Array, b: Array, part: float) -> Array:
+    """Where two arrays agree to a part of the larger, or are both no numbers, or the same infinity."""
+    with np.errstate(invalid="ignore"):
+        near = np.abs(a - b) <= part * np.maximum(np.abs(a), np.abs(b)) + part
+    return np.asarray(near | (a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _of_truth(source: tuple[Term, ...], target: tuple[Term, ...]) -> bool:
+    """Whether a variable, which is a number, is taken for a truth value."""
+    for t in subterms(*source, *target):
+        taken = t.inputs if isinstance(t.operator, Logical) else t.inputs[:1] if isinstance(t.operator, Where) else ()
+        if any(i.is_variable for i in taken):
+            return True
+    return False
 
 
 def _jumps(source: tuple[Term, ...], target: tuple[Term, ...]) -> bool:
     """Whether rounding may change a value by far: it is inexact, and then compared or cut."""
     operators = [t.operator for t in subterms(*source, *target) if isinstance(t.operator, Declared)]
-    return any(op.jumps for op in operators) and any(op.needs & {"div", "root", "exp"} for op in operators)
+    inexact = any(
+        not op.value.is_integer() if isinstance(op, Scalar) else op.needs & {"div", "root", "exp"} for op in operators
+    )
+    return inexact and any(op.jumps for op in operators)
 
 
 def _witness(source: tuple[Term, ...], target: tuple[Term, ...], values: Mapping[Term, Array]) -> Witness:

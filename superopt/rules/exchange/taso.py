@@ -15,7 +15,7 @@ from superopt.dim import Condition, Dim, Expr, Floor, assuming, equal, floor_div
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.constant import Band, filled
 from superopt.operators.functions import Sigmoid, Tanh
-from superopt.operators.instances import all_symbols, conditions, resize, unify
+from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
@@ -59,7 +59,7 @@ def _rule(published: Published, ranks: dict[tuple[str, Place], int], name: str) 
     given = {p: variable(f"x{-p[0]}", _fresh(f"x{-p[0]}", r)) for (_, p), r in ranks.items() if p[0] < 0}
     left = Side("source", published.source, given, ranks)
     source = left.outputs([s for s, _ in published.outputs])
-    values, rest = unify([*conditions(*source), *left.asked], keep=_kept(given, source))
+    values, rest = unify([*conditions(*source), *left.asked], _kept(given, source), positive_symbols(*source))
     source = resize(source, values)
     stated = {c.key for c in conditions(*source)}
     right = Side("target", published.target, {p: resize((v,), values)[0] for p, v in given.items()}, ranks)
@@ -81,7 +81,7 @@ def _settled(target: tuple[Term, ...], source: tuple[Term, ...], asked: Sequence
         return target
     pairs = [p for s, t in zip(source, target, strict=True) for p in zip(s.shape, t.shape, strict=True)]
     shapes = [c for a, b in pairs if isinstance(c := equal(a, b), Condition)]
-    values, _ = unify([*conditions(*target), *shapes, *asked], keep=all_symbols(*source))
+    values, _ = unify([*conditions(*target), *shapes, *asked], all_symbols(*source), positive_symbols(*source, *target))
     return resize(target, {n: values[n] for n in free if n in values})
 
 

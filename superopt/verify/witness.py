@@ -192,7 +192,7 @@ def _computed(
 def _near(a: Array, b: Array, part: float) -> Array:
     """Where two arrays agree to a part of the larger, or are both no numbers, or the same infinity."""
     with np.errstate(invalid="ignore"):
-        near = np.abs(a - b) <= part * np.maximum(np.abs(a), np.abs(b)) + part
+        near = np.isfinite(a - b) & (np.abs(a - b) <= part * np.maximum(np.abs(a), np.abs(b)) + part)
     return np.asarray(near | (a == b) | (np.isnan(a) & np.isnan(b)))
 
 

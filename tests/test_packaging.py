@@ -62,7 +62,8 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_packages_the_rules_and_the_licence_alone(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {f"superopt/data/rules/{p.name}" for p in shipped_rules()} <= set(names)
-    assert "superopt/py.typed" in names
+    assert {"superopt/py.typed", "superopt/rules/exchange/rules.schema.json"} <= set(names)
+    assert "superopt/rules/exchange/onnxscript_preamble.txt" in names
     assert any(n.endswith("licenses/LICENSE") for n in names)
     assert {n.split("/")[0] for n in names if ".dist-info" not in n} == {"superopt", "service"}
 

@@ -297,7 +297,7 @@ def symbols(dim: Dim) -> frozenset[str]:
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """Replace symbols by sizes; names without a value stay."""
-    return dim if isinstance(dim, int) else rebuild(dim, lambda name: values.get(name, symbol(name)))
+    return dim if isinstance(dim, int) else rebuild(dim, lambda n: values[n] if n in values else symbol(n))
 
 
 def rebuild(dim: Expr, of_symbol: Callable[[str], Dim]) -> Dim:

@@ -196,12 +196,12 @@ def _mended(values: dict[str, Dim], rest: Sequence[Condition], largest: int, rng
         broken = next((c for c in rest if substitute_condition(c, values) is not True), None)
         if broken is None:
             return True
-        solutions = {n: _solution(broken, n, values) for n in symbols(broken.left) | symbols(broken.right)}
-        fits = sorted((n, v) for n, v in solutions.items() if v is not None and 0 <= v <= largest)
-        if not fits:
+        names = sorted(symbols(broken.left) | symbols(broken.right))
+        solved = ((names[i], _solution(broken, names[i], values)) for i in rng.permutation(len(names)))
+        fitting = next(((n, v) for n, v in solved if v is not None and 0 <= v <= largest), None)
+        if fitting is None:
             return False
-        name, value = fits[rng.integers(len(fits))]
-        values[name] = value
+        values[fitting[0]] = fitting[1]
     return False
 
 

@@ -140,7 +140,7 @@ def differing(
 def _draw(v: Term, facts: set[str], rng: np.random.Generator) -> Array:
     values = rng.integers(-3, 4, size=_shape(v))
     values = np.abs(values) if "nonnegative" in facts else values
-    return np.where(values == 0, 1, values) if "nonzero" in facts else values
+    return np.asarray(np.where(values == 0, 1, values) if "nonzero" in facts else values)
 
 
 def _simplified(

@@ -71,6 +71,11 @@ def test_a_condition_that_divides_by_a_size_that_is_0_does_not_hold_there() -> N
         assert len(list(rewrites(rule, term))) == count
 
 
+def test_a_number_of_which_something_is_known_has_a_witness_too() -> None:
+    text = "(given (?x n) (?a)) (if (nonnegative ?a)) (from (mul ?x (expand () ?a))) (to (add ?x (expand () ?a)))"
+    assert find_witness(rule_of(text)) is not None
+
+
 def test_sizes_that_are_all_numbers_leave_nothing_to_learn() -> None:
     assert learn(rule_of("(given (?x 2) (?y 2)) (from (div ?x ?y)) (to (div ?y ?x))")) is None
 

@@ -59,6 +59,10 @@ class Floor:
         return f"(div {self.numerator} {self.denominator})"
 
 
+_TERMS, _DEGREE = 4096, 64
+"""How large a size may grow by multiplication."""
+
+
 class Expr:
     """An integer polynomial over atoms; never a constant (that is an `int`). Make one with `symbol` and arithmetic."""
 
@@ -103,8 +107,11 @@ class Expr:
 
     def __mul__(self, other: Dim) -> Dim:
         total: dict[Monomial, int] = {}
+        theirs = _terms(other)
+        if len(self.terms) * len(theirs) > _TERMS or len(self.terms[0][0]) + len(theirs[:1] and theirs[0][0]) > _DEGREE:
+            raise ShapeError(f"a size of more than {_TERMS} terms, or of more than {_DEGREE} factors in one")
         for m1, c1 in self.terms:
-            for m2, c2 in _terms(other):
+            for m2, c2 in theirs:
                 monomial = tuple(sorted(m1 + m2, key=str))
                 total[monomial] = total.get(monomial, 0) + c1 * c2
         return _polynomial(total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,9 +22,10 @@ from superopt.rules.exchange.onnxscript_source import onnxscript_refusals, to_on
 from superopt.rules.exchange.taso import rules_of
 from superopt.rules.exchange.taso_messages import decode
 from superopt.rules.exchange.taso_writer import taso_refusals, to_taso
-from superopt.rules.format import RuleFile, load_rules, print_file
+from superopt.rules.format import RuleFile, load_rules, parse_file, print_file
 from superopt.rules.rule import Rule
 from superopt.verify.prove import Proved, solver_version
+from superopt.verify.saved import demand_free
 from superopt.verify.trusted import sealed
 
 
@@ -103,6 +105,7 @@ def import_(
             metavar="DIR", help="Save the witness against each wrong rule as two ONNX models and their inputs."
         ),
     ] = None,
+    operators: OperatorFiles = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
 ) -> None:
     """Prove the rules of another tool and write those that hold, each under its condition.
@@ -111,7 +114,10 @@ def import_(
     of attributes, signs of elements. What is wrong gets a witness, and is not written unless a condition mends it.
     """
     demand_writable(out, overwrite, [file])
+    declare_files(operators or ())
     rules, unread = _read(file, source)
+    if witnesses is not None:
+        demand_free([r.name for r in rules], witnesses)
     found: list[Told] = []
     with stage_bar() as told:
         for i, rule in enumerate(rules):
@@ -119,14 +125,18 @@ def import_(
             found.append(tell(rule, conditions=True))
     for f in found:
         typer.echo(str(f))
-    save_witnesses(found, witnesses)
     for why in unread:
         typer.echo(f"not read: {why}")
     kept = [held for f in found if (held := _holding(f)) is not None]
     if not kept:
-        raise RuleError(f"{file}: none of its {len(rules)} rules holds, so nothing was written")
+        why = f"none of its {len(rules)} rules holds" if rules else f"none of its {len(unread)} rules could be read"
+        raise RuleError(f"{file}: {why}, so nothing was written")
     facts = {"solver": solver_version(), "settings": f"from={source} file={file.name}"}
-    write_bytes(out, print_file(sealed(kept, facts)).encode())
+    text = print_file(sealed(kept, facts))
+    if parse_file(text, str(out)).rules != tuple(kept):
+        raise RuleError(f"{file}: its rules have no text that gives them back, so nothing was written")
+    write_bytes(out, text.encode())
+    save_witnesses(found, witnesses)
     under = sum(not isinstance(f.verdict, Proved) for f in found if f.learned)
     typer.echo(f"{total(found)}; {under} hold under a condition; {len(kept)} written to {out}", err=True)
 
@@ -143,11 +153,14 @@ def _read(file: Path, source: Source) -> tuple[list[Rule], list[str]]:
     data = read_bytes(file)
     if source is Source.JSON:
         return list(parse_json(_text(data, file), str(file)).rules), []
+    # What is no letter, digit or sign of a name may not stand in one; what starts with a digit could be a number.
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", file.stem)[:100]
+    stem = stem if stem[:1].isalpha() else f"taso-{stem}"
     rules: list[Rule] = []
     unread: list[str] = []
     for i, published in enumerate(decode(data, str(file))):
         try:
-            rules += rules_of(published, f"{file.stem}-{i}")
+            rules += rules_of(published, f"{stem}-{i}")
         except RuleError as error:
             unread.append(str(error))
     return rules, unread

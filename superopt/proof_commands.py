@@ -18,10 +18,10 @@ from superopt.outputs import demand_writable, write_text
 from superopt.rule_commands import OperatorFiles, stage_bar
 from superopt.rules.format import load_rules, print_rule
 from superopt.rules.rule import Rule
-from superopt.verify.check import Refuted, Verdict, verify
+from superopt.verify.check import Refuted, Verdict, attempt, judged
 from superopt.verify.conditions import Learned, learn
-from superopt.verify.prove import Proved, smtlib
-from superopt.verify.saved import described, save_witness
+from superopt.verify.prove import Proved, Unknown, smtlib
+from superopt.verify.saved import demand_free, described, save_witness
 from superopt.verify.trusted import describe, seal
 
 
@@ -56,8 +56,12 @@ class Told:
 def tell(rule: Rule, conditions: bool) -> Told:
     """Verify a rule, and look for a condition under which it holds where it does not as it stands."""
     start = time.perf_counter()
-    verdict = verify(rule)
-    learned = learn(rule) if conditions and not isinstance(verdict, Proved) else None
+    attempted = attempt(rule)
+    learned = learn(rule) if conditions and not isinstance(attempted, Proved) else None
+    if learned is not None and learned.demanded and isinstance(attempted, Unknown):
+        verdict: Verdict = Unknown("its target is ill formed for some sizes of its source")
+    else:
+        verdict = judged(rule, attempted)
     return Told(rule, verdict, learned, time.perf_counter() - start)
 
 
@@ -86,17 +90,20 @@ def verify_file(
     rules, found = given.rules, list[Told]()
     if given.header.get("seal", expected := seal(rules)) != expected:
         typer.echo(f"{file}:1:1: the seal is not that of its rules, operators and laws: expected {expected}", err=True)
+    if witnesses is not None:
+        demand_free([r.name for r in rules], witnesses)
     with stage_bar() as told:
         for i, rule in enumerate(rules):
             told(f"prove {file.name}", i, len(rules))
             found.append(tell(rule, conditions))
     failed = [f for f in found if not isinstance(f.verdict, Proved)]
-    save_witnesses(found, witnesses)
+    shown = failed if quiet else found
     if json:
-        typer.echo(json_format.dumps([f.facts() for f in found], indent=2))
+        typer.echo(json_format.dumps([f.facts() for f in shown], indent=2))
     else:
-        for f in failed if quiet else found:
+        for f in shown:
             typer.echo(str(f))
+    save_witnesses(found, witnesses)
     typer.echo(total(found), err=True)
     if failed:
         raise RuleError(f"{file}: rule {failed[0].rule.name} does not prove: {describe(failed[0].verdict)}")
@@ -133,14 +140,18 @@ def obligations(
     """Write what the solver is asked about each rule as SMT-LIB 2: `z3 RULE.smt2` says unsat where it is proved."""
     declare_files(operators or ())
     rules = load_rules(file).rules
+    texts = {out / f"{rule.name}.smt2": _obligation(rule) for rule in rules}
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{out}: cannot be made: {error.strerror or error}") from None
-    paths = [out / f"{rule.name}.smt2" for rule in rules]
-    for path in paths:
+    for path in texts:
         demand_writable(path, overwrite, [file])
-    for rule, path in zip(rules, paths, strict=True):
-        comment = "".join(f"; {line}\n" for line in print_rule(rule).splitlines())
-        write_text(path, comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts))
+    for path, text in texts.items():
+        write_text(path, text)
     typer.echo(f"{len(rules)} files written to {out}", err=True)
+
+
+def _obligation(rule: Rule) -> str:
+    comment = "".join(f"; {line}\n" for line in print_rule(rule).splitlines())
+    return comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts)

@@ -14,6 +14,7 @@ from superopt.dim import (
     assuming,
     at_most,
     floor_div,
+    product,
     substitute,
     substitute_condition,
     symbol,
@@ -183,11 +184,26 @@ def sized_instances(
             example = resize(roots, values)
         except (ShapeError, Undecided):
             continue
-        if all(isinstance(d, int) and d >= 1 for t in subterms(*example) for d in t.shape):
+        if is_small(example):
             yield {n: values[n] for n in names}, example
             count -= 1
         if not count:
             return
+
+
+LARGEST_EXAMPLE = 100_000
+"""How many elements a term of an example may have, and how large an attribute may be."""
+
+
+def is_small(example: Sequence[Term]) -> bool:
+    """Whether all terms have sizes of at least 1, and few enough elements to be computed at once."""
+    for t in subterms(*example):
+        sizes = t.operator.sizes() if isinstance(t.operator, Declared) else ()
+        if not all(isinstance(d, int) and d >= 1 for d in t.shape) or t.type.rank > 32:
+            return False
+        if product(t.shape) > LARGEST_EXAMPLE or any(isinstance(d, int) and d > LARGEST_EXAMPLE for d in sizes):
+            return False
+    return True
 
 
 def _mended(values: dict[str, Dim], rest: Sequence[Condition], largest: int, rng: np.random.Generator) -> bool:

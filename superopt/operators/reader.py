@@ -18,6 +18,9 @@ from superopt.operators.layout import Expand
 from superopt.term import FACTS, Fact, Term, make
 from superopt.text import Atom, Form, Sexp, form, show, word
 
+_LARGEST = 2**63 - 1
+"""What ONNX can say."""
+
 RELATIONS: dict[str, Relation] = {"=": "=", "<=": "<=", "divides": "divides", "!=": "!="}
 
 
@@ -46,7 +49,19 @@ def read_dim(sexp: Sexp) -> Dim:
             return symbol(sexp.value)
         raise ParseError(f"{sexp.place}: expected a size, found {show(sexp)}")
     parts = [read_dim(item) for item in sexp.items[1:]]
-    match sexp.head, parts:
+    try:
+        found = _computed(sexp.head, parts)
+    except ShapeError as error:
+        raise ParseError(f"{sexp.place}: {error}") from None
+    if isinstance(found, int) and abs(found) >= _LARGEST:
+        raise ParseError(f"{sexp.place}: a size of at most {_LARGEST} is expected")
+    if found is not None:
+        return found
+    raise ParseError(f"{sexp.place}: expected a size made with +, *, - or div, found {show(sexp)}")
+
+
+def _computed(operation: str, parts: list[Dim]) -> Dim | None:
+    match operation, parts:
         case "+", [_, *_]:
             return sum(parts[1:], parts[0])
         case "*", [_, *_]:
@@ -54,11 +69,8 @@ def read_dim(sexp: Sexp) -> Dim:
         case "-", [a, b]:
             return a - b
         case "div", [a, b]:
-            try:
-                return floor_div(a, b)
-            except ShapeError as error:
-                raise ParseError(f"{sexp.place}: {error}") from None
-    raise ParseError(f"{sexp.place}: expected a size made with +, *, - or div, found {show(sexp)}")
+            return floor_div(a, b)
+    return None
 
 
 def term_sexp(term: Term, names: Mapping[Term, str] | None = None, shaped: bool = True) -> Sexp:

@@ -241,18 +241,19 @@ def _read_where(sexps: Iterable[Sexp], given: Mapping[str, Term]) -> dict[str, T
     """What is given, and the parts that are named: each over what is given and the parts before it."""
     parts: dict[str, Sexp] = {}
     for sexp in sexps:
-        name, terms = _named(sexp, [*given, *parts], "(?name term)")
+        name, terms = _named(sexp, {**given, **parts}, "(?name term)")
         if len(terms) != 1:
             raise ParseError(f"{sexp.place}: expected (?name term), found {_shown(sexp)}")
         parts[name] = terms[0]
-    names, known = list(parts), dict(given)
-    for i, (name, part) in enumerate(parts.items()):
+    later, known = {f"?{name}" for name in parts}, dict(given)
+    for name, part in parts.items():
         for atom in _atoms(part):
-            if atom.value in [f"?{n}" for n in names[i:]]:
+            if atom.value in later:
                 raise ParseError(
                     f"{atom.place}: expected a tensor that was given or a part named before ?{name}, found {show(atom)}"
                 )
         known[name] = read_term(part, known)
+        later.remove(f"?{name}")
     return known
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from superopt.dim import Condition, symbols
 from superopt.errors import RuleError
 from superopt.operators.instances import all_symbols
+from superopt.rules.limits import demand_bounded, demand_name
 from superopt.term import Fact, Term, subterms, variables
 
 
@@ -29,6 +30,8 @@ class Rule:
     facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
+        demand_name(self.name)
+        demand_bounded(self.name, (*self.source, *self.target), self.comment)
         if not self.source or len(self.source) != len(self.target):
             raise RuleError(f"rule {self.name}: {len(self.source)} sources and {len(self.target)} targets")
         if any(s.is_variable for s in self.source):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from superopt.arithmetic import EXACT, Array
 from superopt.dim import Condition
+from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, small_instances
@@ -18,6 +19,9 @@ from superopt.verify.witness import Witness, differing, find_witness
 
 EXAMPLES = 3
 """On how many shapes, at least, every proved rule is also executed."""
+
+UNCOMPUTABLE = (ArithmeticError, MemoryError, RecursionError, ValueError, IndexError, SuperoptError)
+"""What attributes that mean nothing, and numbers past all bounds, end in when a rule is executed."""
 
 TRIED = 6
 """On how many shapes a rule is executed before the solver is asked."""
@@ -53,10 +57,17 @@ def verify(rule: Rule, seed: int = 0) -> Verdict:
 
     Nothing but its terms and conditions is looked at.
     """
-    attempted = attempt(rule, seed)
+    return judged(rule, attempt(rule, seed), seed)
+
+
+def judged(rule: Rule, attempted: Proved | Difference | Unknown, seed: int = 0) -> Verdict:
+    """The verdict after an attempt: where it did not prove, a witness is looked for."""
     if isinstance(attempted, Proved):
         return attempted
-    witness = find_witness(rule, seed)
+    try:
+        witness = find_witness(rule, seed)
+    except UNCOMPUTABLE:
+        witness = None
     if witness is not None:
         return Refuted(witness)
     return Unknown(f"{attempted}, but no plain integers show it") if isinstance(attempted, Difference) else attempted
@@ -64,6 +75,13 @@ def verify(rule: Rule, seed: int = 0) -> Verdict:
 
 def attempt(rule: Rule, seed: int = 0) -> Proved | Difference | Unknown:
     """What `verify` does, but for the witness: where examples differ, the first that does."""
+    try:
+        return _attempted(rule, seed)
+    except UNCOMPUTABLE as error:
+        return Unknown(f"it cannot be executed: {' '.join(str(error).split())[:200] or type(error).__name__}")
+
+
+def _attempted(rule: Rule, seed: int) -> Proved | Difference | Unknown:
     tried = execute(rule.source, rule.target, rule.conditions, TRIED, seed, rule.facts)
     if isinstance(tried, Difference):
         return tried

@@ -30,11 +30,14 @@ from superopt.operators.instances import (
 )
 from superopt.rules.rule import Rule
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables
-from superopt.verify.check import attempt, differs, needs
+from superopt.verify.check import UNCOMPUTABLE, attempt, differs, needs
 from superopt.verify.prove import Proved
 
 SAMPLED = 120
 """On how many sizes both sides are compared to learn from."""
+
+ATOMS = 150
+"""How many relations, at most, are looked at, alone and in pairs."""
 
 ATTEMPTS = 80
 """How many conditions, at most, are tried."""
@@ -51,30 +54,36 @@ class Learned:
     rule: Rule
     condition: Added
     """In the names of the rule that was given."""
+    demanded: bool
+    """The target is ill formed wherever the condition does not hold: so no sizes show the rule wrong."""
 
 
 def learn(rule: Rule, seed: int = 0) -> Learned | None:
     """The rule under the weakest further condition found that proves it, and the laws that do; None where none does."""
-    for added in itertools.islice(_weakest_first(rule, seed), ATTEMPTS):
-        try:
-            tried = with_conditions(rule, added)
-        except (RuleError, ShapeError):
-            continue
-        if isinstance(attempt(tried, seed), Proved):
-            return _weakened(rule, added, seed)
+    try:
+        for added in itertools.islice(_weakest_first(rule, seed), ATTEMPTS):
+            try:
+                tried = with_conditions(rule, added)
+            except (RuleError, ShapeError):
+                continue
+            if isinstance(attempt(tried, seed), Proved):
+                return _weakened(rule, added, seed)
+    except UNCOMPUTABLE:
+        return None
     return None
 
 
 def _weakened(rule: Rule, added: Added, seed: int) -> Learned:
-    """What was learned, without the parts that the proof does without."""
+    """What was learned, without the parts that the proof does without; what the target asks for it cannot."""
+    demanded = {str(c) for c in asked(rule) if c.relation == "="}
     for part in reversed(added):
         fewer = tuple(a for a in added if a is not part)
-        if isinstance(attempt(with_conditions(rule, fewer), seed), Proved):
+        if str(part) not in demanded and isinstance(attempt(with_conditions(rule, fewer), seed), Proved):
             added = fewer
     tried = with_conditions(rule, added)
     verdict = attempt(tried, seed)
     assert isinstance(verdict, Proved)
-    return Learned(replace(tried, by=verdict.laws), added)
+    return Learned(replace(tried, by=verdict.laws), added, demanded.issuperset(map(str, added)))
 
 
 def with_conditions(rule: Rule, added: Added) -> Rule:
@@ -128,7 +137,7 @@ def _weakest_first(rule: Rule, seed: int) -> Iterator[Added]:
         yield (*base, *(c for c in demands if c.relation == "<="))
     special = with_conditions(rule, base)
     yield from ((*base, *same) for same in _same_attributes(special))
-    atoms = list(_atoms(special))
+    atoms = list(itertools.islice(_atoms(special), ATOMS))
     met, agrees = _examined(special, atoms, seed)
     facts = [Fact(kind, v) for kind in FACTS for v in special.given] if needs((*rule.source, *rule.target)) else []
     further = _consistent(atoms, met, agrees, 1)

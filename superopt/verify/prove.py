@@ -94,7 +94,7 @@ def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -
     if solver.check() == Z3.unsat:
         core = {str(literal) for literal in solver.unsat_core()}
         return Proved(tuple(sorted({name for i, (name, _) in enumerate(tracked) if f"law{i}" in core})))
-    return Unknown(f"the laws do not tell ({solver.reason_unknown()})")
+    return Unknown(f"the laws do not tell: {str(solver.reason_unknown()).strip('()')}")
 
 
 def smtlib(

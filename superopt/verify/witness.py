@@ -20,7 +20,7 @@ from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions, defaults, positive_symbols, resize, unify
+from superopt.operators.instances import all_symbols, conditions, defaults, is_small, positive_symbols, resize, unify
 from superopt.operators.logic import Logical, Where
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, size_symbols, subterms, variables
@@ -103,7 +103,7 @@ def by_size(roots: Sequence[Term], given: Sequence[Condition], most: int) -> Ite
             example = resize(roots, sizes)
         except (ShapeError, Undecided):
             continue
-        if all(isinstance(d, int) and d >= 1 for t in subterms(*example) for d in t.shape):
+        if is_small(example):
             yield example
 
 

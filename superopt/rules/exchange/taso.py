@@ -10,6 +10,7 @@ it is a convolution with the pooling kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from superopt.dim import Condition, Dim, Expr, Floor, assuming, equal, floor_div, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
@@ -21,7 +22,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul, Pointwise, Relu
 from superopt.operators.reduce import AvgPool, MaxPool
-from superopt.rules.exchange.taso_messages import Node, Place, Published
+from superopt.rules.exchange.taso_messages import KEYS, Node, Place, Published
 from superopt.rules.exchange.taso_ranks import ranks_of
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
@@ -40,6 +41,7 @@ def rules_of(published: Published, name: str) -> list[Rule]:
     Raises `RuleError` that names what cannot be said: an operator, a missing size, an output that is not there.
     """
     try:
+        _demand_sound(published)
         ranks = ranks_of(published)
     except RuleError as error:
         raise RuleError(f"{name}: {error}") from None
@@ -110,10 +112,6 @@ class Side:
 
     def _read(self, index: int, node: Node) -> list[Term]:
         inputs = self.outputs(node.inputs)
-        wanted = {"add": 2, "mul": 2, "matmul": 2, "conv2d": 2, "multiply by a scalar": 2}
-        wanted |= dict.fromkeys(("relu", "sigmoid", "tanh", "split", "transpose", "enlarge", "max pool"), 1)
-        if (node.name in wanted and len(inputs) != wanted[node.name]) or (node.name == "concat" and not inputs):
-            raise RuleError(f"{node.name} has {len(inputs)} inputs")
         match node.name:
             case "split":
                 return list(self._split(index, node, inputs[0]))
@@ -166,6 +164,8 @@ class Side:
 
     def _split(self, index: int, node: Node, x: Term) -> Iterator[Term]:
         axis = node.parameter("axis")
+        if axis >= x.type.rank:
+            raise RuleError(f"split along axis {axis} of {x.type.rank}")
         if node.parameter("outputs", 2) != 2:
             raise RuleError(f"split into {node.parameter('outputs')} outputs; two are known")
         cut = cut_of(x, axis)
@@ -191,6 +191,35 @@ class Side:
 _POINTWISE: dict[str, type[Pointwise]] = {"add": Add, "mul": Mul, "relu": Relu, "sigmoid": Sigmoid, "tanh": Tanh}
 
 
+def _demand_sound(published: Published) -> None:
+    """Raise `RuleError` for operators with too few or too many inputs, and parameters that no operator has."""
+    for node in (*published.source, *published.target):
+        count, least = len(node.inputs), ARITY.get(node.name, 0)
+        if count < least or count > (MOST if node.name == "concat" else least):
+            raise RuleError(f"{node.name} has {count} inputs")
+        for key, (low, high) in LEGAL.items():
+            if not low <= node.parameter(key, low) <= high:
+                raise RuleError(f"{node.name}: its parameter {KEYS[key]} ({key}) is {node.parameter(key)}")
+    if len(published.source) + len(published.target) > MOST:
+        raise RuleError(f"it has more than {MOST} operators")
+
+
+ARITY = dict.fromkeys(("relu", "sigmoid", "tanh", "split", "transpose", "enlarge", "concat"), 1)
+ARITY |= dict.fromkeys(("max pool", "average pool", "reshape", "merge groups"), 1)
+ARITY |= dict.fromkeys(("add", "mul", "matmul", "conv2d", "multiply by a scalar"), 2)
+MOST = 64
+"""How many operators a rule may have, and inputs a concat."""
+LEGAL = {
+    "kernel height": (1, 1000),
+    "kernel width": (1, 1000),
+    "stride height": (1, 1000),
+    "stride width": (1, 1000),
+    "rank": (1, 8),
+    "axis": (0, 7),
+}
+
+
+@lru_cache(maxsize=10_000)
 def cut_of(term: Term, axis: int) -> Dim | None:
     """Where along an axis the concat below a term was joined; None where there is none."""
     op = term.operator

@@ -23,8 +23,8 @@ EXAMPLES = 3
 UNCOMPUTABLE = (ArithmeticError, MemoryError, RecursionError, ValueError, IndexError, SuperoptError)
 """What attributes that mean nothing, and numbers past all bounds, end in when a rule is executed."""
 
-TRIED = 6
-"""On how many shapes a rule is executed before the solver is asked."""
+TRIED = 12
+"""On how many shapes a rule is executed that the solver did not prove."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,16 @@ def attempt(rule: Rule, seed: int = 0) -> Proved | Difference | Unknown:
 
 
 def _attempted(rule: Rule, seed: int) -> Proved | Difference | Unknown:
-    tried = execute(rule.source, rule.target, rule.conditions, TRIED, seed, rule.facts)
+    tried = execute(rule.source, rule.target, rule.conditions, EXAMPLES, seed, rule.facts)
     if isinstance(tried, Difference):
         return tried
     verdict = prove(rule.source, rule.target, rule.conditions, rule.facts)
     enough = EXAMPLES if all_symbols(*rule.source, *rule.target) else 1
     if isinstance(verdict, Proved) and tried < enough:
         return Unknown(f"proved, but only {tried} shapes were found to execute it on: its condition may never hold")
+    if isinstance(verdict, Unknown):
+        more = execute(rule.source, rule.target, rule.conditions, TRIED, seed + 1, rule.facts)
+        return more if isinstance(more, Difference) else verdict
     return verdict
 
 

@@ -20,6 +20,7 @@ from superopt.operators.laws import Law, laws_in, scope_of, widened
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.encode import (
     Z3,
+    Head,
     all_sizes_positive,
     arithmetic_axioms,
     distributes,
@@ -136,9 +137,12 @@ def _moved(formulas: Sequence[Any], context: Any) -> list[Any]:
 def _theory(roots: Sequence[Term], laws: Sequence[Law]) -> list[Any]:
     """The typing of all operators in sight, and what is known of sizes."""
     examples: dict[Any, Term] = {}
-    for term in subterms(*roots, *(side for law in laws for side in (law.left, law.right))):
+    for term in subterms(*roots):
         if not term.is_variable:
             examples.setdefault(head_of(term), term)
+    for law in laws:
+        for head, term in _heads(law):
+            examples.setdefault(head, term)
     ranks = sorted({t.type.rank for t in [*examples.values(), *variables(*roots)]})
     positive = [axiom for rank in ranks for axiom in all_sizes_positive(rank)]
     known = [axiom for example in examples.values() for axiom in fact_axioms(example)]
@@ -167,6 +171,12 @@ def _obligation(
             Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False)
         )
     return [*assumed, Z3.Not(Z3.And(goals))]
+
+
+@cache
+def _heads(law: Law) -> list[tuple[Head, Term]]:
+    """What of a law has a function symbol in the solver, with an example of each."""
+    return [(head_of(t), t) for t in subterms(law.left, law.right) if not t.is_variable]
 
 
 @cache

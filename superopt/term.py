@@ -140,8 +140,8 @@ def join_dtypes(inputs: Iterable[Type], what: str) -> str:
     return joined
 
 
-FACTS = ("nonnegative", "nonzero")
-"""What may be known of all elements of a term; positive is both."""
+FACTS = ("nonnegative", "nonzero", "finite")
+"""What may be known of all elements of a term; positive is the first two, finite neither infinite nor no number."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from weakref import WeakKeyDictionary
 
 from superopt.operators.constant import Scalar
@@ -14,7 +15,8 @@ _known: WeakKeyDictionary[Term, frozenset[str]] = WeakKeyDictionary()
 def given_facts(op: Operator) -> frozenset[str]:
     """What is known of the result of an operator whatever its inputs."""
     if isinstance(op, Scalar):
-        return frozenset(kind for kind, holds in (("nonnegative", op.value >= 0), ("nonzero", op.value != 0)) if holds)
+        known = {"nonnegative": op.value >= 0, "nonzero": op.value != 0, "finite": math.isfinite(op.value)}
+        return frozenset(kind for kind, holds in known.items() if holds)
     return op.gives if isinstance(op, Declared) else frozenset()
 
 

@@ -17,6 +17,7 @@ from superopt.term import FACTS, Term, make
 class Neg(Unary):
     """`y = −x`."""
 
+    keeps = frozenset({"finite"})
     linear = (0,)
     zero = True
 
@@ -44,6 +45,7 @@ class Sub(Binary):
 class Abs(UnaryReal):
     """`y = |x|`."""
 
+    keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     zero = True
@@ -178,6 +180,7 @@ _ERF = np.vectorize(math.erf, otypes=[np.float64])
 class Tanh(UnaryReal):
     """`y = tanh x`."""
 
+    keeps = frozenset({"finite"})
     needs = frozenset({"exp"})
     zero = True
 
@@ -190,6 +193,7 @@ class Tanh(UnaryReal):
 class Sigmoid(UnaryReal):
     """`y = 1 / (1 + e⁻ˣ)`, computed from `tanh` (no exponential overflows)."""
 
+    keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 

@@ -50,6 +50,7 @@ class AlongAxis(Declared):
 class Softmax(AlongAxis):
     """`y = exp(x) / Σ exp(x)` along an axis, computed from `x − max x` (stable only in this form)."""
 
+    keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
     axis: int = attr(sample=[1])

@@ -19,7 +19,7 @@ from superopt.term import Term, make
 class Pad(Declared):
     """`y = x` with zeros around it: `pads` holds the widths before each axis, then after each."""
 
-    keeps = frozenset({"nonnegative"})
+    keeps = frozenset({"nonnegative", "finite"})
     of_weights = True
     linear = (0,)
     zero = True

@@ -108,6 +108,7 @@ class Mul(Binary):
     zero = True
     linear = (0, 1)
     laws = """
+    (law mul-zero (given (?x *) (?y *)) (if (finite ?x)) (= (add ?y (mul ?x (expand () (scalar 0.0)))) ?y))
     (law mul-one (given (?x *)) (= (mul ?x (expand () (scalar 1.0))) ?x))
     (law mul-assoc (given (?x *) (?y *) (?z *)) (= (mul (mul ?x ?y) ?z) (mul ?x (mul ?y ?z))))
     """
@@ -159,6 +160,7 @@ class Sqrt(UnaryReal):
 class Relu(UnaryReal):
     """`y = max(x, 0)`."""
 
+    keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     zero = True

@@ -28,12 +28,12 @@ def demand_bounded(name: str, roots: tuple[Term, ...], comment: str) -> None:
     for term in subterms(*roots):
         depth[term] = 1 + max((depth[i] for i in term.inputs), default=0)
         printed[term] = min(1 + sum(printed[i] for i in term.inputs), PRINTED + 1)
-    if max(depth.values()) > DEPTH:
+    if max(depth.values(), default=0) > DEPTH:
         raise RuleError(f"rule {name}: its operators stand more than {DEPTH} one above another")
-    if max(printed.values()) > PRINTED:
+    if max(printed.values(), default=0) > PRINTED:
         raise RuleError(f"rule {name}: written out it has more than {PRINTED} operators")
-    if not all(line.isprintable() for line in comment.replace("\t", " ").split("\n")):
-        raise RuleError(f"rule {name}: its comment is expected to be lines of printable characters")
+    if any(c in "\r\0" or 0xD800 <= ord(c) < 0xE000 for c in comment):
+        raise RuleError(f"rule {name}: its comment is expected to be lines of text, that end in line feeds")
 
 
 def _is_word(text: str) -> bool:

@@ -134,7 +134,7 @@ def differs(
         values = sample(example, ring, seed)
         same = all(map(_equal, evaluate_all(left, ring, values), evaluate_all(right, ring, values)))
         agreed = agreed or same
-        if not same and needs(example) <= ring.has:
+        if not same and _needs(example) <= ring.has:
             return _difference(example, ring.name, seed)
     return None if agreed else _difference(example, "every carrier", seed)
 
@@ -143,7 +143,7 @@ def _equal(a: Array, b: Array) -> bool:
     return bool((a == b).all())
 
 
-def needs(roots: Sequence[Term]) -> frozenset[str]:
+def _needs(roots: Sequence[Term]) -> frozenset[str]:
     """What a carrier must have to express all operators, besides sums and products."""
     operators = (t.operator for t in subterms(*roots))
     return frozenset().union(*(op.needs for op in operators if isinstance(op, Declared)))

@@ -30,7 +30,7 @@ from superopt.operators.instances import (
 )
 from superopt.rules.rule import Rule
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables
-from superopt.verify.check import UNCOMPUTABLE, attempt, differs, needs
+from superopt.verify.check import UNCOMPUTABLE, attempt, differs
 from superopt.verify.prove import Proved
 
 SAMPLED = 120
@@ -139,7 +139,7 @@ def _weakest_first(rule: Rule, seed: int) -> Iterator[Added]:
     yield from ((*base, *same) for same in _same_attributes(special))
     atoms = list(itertools.islice(_atoms(special), ATOMS))
     met, agrees = _examined(special, atoms, seed)
-    facts = [Fact(kind, v) for kind in FACTS for v in special.given] if needs((*rule.source, *rule.target)) else []
+    facts = [Fact(kind, v) for kind in FACTS for v in special.given]
     further = _consistent(atoms, met, agrees, 1)
     further += itertools.combinations(facts, 1)
     further += _consistent(atoms, met, agrees, 2)

@@ -77,8 +77,12 @@ def test_a_rule_of_any_operator_prints_and_parses(name: str) -> None:
         SCHEMA.validate(json.loads(print_json(file)))
 
 
+LINES = st.characters(exclude_characters="\r\0", exclude_categories=["Cs"])
+"""What lines of text are made of."""
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.text(max_size=20), st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(max_size=9)))
+@given(st.text(LINES, max_size=20), st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(max_size=9)))
 def test_comments_and_facts_are_kept_whatever_they_contain(comment: str, header: dict[str, str]) -> None:
     header = {k: v for k, v in header.items() if k not in ("seal", "laws", "format")}
     file = RuleFile((replace(FILE.rules[0], comment=comment),), header)

@@ -100,7 +100,7 @@ def test_the_size_on_the_page_is_as_it_would_be_printed() -> None:
 
 def test_the_conditions_of_the_table_are_those_that_there_are() -> None:
     named = re.findall(
-        r"`\((\S+) (?:a b|\?x)\)`", "".join(map(_row, ("compare so", "a multiple of", "below 0", "is 0 |")))
+        r"`\((\S+) (?:a b|\?x)\)`", "".join(map(_row, ("compare so", "a multiple of", "below 0", "is 0 |", "infinite")))
     )
     assert sorted(named) == sorted([*RELATIONS, *FACTS])
 

@@ -41,6 +41,7 @@ LEARNED: dict[str, tuple[str, set[str]]] = {
         f"{XY} (from (sqrt (mul ?x ?y))) (to (mul (sqrt ?x) (sqrt ?y)))",
         {"(nonnegative ?x)", "(nonnegative ?y)"},
     ),
+    "no infinity": (f"{XY} (from (add ?y (mul ?x (expand () (scalar 0.0))))) (to ?y)", {"(finite ?x)"}),
     "no zero": (f"{XY} (from (div (mul ?x ?y) ?y)) (to ?x)", {"(nonzero ?y)"}),
 }
 HOPELESS = {

@@ -12,8 +12,8 @@ What stands left and right of `=>` is a pattern that egg's `Pattern` parses, and
 - Sizes on the right may be computed: `(+ …)`, `(* …)`, `(quotient a b)` (rounded down) and `(dim ?x 1)`, the size of an
   axis of a tensor. An analysis that knows shapes folds these to numbers (egg's own examples fold constants so).
 - Conditions, all of which must hold: `(shape ?x a _ b)`, the sizes of a tensor and so its rank, where `_` is any;
-  `(= a b)`, `(<= a b)`, `(!= a b)`, `(divides a b)` of sizes; `(nonnegative ?x)`, `(nonzero ?x)` of all elements. What
-  matches is taken to be well formed: no tensor is empty, elements are floating-point numbers.
+  `(= a b)`, `(<= a b)`, `(!= a b)`, `(divides a b)` of sizes; `(nonnegative ?x)`, `(nonzero ?x)`, `(finite ?x)` of
+  elements. What matches is taken to be well formed: no tensor is empty, elements are floating-point numbers.
 - A rule with several outputs is a pair of egg's `MultiPattern`s: `?root = (matmul ?x ?y), ?root1 = …`. In a graph, what
   it makes may depend on itself: the extraction must refuse such cycles, as TENSAT's does.
 

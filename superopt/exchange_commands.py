@@ -131,7 +131,7 @@ def import_(
     if not kept:
         why = f"none of its {len(rules)} rules holds" if rules else f"none of its {len(unread)} rules could be read"
         raise RuleError(f"{file}: {why}, so nothing was written")
-    facts = {"solver": solver_version(), "settings": f"from={source} file={file.name}"}
+    facts = {"solver": solver_version(), "settings": f"from={source} file={ascii(file.name)[1:-1]}"}
     text = print_file(sealed(kept, facts))
     if parse_file(text, str(out)).rules != tuple(kept):
         raise RuleError(f"{file}: its rules have no text that gives them back, so nothing was written")

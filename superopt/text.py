@@ -94,6 +94,14 @@ def word(value: str | int | float) -> Atom:
     return Atom(value)
 
 
+def is_word(text: str) -> bool:
+    """Whether a text is read as one word: not as a number, a string, or several expressions."""
+    try:
+        return read(text) == [Atom(text)]
+    except ParseError:
+        return False
+
+
 def form(*items: Sexp | str | int | float) -> Form:
     """A form of expressions and plain values, without a place."""
     return Form(tuple(item if isinstance(item, Atom | Form) else Atom(item) for item in items))

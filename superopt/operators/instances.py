@@ -141,6 +141,14 @@ def _last(candidates: list[tuple[int, str, Dim]]) -> tuple[int, str, Dim]:
     return max(free, key=lambda c: c[1]) if free else max(candidates, key=lambda c: c[0])
 
 
+def fitting(
+    roots: Sequence[Term], open_conditions: Sequence[Condition], names: Sequence[str]
+) -> tuple[dict[str, Dim], list[Condition]]:
+    """`unify` for all that makes the terms well formed, with sizes of at least 1, under further conditions."""
+    positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
+    return unify([*conditions(*roots), *positive, *open_conditions], names, positive_symbols(*roots))
+
+
 def small_instances(
     roots: Sequence[Term], open_conditions: Sequence[Condition], count: int, seed: int, largest: int = 4
 ) -> Iterator[tuple[Term, ...]]:
@@ -159,9 +167,8 @@ def sized_instances(
 ) -> Iterator[tuple[dict[str, Dim], tuple[Term, ...]]]:
     """`small_instances`, each with its sizes by name; `tries` bounds how many sizes are drawn."""
     names = all_symbols(*roots)
-    positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *positive, *open_conditions], names, positive_symbols(*roots))
+        fixed, rest = fitting(roots, open_conditions, names)
     except ShapeError:
         return
     rng, seen = np.random.default_rng(seed), set()

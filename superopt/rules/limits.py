@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from superopt.errors import ParseError, RuleError
+from superopt.errors import RuleError
 from superopt.term import Term, subterms
-from superopt.text import Atom, read
+from superopt.text import is_word
 
 NAME, DEPTH, PRINTED = 200, 200, 100_000
 """Characters of a name, operators one above another, and operators that stand in the text where nothing is shared."""
@@ -13,7 +13,7 @@ NAME, DEPTH, PRINTED = 200, 200, 100_000
 def demand_name(name: str) -> None:
     """Raise `RuleError` for a name that is no word, or that a file could not have."""
     bad = not 0 < len(name) <= NAME or name.startswith(".") or not name.isprintable() or set(name) & set("/\\")
-    if bad or not _is_word(name):
+    if bad or not is_word(name):
         shown = ascii(name[:60])
         raise RuleError(
             f"rule {shown}: its name is expected to be a word of at most {NAME} characters that is no number, "
@@ -34,10 +34,3 @@ def demand_bounded(name: str, roots: tuple[Term, ...], comment: str) -> None:
         raise RuleError(f"rule {name}: written out it has more than {PRINTED} operators")
     if any(c in "\r\0" or 0xD800 <= ord(c) < 0xE000 for c in comment):
         raise RuleError(f"rule {name}: its comment is expected to be lines of text, that end in line feeds")
-
-
-def _is_word(text: str) -> bool:
-    try:
-        return read(text) == [Atom(text)]
-    except ParseError:
-        return False

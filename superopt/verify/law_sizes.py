@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superopt.arithmetic import Array
-from superopt.dim import Condition, Dim, Floor, Symbol, at_most, symbol
+from superopt.dim import Condition, Dim, Floor, Symbol, symbol
 from superopt.errors import ShapeError
-from superopt.operators.instances import all_symbols, conditions, positive_symbols, unify
+from superopt.operators.instances import all_symbols, fitting
 from superopt.operators.laws import Law
-from superopt.term import size_symbols, variables
+from superopt.term import size_symbols
 
 LARGEST = 4
 """The largest size tried, where nothing else determines it."""
@@ -46,9 +46,8 @@ def small_sizes(law: Law, limit: int = LIMIT, seed: int = 0) -> Sizes:
     roots = (law.left, law.right)
     dims = size_symbols(*roots)
     names = sorted(all_symbols(*roots), key=lambda n: n not in dims)  # what is solved for is rather an attribute
-    positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *positive, *law.conditions], names, positive_symbols(*roots))
+        fixed, rest = fitting(roots, law.conditions, names)
     except ShapeError:
         return Sizes(tuple(names), np.zeros((0, len(names)), np.int64), True)
     lowest = {n: int(n in dims) for n in names if n not in fixed}

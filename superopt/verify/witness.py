@@ -15,12 +15,12 @@ from typing import TypeAlias
 import numpy as np
 
 from superopt.arithmetic import FLOAT, SINGLE, Array, Float
-from superopt.dim import Condition, Dim, Truth, at_most, substitute, substitute_condition
+from superopt.dim import Condition, Dim, Truth, substitute, substitute_condition
 from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
-from superopt.operators.instances import all_symbols, conditions, defaults, is_small, positive_symbols, resize, unify
+from superopt.operators.instances import all_symbols, defaults, fitting, is_small, resize
 from superopt.operators.logic import Logical, Where
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, size_symbols, subterms, variables
@@ -86,9 +86,8 @@ def find_witness(rule: Rule, seed: int = 0, most: int = 500) -> Witness | None:
 def by_size(roots: Sequence[Term], given: Sequence[Condition], most: int) -> Iterator[tuple[Term, ...]]:
     """The terms at all sizes at which they are well formed and the conditions hold, those of smallest sum first."""
     names = all_symbols(*roots)
-    positive = [c for v in variables(*roots) for d in v.shape if isinstance(c := at_most(1, d), Condition)]
     try:
-        fixed, rest = unify([*conditions(*roots), *positive, *given], names, positive_symbols(*roots))
+        fixed, rest = fitting(roots, given, names)
     except ShapeError:
         return
     free, usual = [n for n in names if n not in fixed], defaults(roots)

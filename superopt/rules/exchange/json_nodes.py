@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from superopt.errors import ParseError
-from superopt.text import Atom, Place, read
+from superopt.text import Atom, Place, is_word
 
 
 def load_node(text: str, source: str) -> Node:
@@ -83,16 +83,9 @@ class Node:
 
     def word(self, sign: str = "") -> Atom:
         """A string that stands in the text form as a word, after a sign such as `?`."""
-        if not isinstance(self.value, str) or not self.value or not _is_word(sign + self.value):
+        if not isinstance(self.value, str) or not self.value or not is_word(sign + self.value):
             self.refuse("a word without spaces, brackets, quotes or semicolons that is no number")
         return Atom(sign + self.value, place=self.place)
-
-
-def _is_word(text: str) -> bool:
-    try:
-        return read(text) == [Atom(text)]
-    except ParseError:
-        return False
 
 
 def _no_constant(name: str) -> NoReturn:

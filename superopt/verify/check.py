@@ -129,12 +129,14 @@ def differs(
         return (
             None if differing(left, right, facts, seed, simple=False) is None else _difference(example, "float", seed)
         )
-    agreed = False
-    for ring in EXACT:
+    agreed, needs = False, _needs(example)
+    for ring in sorted(EXACT, key=lambda ring: not needs <= ring.has):
+        if agreed and not needs <= ring.has:
+            break  # what differs here, and what does not, would tell nothing new
         values = sample(example, ring, seed)
         same = all(map(_equal, evaluate_all(left, ring, values), evaluate_all(right, ring, values)))
         agreed = agreed or same
-        if not same and _needs(example) <= ring.has:
+        if not same and needs <= ring.has:
             return _difference(example, ring.name, seed)
     return None if agreed else _difference(example, "every carrier", seed)
 

@@ -76,8 +76,7 @@ def prove(
         return _solved(*problem(source, target, given, facts, laws), resources)
     scope = scope_of(*source, *target)
     verdict = _solved(*problem(source, target, given, facts, laws_in(scope)), resources)
-    wide = widened(scope)
-    if isinstance(verdict, Proved) or wide == scope:
+    if isinstance(verdict, Proved) or (wide := widened(scope)) == scope:
         return verdict
     return _solved(*problem(source, target, given, facts, laws_in(wide)), resources)
 
@@ -88,10 +87,11 @@ def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -
     solver = Z3.SimpleSolver(ctx=context)
     for setting, value in {"mbqi": False, "arith.nl": False, "rlimit": resources, "unsat_core": True}.items():
         solver.set(setting, value)
-    moved = _moved([*theory, *(axiom for _, axiom in tracked)], context)
-    solver.add(moved[: len(theory)])
-    for i, axiom in enumerate(moved[len(theory) :]):
-        solver.assert_and_track(axiom, f"law{i}")
+    labels = [_label(i) for i in range(len(tracked))]
+    moved = Z3.AstVector()
+    for formula in [*theory, *(axiom for _, axiom in tracked), *labels]:
+        moved.push(formula)
+    _assert(solver, moved.translate(context), len(theory), len(tracked))
     if solver.check() == Z3.unsat:
         core = {str(literal) for literal in solver.unsat_core()}
         return Proved(tuple(sorted({name for i, (name, _) in enumerate(tracked) if f"law{i}" in core})))
@@ -126,12 +126,22 @@ def problem(
     return tracked, [*_theory([*source, *target], used), *_obligation(source, target, given, facts)]
 
 
-def _moved(formulas: Sequence[Any], context: Any) -> list[Any]:
-    """The formulas in another context."""
-    together = Z3.AstVector()
-    for formula in formulas:
-        together.push(formula)
-    return list(together.translate(context))
+def _assert(solver: Any, formulas: Any, plain: int, tracked: int) -> None:
+    """Assert the first `plain` formulas, and then the `tracked`, whose labels follow them.
+
+    By the functions under z3's classes, which would make an object for each formula: that took a tenth of a proof.
+    """
+    context = solver.ctx.ref()
+    formula = [Z3.Z3_ast_vector_get(context, formulas.vector, i) for i in range(plain + 2 * tracked)]
+    for i in range(plain):
+        Z3.Z3_solver_assert(context, solver.solver, formula[i])
+    for i in range(plain, plain + tracked):
+        Z3.Z3_solver_assert_and_track(context, solver.solver, formula[i], formula[i + tracked])
+
+
+@cache
+def _label(number: int) -> Any:
+    return Z3.Bool(f"law{number}")
 
 
 def _theory(roots: Sequence[Term], laws: Sequence[Law]) -> list[Any]:

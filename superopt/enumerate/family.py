@@ -1,66 +1,226 @@
-"""What enumeration starts from: operators and variables, as data."""
+"""What enumeration starts from, as data: operators with attributes, variables and constants with shapes, sizes, depth.
+
+A family is a text, see `families/`. Its operators are terms over holes: `(conv :pads (1 1 1 1) ?x ?k)`. Sizes are symbols, and
+terms are typed over them, so that no two shapes are equal by an accident of numbers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
 
-from superopt.errors import UsageError
-from superopt.operators.declare import CATALOGUE, Declared, is_shipped
-from superopt.operators.reader import read_dim
-from superopt.term import Term, variable
-from superopt.text import Form, read
+from superopt.arithmetic import EXACT, FIELD, Carrier
+from superopt.dim import Condition, Dim, Shape, assuming, equal, substitute_condition, symbols
+from superopt.errors import ParseError, ShapeError, UsageError
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.reader import read_dim, read_term
+from superopt.term import Term, make, variable
+from superopt.text import Atom, Form, Sexp, read, show, word
 
-CORE = (
-    *("transpose", "reshape", "concat", "slice", "pad", "add", "mul", "div", "sqrt", "relu", "matmul", "conv"),
-    *("maxpool", "avgpool", "global_avgpool", "softmax"),
-)
-"""The operators of the rules that come with superopt; the catalogue has more."""
+PARTS = ("sizes", "given", "constants", "operators", "depth")
 
-_DATA = "(?x n c h w) (?y n c h w) (?p m k) (?q m k) (?z m n2)"
-_WEIGHTS = "(?k c c 1 1) (?l c c 3 3) (?m c c 3 3) (?s c) (?t c) (?a) (?b) (?u k n2) (?v k n2) (?w n2 r)"
+LARGEST = 64
+"""The largest size of a family: terms are evaluated millions of times."""
 
-_SIZES = {"n": 2, "c": 4, "h": 5, "w": 6, "m": 3, "k": 7, "n2": 8, "r": 9}
+SIZES = 3
+"""For each symbol: two small sizes that terms are evaluated at, and one unlike all others that equations are stated at."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An operator to apply: a term over holes, in the order of their names' first use. It counts as one operator."""
+
+    sexp: Sexp
+    holes: tuple[str, ...]
+    on: tuple[tuple[str, tuple[Dim | None, ...]], ...] = ()
+    """The only shapes of holes that it is applied to; None is any size."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it counts as no operator: broadcasting alone."""
+        return all(CATALOGUE[name].free for name in heads(self.sexp))
+
+    def over(self, shapes: Sequence[Shape]) -> tuple[list[Term], list[Condition]]:
+        """Its terms over variables of these shapes, that are called as the holes, and what they ask of sizes.
+
+        None where they do not fit.
+        """
+        of = dict(zip(self.holes, shapes, strict=True))
+        if any(len(of[hole]) != len(only) or not all(map(_is, of[hole], only)) for hole, only in self.on):
+            return [], []
+        names = {hole: variable(hole, shape) for hole, shape in zip(self.holes, shapes, strict=True)}
+        with assuming() as noted:
+            try:
+                if isinstance(self.sexp, Form):
+                    found = [read_term(self.sexp, names)]
+                else:
+                    cls = CATALOGUE[str(self.sexp.value)]
+                    found = [make(op, names.values()) for op in cls.samples(*shapes)]
+            except (ParseError, ShapeError):
+                return [], []
+        return found, noted
+
+    def __str__(self) -> str:
+        return show(self.sexp)
 
 
 @dataclass(frozen=True)
 class Family:
-    """Operators to apply, and variables to apply them to: data, and weights (constants), which are grown only as far
-    as folding needs. Sizes are all different, so that few terms are equal by accident.
-    """
+    """What terms are made of. `sizes` gives for each symbol its `SIZES` numbers; `depth` is the usual number of levels."""
 
     name: str
-    operators: tuple[type[Declared], ...]
-    variables: tuple[Term, ...]
+    sizes: Mapping[str, tuple[int, ...]]
+    given: tuple[Term, ...]
+    constants: tuple[Term, ...]
+    operators: tuple[Pattern, ...]
+    depth: int
+
+    def numbers(self, choice: int) -> dict[str, int]:
+        """The sizes of one of the `SIZES` choices."""
+        return {name: sizes[choice] for name, sizes in self.sizes.items()}
+
+    def fits(self, conditions: Sequence[Condition]) -> bool:
+        """Whether conditions on sizes hold at all its numbers. How two sizes compare is no matter of numbers."""
+        choices = [self.numbers(i) for i in range(SIZES)]
+        about = [symbols(c.left) | symbols(c.right) for c in conditions]
+        if any(c.relation == "=" or len(names) > 1 for c, names in zip(conditions, about, strict=True)):
+            return False
+        return all(substitute_condition(c, n) is True for c in conditions for n in choices)
+
+    def carriers(self) -> tuple[Carrier, ...]:
+        """The carriers in which its terms are compared: the field, and ordered integers where something needs order."""
+        names = {head for pattern in self.operators for head in heads(pattern.sexp)}
+        return tuple(c for c in EXACT if c is FIELD or any(CATALOGUE[n].needs - FIELD.has for n in names))
 
 
-def core_family(operators: str = "") -> Family:
-    """The core operators and the user's own (or those listed, with commas between), over images, kernels, vectors,
-    numbers and matrices.
+def shipped_families() -> list[str]:
+    """The names of the families that come with superopt."""
+    folder = files("superopt.enumerate") / "families"
+    return sorted(f.name.removesuffix(".family") for f in folder.iterdir() if f.name.endswith(".family"))
 
-    Raises `UsageError` for an operator that is unknown or not enumerated.
+
+def load_family(name: str) -> Family:
+    """A family that comes with superopt, by name, or one of the user's, by path.
+
+    Raises `UsageError` where there is none, `ParseError` with the place of what is wrong in it.
     """
-    names = [n.strip() for n in operators.split(",") if n.strip()] or [*CORE, *_own()]
-    for name in names:
-        if name not in CATALOGUE or not _tried(CATALOGUE[name]):
-            known = ", ".join(n for n, c in CATALOGUE.items() if _tried(c))
-            raise UsageError(f"operator {name} is unknown or not enumerated; choose from {known}")
-    return Family("core", tuple(CATALOGUE[n] for n in names), tuple(_variables()))
+    if name in shipped_families():
+        source = files("superopt.enumerate") / "families" / f"{name}.family"
+        return read_family(source.read_text(encoding="utf-8"), f"{name}.family")
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"no family is called {name}, nor is it a file; choose from {', '.join(shipped_families())}")
+    try:
+        return read_family(path.read_text(encoding="utf-8"), name)
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: a family is text in UTF-8") from None
 
 
-def _own() -> list[str]:
-    return [name for name, cls in CATALOGUE.items() if not is_shipped(cls) and _tried(cls)]
+def read_family(text: str, source: str) -> Family:
+    """A family from its text. Raises `ParseError` with line, column and what was expected."""
+    forms = read(text, source)
+    if len(forms) != 1 or not isinstance(forms[0], Form) or forms[0].head != "family" or len(forms[0].items) < 2:
+        raise ParseError(f"{source}:1:1: expected one (family NAME …)")
+    name, parts = show(forms[0].items[1]), _parts(forms[0])
+    sizes = dict(_size(item) for item in parts["sizes"])
+    given = tuple(_given(item, sizes) for item in parts["given"])
+    with assuming():
+        constants = tuple(read_term(item, {}) for item in parts["constants"])
+    operators = tuple(_pattern(item) for item in parts["operators"])
+    (depth,) = parts["depth"] or (word(3),)
+    if not isinstance(depth, Atom) or not isinstance(depth.value, int) or depth.value < 1:
+        raise ParseError(f"{depth.place}: the depth is a number of operators, found {show(depth)}")
+    return Family(name, sizes, given, constants, operators, depth.value)
 
 
-def _tried(cls: type[Declared]) -> bool:
-    return cls.enumerated and not cls.free
+def with_operators(family: Family, only: Sequence[str], further: Sequence[str] = ()) -> Family:
+    """The family with those of its operators only whose names are listed (all where none are), and further ones.
+
+    Further ones are applied with the attributes that their declarations say to try. Raises `UsageError` for a name
+    that the family does not have.
+    """
+    names = {name for pattern in family.operators for name in heads(pattern.sexp)} - {"expand"}
+    for name in only:
+        if name not in names and name not in further:
+            known = ", ".join(sorted({*names, *further}))
+            raise UsageError(f"operator {name} is not in family {family.name}; choose from {known}")
+    allowed = {*only, "expand"}
+    kept = [p for p in family.operators if not only or heads(p.sexp) <= allowed]
+    added = [Pattern(word(name)) for name in further if not only or name in only]
+    return replace(family, operators=(*kept, *added))
 
 
-def _variables() -> list[Term]:
-    found = []
-    for text, weight in ((_DATA, False), (_WEIGHTS, True)):
-        for sexp in read(text):
-            assert isinstance(sexp, Form)
-            dims = [read_dim(d) for d in sexp.items[1:]]
-            sizes = [d if isinstance(d, int) else _SIZES[str(d)] for d in dims]
-            found.append(variable(sexp.head[1:], sizes, constant=weight))
+def heads(sexp: Sexp) -> set[str]:
+    """The names of the operators of a pattern."""
+    if isinstance(sexp, Atom):
+        return {str(sexp.value)} if str(sexp.value) in CATALOGUE else set()
+    inner = (heads(item) for item in sexp.items[1:] if isinstance(item, Form) and _is_term(item))
+    return {sexp.head}.union(*inner)
+
+
+def _is_term(sexp: Form) -> bool:
+    first = sexp.items[0] if sexp.items else None
+    return isinstance(first, Atom) and first.value in CATALOGUE
+
+
+def _holes(sexp: Sexp) -> list[str]:
+    """The names of the holes of a pattern, in the order of first use."""
+    if isinstance(sexp, Atom):
+        return [sexp.value[1:]] if isinstance(sexp.value, str) and sexp.value.startswith("?") else []
+    return list(dict.fromkeys(name for item in sexp.items for name in _holes(item)))
+
+
+def _parts(family: Form) -> dict[str, tuple[Sexp, ...]]:
+    found: dict[str, tuple[Sexp, ...]] = dict.fromkeys(PARTS, ())
+    for part in family.items[2:]:
+        if not isinstance(part, Form) or part.head not in PARTS:
+            raise ParseError(f"{part.place}: expected one of {', '.join(f'({p} …)' for p in PARTS)}, found {show(part)}")
+        found[part.head] = part.items[1:]
+    for name in ("sizes", "given", "operators"):
+        if not found[name]:
+            raise ParseError(f"{family.place}: the family has no ({name} …)")
     return found
+
+
+def _size(sexp: Sexp) -> tuple[str, tuple[int, ...]]:
+    numbers = [item.value for item in sexp.items[1:] if isinstance(item, Atom)] if isinstance(sexp, Form) else []
+    values = tuple(n for n in numbers if isinstance(n, int) and 0 < n <= LARGEST)
+    if not isinstance(sexp, Form) or len(values) != SIZES or len(sexp.items) != SIZES + 1:
+        raise ParseError(f"{sexp.place}: expected a symbol and {SIZES} sizes from 1 to {LARGEST}, found {show(sexp)}")
+    return sexp.head, values
+
+
+def _is(size: Dim, only: Dim | None) -> bool:
+    return only is None or equal(size, only) is True
+
+
+def _given(sexp: Sexp, sizes: Mapping[str, object]) -> Term:
+    if not isinstance(sexp, Form) or not sexp.head.startswith("?"):
+        raise ParseError(f"{sexp.place}: expected a variable with its sizes, (?x n c), found {show(sexp)}")
+    dims = [read_dim(item) for item in sexp.items[1:]]
+    for name in sorted(set().union(*map(symbols, dims))):
+        if name not in sizes:
+            raise ParseError(f"{sexp.place}: the size {name} is not among the sizes of the family")
+    return variable(sexp.head[1:], dims)
+
+
+def _only(sexp: Sexp) -> tuple[str, tuple[Dim | None, ...]]:
+    if not isinstance(sexp, Form) or not sexp.head.startswith("?"):
+        raise ParseError(f"{sexp.place}: expected a hole with its sizes, (?x n * 1), found {show(sexp)}")
+    return sexp.head[1:], tuple(None if show(d) == "*" else read_dim(d) for d in sexp.items[1:])
+
+
+def _pattern(sexp: Sexp) -> Pattern:
+    if isinstance(sexp, Form) and sexp.head == "on" and len(sexp.items) == 3 and isinstance(sexp.items[1], Form):
+        return replace(_pattern(sexp.items[2]), on=tuple(map(_only, sexp.items[1].items)))
+    names = heads(sexp)
+    if not names:
+        known = ", ".join(sorted(CATALOGUE))
+        raise ParseError(f"{sexp.place}: expected an operator over holes, or its name alone: {show(sexp)}; there are {known}")
+    holes = tuple(_holes(sexp))
+    count = len(holes) if isinstance(sexp, Form) else CATALOGUE[min(names)].arity
+    if not 1 <= count <= 2:
+        raise ParseError(f"{sexp.place}: operators of one or two inputs are enumerated, found {show(sexp)}")
+    return Pattern(sexp, holes or tuple("ab"[:count]))

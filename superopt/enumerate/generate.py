@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 from superopt.arithmetic import EXACT
-from superopt.enumerate.family import Family
+from superopt.enumerate.equations import equations
+from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
-from superopt.enumerate.grow import Progress, grow
+from superopt.enumerate.grow import Progress
 from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.files import DECLARED_IN, declare_files
-from superopt.operators.instances import all_symbols
+from superopt.operators.instances import all_symbols, resize
 from superopt.operators.reader import term_text
 from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.match import commuted, instance_of
@@ -43,14 +44,20 @@ def generate(
 ) -> Generated:
     """Find and prove all rules of up to `max_ops` operators a side. The result depends on the seed alone."""
     start = time.monotonic()
-    grown = grow(family, max_ops, seed, progress)
-    counts = {"terms": sum(map(len, grown.levels)), "evaluated": grown.evaluated, "candidates": len(grown.candidates)}
-    pairs = distinct([p for c in grown.candidates for p in _directions(*abstracted(*c, _same_value))], family.variables)
+    found_equal = equations(family, max_ops, seed, progress)
+    counts = found_equal.counts
+    shared = [abstracted(*pair, _same_value) for pair in found_equal.pairs]
+    pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
     found, unknown = _climb(pairs, workers, counts, progress)
     rules = named(prune_instances(found, progress))
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
+
+
+def _named(family: Family) -> Sequence[Term]:
+    """The variables of a family, at the sizes that equations are stated at."""
+    return resize(family.given, family.numbers(SIZES - 1))
 
 
 def distinct(pairs: list[tuple[Term, Term]], given: Sequence[Term]) -> list[tuple[Term, Term]]:

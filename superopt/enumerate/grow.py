@@ -8,13 +8,13 @@ that is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.enumerate.plan import Plan, free_plans, plans
-from superopt.enumerate.table import Found, Table
+from superopt.enumerate.plan import free_plans, plans
+from superopt.enumerate.table import Rows, Table
 
 Progress = Callable[[str, int, int], None]
 """Told a stage's name, how much of it is done and how much there is."""
@@ -23,73 +23,83 @@ NUMBERS = 2**22
 """How many numbers a step of an evaluation may take at a time."""
 
 
-def grow(table: Table, level: int, last: bool) -> Found:
-    """All applications of a level. Those of new value become terms, and all are remembered, but at the last level."""
-    found = met(table, plans(table, level, last))
+@dataclass
+class Met:
+    """Applications met, with the fingerprints of their values and the terms that stand for them (−1 for new ones)."""
+
+    rows: Rows
+    prints: Array
+    stands: Array
+
+
+def grow(table: Table, level: int, last: bool, progress: Progress | None = None) -> Met:
+    """All applications of a level; at level 0 of what counts as no operator. Those of new value become terms, and all are remembered, but at the last level."""
+    if level == 0:
+        met = evaluated(table, free_plans(table, 0))
+        _keep(table, met, level)
+        return met
+    met = evaluated(table, _told(table, plans(table, level, last), level, progress))
     if last:
-        return found
+        return met
     start = len(table)
-    keep(table, found, level)
-    free = met(table, free_plans(table, start))
-    keep(table, free, level)
-    return joined([found, free])
+    _keep(table, met, level)
+    free = evaluated(table, free_plans(table, start))
+    _keep(table, free, level)
+    return joined([met, free])
 
 
-def met(table: Table, planned: Iterator[Plan]) -> Found:
-    """Applications with the fingerprints of their values."""
-    parts = [Found(*(np.empty(0, np.int32) for _ in range(3)), np.empty((table.lines, 0), np.uint64))]
-    for app, left, right in planned:
-        step = max(64, NUMBERS // table.width(app))
-        for start in range(0, len(left), step):
-            a, b = left[start : start + step], right[start : start + step]
-            prints = table.prints_of(table.applications[app].result, table.evaluated(app, a, b))
-            parts.append(Found(np.full(len(a), app, np.int32), a, b, prints))
+def _told(table: Table, planned: Iterator[Rows], level: int, progress: Progress | None) -> Iterator[Rows]:
+    """The plans, while it is told how many of the operators are through."""
+    operators = list(table.family.operators)
+    for rows in planned:
+        if progress:
+            kind = table.types.kinds[table.types.applications[int(rows.app[0])].kind]
+            progress(f"terms of {level} operators", operators.index(kind.pattern), len(operators))
+        yield rows
+
+
+def evaluated(table: Table, planned: Iterator[Rows]) -> Met:
+    """Applications with the fingerprints of their values, and the terms of before that stand for them."""
+    none = np.empty(0, np.int32)
+    parts = [Met(Rows(none, none, none), np.empty((len(table.values.carriers), 0), np.uint64), none)]
+    for rows in planned:
+        app = int(rows.app[0])
+        step = max(64, NUMBERS // table.values.width(app))
+        for start in range(0, len(rows), step):
+            some = rows.at(np.arange(start, min(start + step, len(rows))))
+            prints = table.values.prints(table.types.applications[app].result, table.evaluated(some))
+            parts.append(Met(some, prints, table.known(prints)))
     return joined(parts)
 
 
-def joined(parts: list[Found]) -> Found:
+def joined(parts: list[Met]) -> Met:
     """Several as one."""
-    app, left, right = (np.concatenate([getattr(p, name) for p in parts]) for name in ("app", "left", "right"))
-    return Found(app, left, right, np.concatenate([p.prints for p in parts], axis=1))
+    app, left, right = (np.concatenate([getattr(p.rows, name) for p in parts]) for name in ("app", "left", "right"))
+    prints = np.concatenate([p.prints for p in parts], axis=1)
+    return Met(Rows(app, left, right), prints, np.concatenate([p.stands for p in parts]))
 
 
-def keep(table: Table, found: Found, level: int) -> Array:
-    """Make terms of the new values, and remember all; the terms that stand for each."""
-    stands = table.known(found.prints)
-    first = firsts(found.prints[: len(table.carriers)], stands < 0)
-    new = np.flatnonzero((stands < 0) & (first == np.arange(len(found))))
-    start = len(table)
-    for app, rows in _runs(found.app[new], new):
-        left, right = found.left[rows], found.right[rows]
-        stands[rows] = np.arange(start, start + len(rows))
-        uses = table.first_use.combined(table.uses[left], table.uses[right]) if (right >= 0).any() else table.uses[left]
-        values = table.evaluated(app, left, right)
-        type_ = table.applications[app].result
-        table.enter(app, left, right, level, type_, uses, values, found.prints[:, rows])
-        start += len(rows)
+def _keep(table: Table, met: Met, level: int) -> None:
+    """Make terms of the new values, and remember all."""
+    first = firsts(met.prints, met.stands < 0)
+    new = np.flatnonzero((met.stands < 0) & (first == np.arange(len(first))))
+    cuts = np.flatnonzero(np.diff(met.rows.app[new])) + 1
+    for mine in np.split(new, cuts) if len(new) else ():
+        met.stands[mine] = table.enter(met.rows.at(mine), level, met.prints[:, mine])
     table.settle()
-    stands = np.where(stands < 0, stands[first], stands)
-    table.remember(found.app, found.left, found.right, stands)
-    return stands
+    met.stands = np.where(met.stands < 0, met.stands[first], met.stands)
+    table.remember(met.rows, met.stands)
 
 
 def firsts(prints: Array, among: Array) -> Array:
     """For each of some fingerprints, the first that is equal in some carrier; chains of such are followed."""
     first = np.arange(prints.shape[1])
     rows = np.flatnonzero(among)
-    for line in prints[:, rows]:
+    for line in prints[:, rows] if len(rows) else ():
         order = np.argsort(line, kind="stable")
-        starts = np.flatnonzero(np.r_[True, line[order][1:] != line[order][:-1]]) if len(line) else order
+        starts = np.flatnonzero(np.r_[True, line[order][1:] != line[order][:-1]])
         place = np.repeat(order[starts], np.diff(np.r_[starts, len(line)]))
         first[rows[order]] = np.minimum(first[rows[order]], rows[place])
     while (first[first] != first).any():
         first = first[first]
     return first
-
-
-def _runs(apps: Array, rows: Array) -> Iterator[tuple[int, Array]]:
-    """The rows of each application, in pieces of equal application one after another."""
-    if len(rows):
-        cuts = np.flatnonzero(np.diff(apps)) + 1
-        for piece in np.split(np.arange(len(rows)), cuts):
-            yield int(apps[piece[0]]), rows[piece]

@@ -1,7 +1,7 @@
 """Equal terms of the last level: none of them is in the table, and of all renamings of each only one was met.
 
-So the least fingerprint of all renamings tells which are equal up to names. A renaming of a term is what it applies, on
-the renamings of what it applies it to, and those are in the table.
+So the least fingerprint of all renamings tells which are equal up to names. A renaming of an application is what it
+applies, to the renamings of what it applies it to, and those are in the table.
 """
 
 from __future__ import annotations
@@ -13,66 +13,66 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.enumerate.grow import firsts
-from superopt.enumerate.reduce import Equation, Rows, Stated, applied, same_value, values_of
-from superopt.enumerate.table import Renaming, Table
-
-def peers(table: Table, rows: Rows) -> tuple[Rows, Stated]:
-    """The applications that are equal to an earlier one up to names, and what is stated of each."""
-    prints, left, right = _least(table, rows)
-    order = np.lexsort((rows.right, rows.left, rows.app))
-    first = np.arange(len(rows))
-    first[order] = order[firsts(prints[:, order], np.ones(len(rows), bool))]
-    same = (rows.app == rows.app[first]) & (left == left[first]) & (right == right[first])
-    mine = np.flatnonzero((first != np.arange(len(rows))) & ~same & (left >= 0) & (left[first] >= 0))
-    ones, others = (Rows(rows.app[i], left[i], right[i], rows.equal[i], rows.prints[:, i]) for i in (mine, first[mine]))
-    others.prints = values_of(table, others)
-    mine = mine[same_value(table, ones, others)]
-    numbered = rows.at(mine)
-    numbered.equal = -1 - mine.astype(np.int64)  # not a term: what it is equal to is stated below
-
-    def stated(given: Rows, i: int) -> Equation:
-        me = -1 - int(given.equal[i])
-        other = int(first[me])
-        target = applied(table, int(rows.app[other]), int(left[other]), int(right[other]))
-        return Equation(int(rows.app[me]), int(left[me]), int(right[me]), target)
-
-    return numbered, stated
+from superopt.enumerate.table import Renaming, Rows, Table
 
 
-def _least(table: Table, rows: Rows) -> tuple[Array, Array, Array]:
-    """Of all renamings of each application the least fingerprint in each carrier, and of the first what it applies to.
+def peers(table: Table, rows: Rows) -> tuple[Array, Rows]:
+    """For each application the first that is equal to it up to names, and the renamings at which the two are equal."""
+    prints, stated = _least(table, rows)
+    first = firsts(prints, np.ones(len(rows), bool))
+    other = np.flatnonzero((first != np.arange(len(rows))) & (stated.app >= 0) & (stated.app[first] >= 0))
+    same = np.zeros(len(rows), bool)
+    same[other] = (_prints(table, stated.at(other)) == _prints(table, stated.at(first[other]))).any(axis=0)
+    return np.where(same, first, np.arange(len(rows))), stated
 
-    In other carriers the same renaming is taken, so that equations are found there too where one renaming is least.
+
+def _prints(table: Table, rows: Rows) -> Array:
+    """The fingerprints of applications, a row for each carrier."""
+    prints = np.empty((len(table.values.carriers), len(rows)), np.uint64)
+    for app in np.unique(rows.app):
+        mine = np.flatnonzero(rows.app == app)
+        values = table.evaluated(rows.at(mine))
+        prints[:, mine] = table.values.prints(table.types.applications[app].result, values)
+    return prints
+
+
+def _least(table: Table, rows: Rows) -> tuple[Array, Rows]:
+    """The least fingerprint of all renamings of each application, by the first inputs of each carrier, and one of them.
+
+    It is least in the first carrier: what is equal in another only is found where the same renaming is least there.
     """
-    prints = np.full((len(table.carriers), len(rows)), 2**64 - 1, np.uint64)
-    left, right = (np.full(len(rows), -1, np.int64) for _ in range(2))
+    prints = np.full((len(table.values.carriers), len(rows)), 2**64 - 1, np.uint64)
+    least = Rows(np.full(len(rows), -1), np.zeros(len(rows), np.int64), np.full(len(rows), -1))
     uses = table.uses_of(rows)
     for group in _groups(rows.app.astype(np.int64) << 32 | uses):
-        app, used = int(rows.app[group[0]]), frozenset(table.first_use.orders[uses[group[0]]])
-        for renaming in _renamings(table, used):
-            terms = table.renamed(renaming)
-            two = rows.right[group] >= 0
-            a, b = terms[rows.left[group]], np.where(two, terms[rows.right[group]], -1)
-            met = (a >= 0) & (~two | (b >= 0))
-            mine, a, b = group[met], a[met], b[met]
-            new = np.stack([table.first_prints(app, a, b, line) for line in range(len(table.carriers))])
-            better = new[0] < prints[0, mine]
-            prints[:, mine[better]], left[mine[better]], right[mine[better]] = new[:, better], a[better], b[better]
-    type_ = np.array([a.result for a in table.applications], np.uint64)[rows.app]
-    swap = table.commutative[rows.app] & (left > right)
-    return prints + type_, np.where(swap, right, left), np.where(swap, left, right)
+        for renaming in _renamings(table, table.first_use.orders[uses[group[0]]]):
+            new = table.rename(rows.at(group), table.renamed(renaming))
+            met = np.flatnonzero(new.app >= 0)
+            if not len(met):
+                continue
+            new, mine = new.at(met), group[met]
+            terms = (new.left, new.right)[: len(table.types.applications[int(new.app[0])].inputs)]
+            found = table.values.first_prints(int(new.app[0]), [table.row[t] for t in terms])
+            better = found[0] < prints[0, mine]
+            mine, new = mine[better], new.at(better)
+            prints[:, mine] = found[:, better]
+            least.app[mine], least.left[mine], least.right[mine] = new.app, new.left, new.right
+    result = np.array([a.result for a in table.types.applications], np.uint64)[rows.app]
+    return prints + result * np.uint64(0x9E3779B97F4A7C15), least
 
 
-def _renamings(table: Table, used: frozenset[int]) -> Iterator[Renaming]:
+def _renamings(table: Table, used: tuple[int, ...]) -> Iterator[Renaming]:
     """All that swap variables of one type among some."""
     by_type: dict[int, list[int]] = {}
     for v in sorted(used):
         by_type.setdefault(int(table.type[v]), []).append(v)
     for orders in itertools.product(*(itertools.permutations(group) for group in by_type.values())):
-        new = {v: w for group, order in zip(by_type.values(), orders, strict=True) for v, w in zip(group, order, strict=True)}
+        pairs = zip(itertools.chain(*by_type.values()), itertools.chain(*orders), strict=True)
+        new = dict(pairs)
         yield tuple(new.get(v, v) for v in range(len(table.leaves)))
 
 
 def _groups(code: Array) -> list[Array]:
+    """The rows of each value."""
     order = np.argsort(code, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(code) else []

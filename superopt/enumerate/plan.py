@@ -13,16 +13,12 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.enumerate.family import Pattern
-from superopt.enumerate.table import Table
+from superopt.enumerate.table import Rows, Table
 
 CHUNK = 2**18
 """How many applications are planned at a time."""
 
-Plan = tuple[int, Array, Array]
-"""An application, and the terms it is made of."""
-
-
-def plans(table: Table, level: int, last: bool) -> Iterator[Plan]:
+def plans(table: Table, level: int, last: bool) -> Iterator[Rows]:
     """All applications of a level, in one order, each pair of terms once."""
     for pattern in table.family.operators:
         if pattern.free:
@@ -32,36 +28,40 @@ def plans(table: Table, level: int, last: bool) -> Iterator[Plan]:
         )
 
 
-def free_plans(table: Table, first: int) -> Iterator[Plan]:
+def free_plans(table: Table, first: int) -> Iterator[Rows]:
     """What counts as no operator, over terms from a number on."""
     new = np.arange(first, len(table), dtype=np.int32)
     for pattern in table.family.operators:
-        for type_ in range(len(table.types)) if pattern.free else ():
+        for type_ in np.unique(table.type[new]).tolist() if pattern.free else ():
             ids = new[table.type[new] == type_]
-            for app in table.applied(pattern, (type_,)) if len(ids) else ():
-                yield app, ids, np.full(len(ids), -1, np.int32)
+            for app in table.types.applied(pattern, (type_,)):
+                yield _over_one(app, ids)
 
 
-def _unary(table: Table, pattern: Pattern, level: int, last: bool) -> Iterator[Plan]:
+def _over_one(app: int, ids: Array) -> Rows:
+    return Rows(np.full(len(ids), app, np.int32), ids, np.full(len(ids), -1, np.int32))
+
+
+def _unary(table: Table, pattern: Pattern, level: int, last: bool) -> Iterator[Rows]:
     for type_, ids in table.members[level - 1].items():
         if last:
             ids = ids[table.first_use.canonical(table.uses[ids])]
-        for app in table.applied(pattern, (type_,)) if len(ids) else ():
+        for app in table.types.applied(pattern, (type_,)) if len(ids) else ():
             for chunk in _chunks(len(ids)):
-                yield app, ids[chunk], np.full(len(ids[chunk]), -1, np.int32)
+                yield _over_one(app, ids[chunk])
 
 
-def _binary(table: Table, pattern: Pattern, level: int, last: bool) -> Iterator[Plan]:
+def _binary(table: Table, pattern: Pattern, level: int, last: bool) -> Iterator[Rows]:
     for la in range(level):
         for lb in range(level - 1 - la, level):
             for a, b in itertools.product(table.members[la], table.members[lb]):
-                for app in table.applied(pattern, (a, b)):
-                    commutes = bool(table.commutative[app])
+                for app in table.types.applied(pattern, (a, b)):
+                    commutes = bool(table.types.commutes[app])
                     pairs = _apart if la + lb == level - 1 else _together
                     for left, right in pairs(table, table.members[la][a], table.members[lb][b], level, last):
                         kept = _kept(table, left, right, level, last, commutes)
                         if len(kept[0]):
-                            yield app, *kept
+                            yield Rows(np.full(len(kept[0]), app, np.int32), *kept)
 
 
 def _kept(table: Table, left: Array, right: Array, level: int, last: bool, commutes: bool) -> tuple[Array, Array]:

@@ -1,0 +1,148 @@
+"""The classes of equal terms of an enumeration, and what of them equations connect: an e-graph (egg, POPL 2021), in
+columns.
+
+The nodes are the leaves and all applications met, each to terms that stand for their values. An equation connects two
+nodes of a class wherever it applies. Of the last level only canonical applications were met; there a node stands for all
+its renamings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from superopt.arithmetic import Array
+from superopt.enumerate.patterns import (
+    Bound,
+    Node,
+    Pattern,
+    applications,
+    applied,
+    either_way,
+    instantiated,
+    match,
+    pattern_of,
+)
+from superopt.enumerate.table import Rows, Table
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Two patterns of equal value, and the numbers of the nodes that they were found at."""
+
+    source: Node
+    target: Pattern
+    node: int
+    other: int
+
+
+class Classes:
+    """All nodes in columns. `known_by` is for each the node that its class is known by."""
+
+    def __init__(self, table: Table, rows: Rows, known_by: Array, stated: Rows) -> None:
+        """`rows` and `known_by` are of applications and leaves; `stated` are the renamings at which each is equal to
+        what it is known by, for those that are so up to names only.
+        """
+        self.table, self.rows, self.known_by, self.stated = table, rows, known_by, stated
+        self.parent = np.arange(len(rows))
+        self._same = self.parent.copy()
+        keys = rows.keys()
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+        start = len(table.leaves)
+        kinds = np.full(len(rows), -1)
+        kinds[start:] = table.types.kind_of[rows.app[start:]]
+        self._by_kind = np.argsort(kinds, kind="stable")
+        self._starts = np.searchsorted(kinds[self._by_kind], np.arange(len(table.types.kinds) + 1))
+        self.level = np.zeros(len(rows), np.int32)
+        self.level[start:] = table.operators(rows.at(np.arange(start, len(rows))))
+
+    def find(self, rows: Rows) -> Array:
+        """The nodes of applications; −1 for those not met."""
+        wanted = rows.keys()
+        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return np.where((self._keys[place] == wanted) & (rows.app >= 0), self._order[place], -1)
+
+    def of_terms(self, terms: Array) -> Array:
+        """The nodes that terms were made by."""
+        table = self.table
+        made = Rows(table.app[terms], table.left[terms], table.right[terms])
+        return np.where(made.app < 0, terms, self.find(made))
+
+    # ---------------------------------------------------------------------------------------------------- connections
+
+    def roots(self, nodes: Array) -> Array:
+        """What each node is connected to: one node for all that are connected."""
+        found = self.parent[nodes]
+        while (self.parent[found] != found).any():
+            found = self.parent[found]
+        self.parent[nodes] = found
+        return np.asarray(found)
+
+    def connect(self, ones: Array, others: Array) -> None:
+        """Connect nodes, row by row."""
+        while len(ones):
+            a, b = self.roots(ones), self.roots(others)
+            apart = a != b
+            ones, others, a, b = ones[apart], others[apart], a[apart], b[apart]
+            np.minimum.at(self.parent, np.maximum(a, b), np.minimum(a, b))
+
+    def same(self, ones: Array, others: Array) -> None:
+        """Connect nodes for good: they are the same but for names."""
+        self.connect(ones, others)
+        self._same = self.parent.copy()
+
+    def disconnect(self) -> None:
+        """Undo all that equations connected."""
+        self.parent = self._same.copy()
+
+    def connected(self, node: int, other: int) -> bool:
+        """Whether two nodes are connected."""
+        a, b = self.roots(np.array([node, other])).tolist()
+        return bool(a == b)
+
+    def apply(self, equation: Equation, level: int | None = None) -> None:
+        """Connect what an equation says is equal: wherever its source stands, of all levels or one, and values agree."""
+        self.connect(np.array([equation.node]), np.array([equation.other]))
+        for source in either_way(self.table, equation.source):
+            assert isinstance(source, Node)
+            mine = self._by_kind[self._starts[source.kind] : self._starts[source.kind + 1]]
+            if level is not None:
+                mine = mine[self.level[mine] == level]
+            rows, bound = match(self.table, source, self.rows.left[mine], self.rows.right[mine])
+            mine = mine[rows]
+            if len(mine):
+                other = self._instances(equation.target, bound, len(mine))
+                same = (other >= 0) & (self.known_by[mine] == self.known_by[other])
+                self.connect(mine[same], other[same])
+
+    def _instances(self, target: Pattern, bound: Bound, count: int) -> Array:
+        """The nodes that a pattern makes, row by row; −1 where one was not met."""
+        table = self.table
+        if isinstance(target, int):
+            terms = instantiated(table, target, bound, count)
+            return np.where(terms >= 0, self.of_terms(np.maximum(terms, 0)), -1)
+        rows = applications(table, target, bound, count)
+        found = self.find(rows)
+        for swapped in (False, True):
+            unmet = np.flatnonzero((found < 0) & (rows.app >= 0))
+            unmet = unmet[table.operators(rows.at(unmet)) == table.most]
+            if swapped:
+                unmet = unmet[table.types.commutes[rows.app[unmet]]]
+            found[unmet] = self.find(table.in_order(rows.at(unmet), swapped))
+        return found
+
+    # ------------------------------------------------------------------------------------------------------ equations
+
+    def equation(self, node: int) -> Equation:
+        """That a node is equal to the one its class is known by."""
+        other = int(self.known_by[node])
+        source = self._pattern(node)
+        assert isinstance(source, Node)
+        return Equation(source, self._pattern(other), node, other)
+
+    def _pattern(self, node: int) -> Pattern:
+        if self.rows.app[node] < 0:
+            return node
+        return applied(self.table, *(int(c[node]) for c in (self.rows.app, self.stated.left, self.stated.right)))

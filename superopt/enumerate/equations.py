@@ -1,0 +1,110 @@
+"""From a family to equations: grow terms level by level, find what is equal, and keep what follows from nothing kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from superopt.enumerate.classes import Classes, Equation
+from superopt.enumerate.family import SIZES, Family
+from superopt.enumerate.grow import Met, Progress, grow, joined
+from superopt.enumerate.patterns import as_term
+from superopt.enumerate.peers import peers
+from superopt.enumerate.represented import represented
+from superopt.enumerate.table import Rows, Table
+from superopt.operators.instances import resize
+from superopt.term import Term
+
+
+@dataclass
+class Equations:
+    """Pairs of equal terms, at the family's sizes that are unlike each other; and how many there were at each stage."""
+
+    pairs: list[tuple[Term, Term]]
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def equations(family: Family, max_ops: int, seed: int, progress: Progress | None = None) -> Equations:
+    """All equations between terms of up to `max_ops` operators, but for those that follow from others.
+
+    The result depends on the seed alone, and on that with the probability that fingerprints collide.
+    """
+    table = Table(family, seed, max_ops)
+    met = joined([grow(table, level, level == max_ops, progress) for level in range(max_ops + 1)])
+    counts = {"graphs represented": represented(table, max_ops), "evaluated": len(met.rows)}
+    classes = classes_of(table, met)
+    candidates = np.flatnonzero(classes.known_by != np.arange(len(classes.known_by)))
+    counts["candidates"] = len(candidates)
+    start = len(table.leaves)
+    canonical = candidates[table.canonical(classes.rows.at(candidates))]
+    counts["up to names"] = len(canonical)
+    assert (canonical >= start).all()
+    found = independent(classes, canonical, progress)
+    counts["that follow from no smaller ones"] = len(found)
+    found = general(classes, found, progress)
+    counts["that follow from no others"] = len(found)
+    sizes = family.numbers(SIZES - 1)
+    pairs = [resize((as_term(table, e.source), as_term(table, e.target)), sizes) for e in found]
+    return Equations([(a, b) for a, b in pairs], counts)
+
+
+def classes_of(table: Table, met: Met) -> Classes:
+    """The classes of all that was met; of new values of the last level, equal up to names."""
+    count = len(table.leaves)
+    leaves = np.arange(count)
+    none = np.full(count, -1)
+    rows = Rows(*(np.concatenate(c) for c in ((none, met.rows.app), (leaves, met.rows.left), (none, met.rows.right))))
+    classes = Classes(table, rows, np.arange(len(rows)), Rows(rows.app, rows.left.copy(), rows.right.copy()))
+    stands = np.concatenate([leaves, met.stands])
+    old, new = np.flatnonzero(stands >= 0), np.flatnonzero(stands < 0)
+    classes.known_by[old] = classes.of_terms(stands[old])
+    first, stated = peers(table, rows.at(new))
+    classes.known_by[new] = new[first]
+    apart = first != np.arange(len(new))
+    both = np.unique(np.concatenate([np.flatnonzero(apart), first[apart]]))
+    classes.stated.left[new[both]], classes.stated.right[new[both]] = stated.left[both], stated.right[both]
+    # Of a commutative application two renamings may use their variables in order, one with its inputs swapped.
+    _, same, group = np.unique(classes.stated.at(new[both]).keys(), return_index=True, return_inverse=True)
+    classes.same(new[both], new[both][same[group]])
+    return classes
+
+
+def independent(classes: Classes, nodes: np.ndarray, progress: Progress | None) -> list[Equation]:
+    """Equations that connect all classes, level by level: those of more variables first, of which others are cases.
+
+    What is under a node is smaller and connected before, so what is connected already follows from those kept.
+    """
+    found: list[Equation] = []
+    variables = classes.table.first_use.count(classes.table.uses_of(classes.rows.at(nodes)))
+    for level in range(1, classes.table.most + 1):
+        for i, equation in enumerate(found):
+            classes.apply(equation, level)
+            if progress and i % 16 == 0:
+                progress(f"follow at {level} operators", i, len(found))
+        mine = np.flatnonzero((classes.level[nodes] == level) & (variables > 0))
+        mine = mine[np.argsort(-variables[mine], kind="stable")]
+        mine = mine[classes.roots(nodes[mine]) != classes.roots(classes.known_by[nodes[mine]])]
+        for i, node in enumerate(nodes[mine].tolist()):
+            if progress and i % 64 == 0:
+                progress(f"keep at {level} operators", i, len(mine))
+            if not classes.connected(node, int(classes.known_by[node])):
+                found.append(classes.equation(node))
+                classes.apply(found[-1], level)
+    return found
+
+
+def general(classes: Classes, found: list[Equation], progress: Progress | None) -> list[Equation]:
+    """Without equations that follow from those of more variables: special cases are smaller and come before those."""
+    classes.disconnect()
+    uses = classes.table.uses_of(classes.rows.at(np.array([e.node for e in found], np.int64)))
+    variables = classes.table.first_use.count(uses)
+    kept: dict[int, Equation] = {}
+    for i, place in enumerate(np.argsort(-variables, kind="stable").tolist()):
+        if progress and i % 16 == 0:
+            progress("drop special cases", i, len(found))
+        equation = found[place]
+        if not classes.connected(equation.node, equation.other):
+            kept[place] = equation
+            classes.apply(equation)
+    return [kept[place] for place in sorted(kept)]

@@ -71,6 +71,8 @@ def _on_columns(term: Term, ring: Carrier) -> tuple[OnColumns, int]:
     if set(op.linear) == set(range(op.arity)) and op.arity <= 2 and op.needs <= ring.has:
         products = _products(op, term, ring)
         return products, len(products.left)
+    if _first_axis_is_free(op, term):
+        return lambda inputs: _stacked(op, term, ring, inputs), 16 * numel(term)
     return lambda inputs: _one_by_one(op, term, ring, inputs), numel(term)
 
 
@@ -178,6 +180,22 @@ def _of_labels(op: Declared, term: Term, units: Array) -> list[Entry] | None:
         found[o] += int(a.flat[i]) * int(b.flat[j])
     same = [x % PRIME for x in found] == op.eval(FIELD, a, b).ravel().tolist()
     return entries if same else None
+
+
+def _first_axis_is_free(op: Declared, term: Term) -> bool:
+    """Whether the operator works on each place along the first axis of its one input alone."""
+    if len(term.inputs) != 1 or not op.named_axes:
+        return False
+    before, after = (side.split() for side in op.named_axes.split("->"))
+    return before[0] == after[0] and before.count(before[0]) == 1 and not before[0].startswith("[")
+
+
+def _stacked(op: Declared, term: Term, ring: Carrier, inputs: Sequence[Array]) -> Array:
+    """All values one after another along the first axis."""
+    (x,), (shape,) = inputs, [tuple(int(d) for d in i.shape) for i in term.inputs]  # type: ignore[arg-type]
+    count = x.shape[1]
+    found = op.eval(ring, np.ascontiguousarray(x.T).reshape(count * shape[0], *shape[1:]))
+    return np.ascontiguousarray(found.reshape(count, numel(term)).T)
 
 
 def _one_by_one(op: Declared, term: Term, ring: Carrier, inputs: Sequence[Array]) -> Array:

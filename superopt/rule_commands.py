@@ -13,13 +13,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from superopt.enumerate.family import core_family
+from superopt.enumerate.checkpoint import Checkpoint
+from superopt.enumerate.family import load_family, shipped_families, with_operators
+from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.grow import Progress as Told
 from superopt.errors import UsageError
+from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
-from superopt.rules.format import load_rules, print_file, print_rule
+from superopt.rules.format import laws_hash, load_rules, print_file, print_rule
 from superopt.shipped import shipped_rules
 from superopt.verify.prove import solver_version
 from superopt.verify.trusted import sealed
@@ -37,40 +40,68 @@ OperatorFiles = Annotated[
 @rules_app.command()
 def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
-    max_ops: Annotated[int, typer.Option(help="Operators a side, at most.", min=1, max=3)] = 2,
+    family: Annotated[
+        str,
+        typer.Option(metavar="NAME|FILE", help=f"What to enumerate: a file, or one of {', '.join(shipped_families())}."),
+    ] = "core",
+    max_ops: Annotated[
+        int | None, typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=6)
+    ] = None,
     operators: OperatorFiles = None,
     only: Annotated[
-        str, typer.Option(metavar="NAMES", help="Operators to enumerate, with commas between [default: all].")
+        str, typer.Option(metavar="NAMES", help="Operators of the family to enumerate, with commas between.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.", min=0)] = 0,
     workers: Annotated[
         int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
     ] = os.cpu_count() or 1,
+    memory: Annotated[
+        float, typer.Option(metavar="GB", help="Leave out the levels of terms that take more memory than this.")
+    ] = 8.0,
     undecided: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run for the same file that stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
 ) -> None:
     """Enumerate all graphs of a few operators, pair equal ones, prove them for all shapes, and write the proved rules.
 
-    What is not proved is counted, and never written.
+    What is not proved is counted, and never written. A run that is stopped keeps its proofs in OUT.proofs; with
+    --resume, another goes on with them and writes the same bytes.
     """
     for path in filter(None, (out, undecided)):
         demand_writable(path, overwrite, operators or ())
     declare_files(operators or ())
-    family = core_family(only)
+    chosen = with_operators(load_family(family), _names(only), _own())
+    depth = max_ops or chosen.depth
+    settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
+    checkpoint = Checkpoint(out.with_name(f"{out.name}.proofs"), f"{settings} laws={laws_hash()}", resume)
     with stage_bar() as told:
-        found = generate_rules(family, max_ops, seed, workers, told)
-    settings = f"family={family.name} operators={only or 'all'} max-ops={max_ops} seed={seed}"
+        found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory)
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     if undecided is not None:
         write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
+    checkpoint.done()
+    Console(stderr=True).print(_counted(found), f"{found.seconds:.1f} s; written to {out}")
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _own() -> list[str]:
+    """The operators that files of the user's declare."""
+    return [n for n, cls in CATALOGUE.items() if not is_shipped(cls) and cls.enumerated and not cls.free]
+
+
+def _counted(found: Generated) -> Table:
     table = Table("stage", "count", show_edge=False)
     table.columns[1].justify = "right"
     for stage, count in found.counts.items():
-        table.add_row(stage, f"{count:,}")
-    Console(stderr=True).print(table, f"{found.seconds:.1f} s; written to {out}")
+        if count or not stage.startswith("forms tried"):
+            table.add_row(stage, f"{count:,}")
+    return table
 
 
 @rules_app.command("list")

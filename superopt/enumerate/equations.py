@@ -8,11 +8,12 @@ import numpy as np
 
 from superopt.enumerate.classes import Classes, Equation
 from superopt.enumerate.family import SIZES, Family
-from superopt.enumerate.grow import Met, Progress, grow, joined
+from superopt.enumerate.grow import Met, OutOfMemory, Progress, grow, joined
 from superopt.enumerate.patterns import as_term
 from superopt.enumerate.peers import peers
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
+from superopt.errors import UsageError
 from superopt.operators.instances import resize
 from superopt.term import Term
 
@@ -25,14 +26,18 @@ class Equations:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def equations(family: Family, max_ops: int, seed: int, progress: Progress | None = None) -> Equations:
+def equations(
+    family: Family, max_ops: int, seed: int, progress: Progress | None = None, memory: float | None = None
+) -> Equations:
     """All equations between terms of up to `max_ops` operators, but for those that follow from others.
 
-    The result depends on the seed alone, and on that with the probability that fingerprints collide.
+    The result depends on the seed alone, and on that with the probability that fingerprints collide. With `memory`, in
+    GB, levels end before the one that passes it. Raises `UsageError` where even the first does.
     """
     table = Table(family, seed, max_ops)
-    met = joined([grow(table, level, level == max_ops, progress) for level in range(max_ops + 1)])
-    counts = {"graphs represented": represented(table, max_ops), "evaluated": len(met.rows)}
+    met = _grown(table, progress, memory)
+    counts = {"complete to operators": table.most, "graphs represented": represented(table, table.most)}
+    counts["evaluated"] = len(met.rows)
     classes = classes_of(table, met)
     candidates = np.flatnonzero(classes.known_by != np.arange(len(classes.known_by)))
     counts["candidates"] = len(candidates)
@@ -47,6 +52,20 @@ def equations(family: Family, max_ops: int, seed: int, progress: Progress | None
     sizes = family.numbers(SIZES - 1)
     pairs = [resize((as_term(table, e.source), as_term(table, e.target)), sizes) for e in found]
     return Equations([(a, b) for a, b in pairs], counts)
+
+
+def _grown(table: Table, progress: Progress | None, memory: float | None) -> Met:
+    """All levels, as far as the memory goes."""
+    levels: list[Met] = []
+    for level in range(table.most + 1):
+        try:
+            levels.append(grow(table, level, level == table.most, progress, memory))
+        except OutOfMemory as error:
+            if level < 2:
+                raise UsageError(f"{error}; allow more with --memory") from None
+            table.most = level - 1
+            break
+    return joined(levels)
 
 
 def classes_of(table: Table, met: Met) -> Classes:

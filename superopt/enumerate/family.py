@@ -148,7 +148,7 @@ def with_operators(family: Family, only: Sequence[str], further: Sequence[str] =
             raise UsageError(f"operator {name} is not in family {family.name}; choose from {known}")
     allowed = {*only, "expand"}
     kept = [p for p in family.operators if not only or heads(p.sexp) <= allowed]
-    added = [Pattern(word(name)) for name in further if not only or name in only]
+    added = [_pattern(word(name)) for name in further if not only or name in only]
     return replace(family, operators=(*kept, *added))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 from superopt.arithmetic import EXACT
+from superopt.enumerate.checkpoint import Checkpoint, Verdict
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
@@ -29,6 +30,12 @@ from superopt.verify.check import Difference, attempt
 from superopt.verify.prove import Proved
 
 
+REFUTED = "refuted"
+
+RESOURCES = 300_000
+"""Resource units for one proof: three times what any rule has taken that was ever proved."""
+
+
 @dataclass
 class Generated:
     """Proved rules, and how many things there were at each stage."""
@@ -40,16 +47,25 @@ class Generated:
 
 
 def generate(
-    family: Family, max_ops: int = 2, seed: int = 0, workers: int = 1, progress: Progress | None = None
+    family: Family,
+    max_ops: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    memory: float | None = None,
 ) -> Generated:
-    """Find and prove all rules of up to `max_ops` operators a side. The result depends on the seed alone."""
+    """Find and prove all rules of up to `max_ops` operators a side. The result depends on the seed alone.
+
+    `memory` is a limit in GB: a level that would pass it is left out, and so is what comes after; the counts say so.
+    """
     start = time.monotonic()
-    found_equal = equations(family, max_ops, seed, progress)
+    found_equal = equations(family, max_ops, seed, progress, memory)
     counts = found_equal.counts
     shared = [abstracted(*pair, _same_value) for pair in found_equal.pairs]
     pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
-    found, unknown = _climb(pairs, workers, counts, progress)
+    found, unknown = _climb(pairs, workers, checkpoint or Checkpoint(), counts, progress)
     rules = named(prune_instances(found, progress))
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
@@ -96,7 +112,11 @@ def _same_value(left: Term, right: Term) -> bool:
 
 
 def _climb(
-    pairs: list[tuple[Term, Term]], workers: int, counts: dict[str, int], progress: Progress | None
+    pairs: list[tuple[Term, Term]],
+    workers: int,
+    checkpoint: Checkpoint,
+    counts: dict[str, int],
+    progress: Progress | None,
 ) -> tuple[list[Rule], list[str]]:
     """Verify each pair in its most general form, what fails in the next, and so on; each form once."""
     found: list[Rule] = []
@@ -104,58 +124,65 @@ def _climb(
     tried: set[tuple[Term, ...]] = set()
     with _pool(workers) as run:
         for number, generality in enumerate(LADDER, start=1):
-            forms = _forms(pairs, generality, f"generalize {number}/{len(LADDER)}", progress)
+            forms, failed = _forms(pairs, generality, f"generalize {number}/{len(LADDER)}", progress)
             new = [f for f in forms if f not in tried]
+            failed += [pair for f in forms if f in tried for pair in forms[f][1]]
             tried |= set(new)
-            failed: list[tuple[Term, Term]] = []
-            for i, (text, why) in enumerate(run(first_proved, [print_rule(forms[f][0]) for f in new])):
+            for i, (text, why) in enumerate(checkpoint.verdicts(run, [print_rule(forms[f][0]) for f in new])):
                 if progress and i % 8 == 0:
                     progress(f"prove {number}/{len(LADDER)}", i, len(new))
                 if text is not None:
                     found.append(_read(text))
                 else:
                     failed += forms[new[i]][1]
-                    last |= dict.fromkeys(forms[new[i]][1], why or "refuted")
+                    last |= dict.fromkeys(forms[new[i]][1], why or REFUTED)
             counts[f"forms tried, step {number}"] = len(new)
             pairs = failed
-    open_ = [f"{term_text(p[0])} = {term_text(p[1])} ({last[p]})" for p in pairs if last[p] != "refuted"]
-    counts |= {"proved": len(found), "refuted": len(pairs) - len(open_), "unknown": len(open_)}
+    why_not = {p: last.get(p, "it cannot be stated over symbols") for p in pairs}
+    open_ = [f"{term_text(p[0])} = {term_text(p[1])} ({why})" for p, why in why_not.items() if why != REFUTED]
+    counts |= {"proved": len(found), "refuted": len(why_not) - len(open_), "unknown": len(open_)}
     return found, open_
+
+
+Forms = dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]]
 
 
 def _forms(
     pairs: list[tuple[Term, Term]], generality: Generality, stage: str, progress: Progress | None
-) -> dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]]:
-    """The rules that pairs generalize to, and for each the pairs that do."""
-    forms: dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]] = {}
+) -> tuple[Forms, list[tuple[Term, Term]]]:
+    """The rules that pairs generalize to, with the pairs that do; and the pairs that cannot be stated so."""
+    forms: Forms = {}
+    without: list[tuple[Term, Term]] = []
     for i, pair in enumerate(pairs):
         if progress and i % 64 == 0:
             progress(stage, i, len(pairs))
         rule = generalized(*pair, generality)
-        if rule is not None:
+        if rule is None:
+            without.append(pair)
+        else:
             key = tuple(map(commuted, (*rule.source, *rule.target)))
             forms.setdefault(key, (rule, []))[1].append(pair)
-    return forms
+    return forms, without
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[Callable[..., Iterable[tuple[str | None, str | None]]]]:
+def _pool(workers: int) -> Iterator[Callable[[Sequence[str]], Iterable[Verdict]]]:
     if workers <= 1:
-        yield map
+        yield lambda texts: map(first_proved, texts)
         return
     given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
     with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        yield lambda function, texts: pool.map(function, texts, chunksize=4)
+        yield lambda texts: pool.map(first_proved, texts, chunksize=4)
 
 
-def first_proved(text: str) -> tuple[str | None, str | None]:
+def first_proved(text: str) -> Verdict:
     """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
     unknown (None where it is refuted).
     """
     rule = _read(text)
     why: str | None = None
     for form in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
-        verdict = attempt(form)
+        verdict = attempt(form, resources=RESOURCES)
         if isinstance(verdict, Proved):
             return print_rule(replace(form, by=verdict.laws)), None
         if not isinstance(verdict, Difference):

@@ -7,14 +7,17 @@ that is kept.
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.enumerate.plan import free_plans, plans
 from superopt.enumerate.table import Rows, Table
+from superopt.errors import SuperoptError
 
 Progress = Callable[[str, int, int], None]
 """Told a stage's name, how much of it is done and how much there is."""
@@ -32,13 +35,20 @@ class Met:
     stands: Array
 
 
-def grow(table: Table, level: int, last: bool, progress: Progress | None = None) -> Met:
-    """All applications of a level; at level 0 of what counts as no operator. Those of new value become terms, and all are remembered, but at the last level."""
+class OutOfMemory(SuperoptError):
+    """A level takes more memory than was allowed."""
+
+
+def grow(
+    table: Table, level: int, last: bool, progress: Progress | None = None, memory: float | None = None
+) -> Met:
+    """All applications of a level; at level 0 of what counts as no operator. Those of new
+    value become terms, and all are remembered, but at the last level."""
     if level == 0:
         met = evaluated(table, free_plans(table, 0))
         _keep(table, met, level)
         return met
-    met = evaluated(table, _told(table, plans(table, level, last), level, progress))
+    met = evaluated(table, _told(table, plans(table, level, last), level, progress, memory))
     if last:
         return met
     start = len(table)
@@ -48,14 +58,24 @@ def grow(table: Table, level: int, last: bool, progress: Progress | None = None)
     return joined([met, free])
 
 
-def _told(table: Table, planned: Iterator[Rows], level: int, progress: Progress | None) -> Iterator[Rows]:
-    """The plans, while it is told how many of the operators are through."""
+def _told(
+    table: Table, planned: Iterator[Rows], level: int, progress: Progress | None, memory: float | None
+) -> Iterator[Rows]:
+    """The plans, while it is told how many of the operators are through, and looked how much memory is taken."""
     operators = list(table.family.operators)
     for rows in planned:
         if progress:
             kind = table.types.kinds[table.types.applications[int(rows.app[0])].kind]
             progress(f"terms of {level} operators", operators.index(kind.pattern), len(operators))
+        if memory is not None and (taken := memory_taken()) > memory:
+            raise OutOfMemory(f"terms of {level} operators take more than {memory:g} GB ({taken:.1f} GB so far)")
         yield rows
+
+
+def memory_taken() -> float:
+    """The memory that this process takes now, in GB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1]) if Path("/proc/self/statm").exists() else 0
+    return pages * resource.getpagesize() / 1e9 or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def evaluated(table: Table, planned: Iterator[Rows]) -> Met:

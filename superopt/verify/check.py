@@ -14,7 +14,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, small_instances
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, subterms, variables
-from superopt.verify.prove import Proved, Unknown, prove
+from superopt.verify.prove import RESOURCES, Proved, Unknown, prove
 from superopt.verify.witness import Witness, differing, find_witness
 
 EXAMPLES = 3
@@ -73,19 +73,19 @@ def judged(rule: Rule, attempted: Proved | Difference | Unknown, seed: int = 0) 
     return Unknown(f"{attempted}, but no plain integers show it") if isinstance(attempted, Difference) else attempted
 
 
-def attempt(rule: Rule, seed: int = 0) -> Proved | Difference | Unknown:
+def attempt(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Proved | Difference | Unknown:
     """What `verify` does, but for the witness: where examples differ, the first that does."""
     try:
-        return _attempted(rule, seed)
+        return _attempted(rule, seed, resources)
     except UNCOMPUTABLE as error:
         return Unknown(f"it cannot be executed: {' '.join(str(error).split())[:200] or type(error).__name__}")
 
 
-def _attempted(rule: Rule, seed: int) -> Proved | Difference | Unknown:
+def _attempted(rule: Rule, seed: int, resources: int) -> Proved | Difference | Unknown:
     tried = execute(rule.source, rule.target, rule.conditions, EXAMPLES, seed, rule.facts)
     if isinstance(tried, Difference):
         return tried
-    verdict = prove(rule.source, rule.target, rule.conditions, rule.facts)
+    verdict = prove(rule.source, rule.target, rule.conditions, rule.facts, resources)
     enough = EXAMPLES if all_symbols(*rule.source, *rule.target) else 1
     if isinstance(verdict, Proved) and tried < enough:
         return Unknown(f"proved, but only {tried} shapes were found to execute it on: its condition may never hold")

@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Each leaves out what the rules of those before it replay.
+FAMILIES := core taso-matrices attention convolutions spatial layout reductions pointwise
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -45,8 +48,14 @@ bench: setup ## Measure the model suite, original beside optimized
 	$(BIN)/python -m benchmarks.zoo
 
 .PHONY: rules
-rules: setup ## Find and prove the rules afresh, into rules/core.rules
-	$(BIN)/superopt rules generate --out rules/core.rules --overwrite
+rules: setup ## Find and prove the rules of all families afresh, into rules/
+	@rm -rf build/rules && mkdir -p build/rules
+	@beside=""; for family in $(FAMILIES); do \
+	  echo "$$family"; out=build/rules/$$family.rules; \
+	  $(BIN)/superopt rules generate --family $$family --out $$out $$beside || exit; \
+	  beside="$$beside --beside $$out"; \
+	done
+	@rm -f rules/*.rules && cp build/rules/*.rules rules/
 
 .PHONY: clean
 clean: ## Remove what the other targets made, .venv too

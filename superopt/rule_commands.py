@@ -58,6 +58,10 @@ def generate(
     memory: Annotated[
         float, typer.Option(metavar="GB", help="Leave out the levels of terms that take more memory than this.")
     ] = 8.0,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Leave out what the rules of this file replay; may be given again."),
+    ] = None,
     undecided: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
@@ -71,14 +75,16 @@ def generate(
     --resume, another goes on with them and writes the same bytes.
     """
     for path in filter(None, (out, undecided)):
-        demand_writable(path, overwrite, operators or ())
+        demand_writable(path, overwrite, [*(operators or ()), *(beside or ())])
     declare_files(operators or ())
+    known = [rule for path in beside or () for rule in load_rules(path).rules]
     chosen = with_operators(load_family(family), _names(only), _own())
     depth = max_ops or chosen.depth
     settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
+    settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
     checkpoint = Checkpoint(out.with_name(f"{out.name}.proofs"), f"{settings} laws={laws_hash()}", resume)
     with stage_bar() as told:
-        found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory)
+        found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known)
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     if undecided is not None:
         write_text(undecided, "".join(f"{line}\n" for line in found.unknown))

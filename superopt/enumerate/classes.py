@@ -8,6 +8,7 @@ its renamings.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,9 @@ from superopt.enumerate.patterns import (
     either_way,
     instantiated,
     match,
-    pattern_of,
 )
 from superopt.enumerate.table import Rows, Table
+from superopt.term import Term, variable
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,26 @@ class Classes:
     def apply(self, equation: Equation, level: int | None = None) -> None:
         """Connect what an equation says is equal: wherever its source stands, of all levels or one, and values agree."""
         self.connect(np.array([equation.node]), np.array([equation.other]))
+        for ones, others, _ in self._instances_of(equation, level):
+            self.connect(ones, others)
+
+    def at_ranks(self, equation: Equation) -> list[dict[int, Term]]:
+        """Variables that an equation holds for, one set for each combination of ranks that it was met at.
+
+        A rule is about tensors of given ranks, but an equation is met at all that its operators take.
+        """
+        table, found = self.table, dict[tuple[int, ...], dict[int, Term]]()
+        for ones, _, bound in self._instances_of(equation, None):
+            names = sorted(v for v in bound if table.leaves[v].is_variable)
+            types = np.stack([table.type[bound[v]] for v in names], axis=1) if len(ones) and names else []
+            for row in dict.fromkeys(map(tuple, types)):
+                shapes = [table.types.shapes[t] for t in row]
+                new = {v: variable(table.leaves[v].label, s) for v, s in zip(names, shapes, strict=True)}
+                found.setdefault(tuple(map(len, shapes)), new)
+        return list(found.values())
+
+    def _instances_of(self, equation: Equation, level: int | None) -> Iterator[tuple[Array, Array, Bound]]:
+        """The nodes at which the source of an equation stands, those of its target there, and what variables are."""
         for source in either_way(self.table, equation.source):
             assert isinstance(source, Node)
             mine = self._by_kind[self._starts[source.kind] : self._starts[source.kind + 1]]
@@ -115,7 +136,7 @@ class Classes:
             if len(mine):
                 other = self._instances(equation.target, bound, len(mine))
                 same = (other >= 0) & (self.known_by[mine] == self.known_by[other])
-                self.connect(mine[same], other[same])
+                yield mine[same], other[same], {v: terms[same] for v, terms in bound.items()}
 
     def _instances(self, target: Pattern, bound: Bound, count: int) -> Array:
         """The nodes that a pattern makes, row by row; −1 where one was not met."""

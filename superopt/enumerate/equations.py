@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,7 @@ from superopt.enumerate.patterns import as_term
 from superopt.enumerate.peers import peers
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
-from superopt.errors import UsageError
+from superopt.errors import ShapeError, UsageError
 from superopt.operators.instances import resize
 from superopt.term import Term
 
@@ -49,9 +50,20 @@ def equations(
     counts["that follow from no smaller ones"] = len(found)
     found = general(classes, found, progress)
     counts["that follow from no others"] = len(found)
-    sizes = family.numbers(SIZES - 1)
-    pairs = [resize((as_term(table, e.source), as_term(table, e.target)), sizes) for e in found]
-    return Equations([(a, b) for a, b in pairs], counts)
+    pairs = [pair for equation in found for pair in _stated(classes, equation)]
+    counts["at all ranks"] = len(pairs)
+    return Equations(pairs, counts)
+
+
+def _stated(classes: Classes, equation: Equation) -> Iterator[tuple[Term, Term]]:
+    """An equation as terms at sizes that are numbers, once for each combination of ranks."""
+    table, sides = classes.table, (equation.source, equation.target)
+    for leaves in classes.at_ranks(equation) or [{}]:
+        try:
+            source, target = resize([as_term(table, side, leaves) for side in sides], table.family.numbers(SIZES - 1))
+        except ShapeError:
+            continue
+        yield source, target
 
 
 def _grown(table: Table, progress: Progress | None, memory: float | None) -> Met:

@@ -6,15 +6,16 @@ terms are typed over them, so that no two shapes are equal by an accident of num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 from superopt.arithmetic import EXACT, FIELD, Carrier
-from superopt.dim import Condition, Dim, Shape, assuming, equal, substitute_condition, symbols
+from superopt.dim import Dim, Shape, assuming, equal, substitute_condition, symbols
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
+from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term
 from superopt.term import Term, make, variable
 from superopt.text import Atom, Form, Sexp, read, show, word
@@ -42,25 +43,18 @@ class Pattern:
         """Whether it counts as no operator: broadcasting alone."""
         return all(CATALOGUE[name].free for name in heads(self.sexp))
 
-    def over(self, shapes: Sequence[Shape]) -> tuple[list[Term], list[Condition]]:
-        """Its terms over variables of these shapes, that are called as the holes, and what they ask of sizes.
+    def over(self, shapes: Sequence[Shape]) -> list[Term | None]:
+        """Its terms over variables of these shapes, that are called as the holes; None for those that do not fit.
 
-        None where they do not fit.
+        What they ask of sizes is assumed.
         """
         of = dict(zip(self.holes, shapes, strict=True))
         if any(len(of[hole]) != len(only) or not all(map(_is, of[hole], only)) for hole, only in self.on):
-            return [], []
-        names = {hole: variable(hole, shape) for hole, shape in zip(self.holes, shapes, strict=True)}
-        with assuming() as noted:
-            try:
-                if isinstance(self.sexp, Form):
-                    found = [read_term(self.sexp, names)]
-                else:
-                    cls = CATALOGUE[str(self.sexp.value)]
-                    found = [make(op, names.values()) for op in cls.samples(*shapes)]
-            except (ParseError, ShapeError):
-                return [], []
-        return found, noted
+            return []
+        names = {hole: variable(hole, shape) for hole, shape in of.items()}
+        if isinstance(self.sexp, Form):
+            return [_made(lambda: read_term(self.sexp, names))]
+        return [_made(lambda op=op: make(op, names.values())) for op in CATALOGUE[str(self.sexp.value)].samples(*shapes)]
 
     def __str__(self) -> str:
         return show(self.sexp)
@@ -81,13 +75,16 @@ class Family:
         """The sizes of one of the `SIZES` choices."""
         return {name: sizes[choice] for name, sizes in self.sizes.items()}
 
-    def fits(self, conditions: Sequence[Condition]) -> bool:
-        """Whether conditions on sizes hold at all its numbers. How two sizes compare is no matter of numbers."""
+    def fits(self, term: Term) -> bool:
+        """Whether what a term asks of sizes holds at all numbers of the family.
+
+        How sizes of different symbols compare is no matter of numbers.
+        """
+        asked = conditions(term)
         choices = [self.numbers(i) for i in range(SIZES)]
-        about = [symbols(c.left) | symbols(c.right) for c in conditions]
-        if any(c.relation == "=" or len(names) > 1 for c, names in zip(conditions, about, strict=True)):
+        if any(c.relation == "=" or len({symbols(c.left), symbols(c.right), frozenset()}) > 2 for c in asked):
             return False
-        return all(substitute_condition(c, n) is True for c in conditions for n in choices)
+        return all(substitute_condition(c, n) is True for c in asked for n in choices)
 
     def carriers(self) -> tuple[Carrier, ...]:
         """The carriers in which its terms are compared: the field, and ordered integers where something needs order."""
@@ -192,6 +189,14 @@ def _size(sexp: Sexp) -> tuple[str, tuple[int, ...]]:
     return sexp.head, values
 
 
+def _made(make_it: Callable[[], Term]) -> Term | None:
+    try:
+        with assuming():
+            return make_it()
+    except (ParseError, ShapeError):
+        return None
+
+
 def _is(size: Dim, only: Dim | None) -> bool:
     return only is None or equal(size, only) is True
 
@@ -216,7 +221,7 @@ def _pattern(sexp: Sexp) -> Pattern:
     if isinstance(sexp, Form) and sexp.head == "on" and len(sexp.items) == 3 and isinstance(sexp.items[1], Form):
         return replace(_pattern(sexp.items[2]), on=tuple(map(_only, sexp.items[1].items)))
     names = heads(sexp)
-    if not names:
+    if not names or not names <= CATALOGUE.keys():
         known = ", ".join(sorted(CATALOGUE))
         raise ParseError(f"{sexp.place}: expected an operator over holes, or its name alone: {show(sexp)}; there are {known}")
     holes = tuple(_holes(sexp))

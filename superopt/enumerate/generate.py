@@ -21,6 +21,7 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.files import DECLARED_IN, declare_files
 from superopt.operators.instances import all_symbols, resize
 from superopt.operators.reader import term_text
+from superopt.rules.derive import Rules
 from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
@@ -54,10 +55,12 @@ def generate(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
     memory: float | None = None,
+    beside: Sequence[Rule] = (),
 ) -> Generated:
     """Find and prove all rules of up to `max_ops` operators a side. The result depends on the seed alone.
 
     `memory` is a limit in GB: a level that would pass it is left out, and so is what comes after; the counts say so.
+    What the rules `beside` replay is left out.
     """
     start = time.monotonic()
     found_equal = equations(family, max_ops, seed, progress, memory)
@@ -66,7 +69,9 @@ def generate(
     pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
     found, unknown = _climb(pairs, workers, checkpoint or Checkpoint(), counts, progress)
-    rules = named(prune_instances(found, progress))
+    found = prune_instances(found, progress)
+    counts["instances of no other rule"] = len(found)
+    rules = named(macros(found, beside, progress))
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
 
@@ -206,6 +211,22 @@ def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list
         if not any(instance_of(rule, general) for general in kept):
             # A special rule may come first: what it uses twice counts once.
             kept = [*(k for k in kept if not instance_of(k, rule)), rule]
+    return kept
+
+
+def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None) -> list[Rule]:
+    """Without rules that those kept, and those `beside`, replay in three directed steps, through nothing much costlier.
+
+    A search takes these steps itself; what takes more it would not find.
+    """
+    kept: list[Rule] = []
+    known = Rules(beside)
+    for i, rule in enumerate(sorted(rules, key=_specificity)):
+        if progress and i % 16 == 0:
+            progress("replay", i, len(rules))
+        if known.steps(rule.source, rule.target) is None:
+            kept.append(rule)
+            known.add(rule)
     return kept
 
 

@@ -7,7 +7,7 @@ have another value than an equation says: who asks has to look.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.enumerate.table import Rows, Table, filled
+from superopt.errors import ShapeError
 from superopt.term import Term
 
 
@@ -113,12 +114,14 @@ def instantiated(table: Table, pattern: Pattern, bound: Bound, count: int) -> Ar
     return np.where(rows.app >= 0, table.find(rows), -1)
 
 
-def as_term(table: Table, pattern: Pattern) -> Term:
-    """A pattern as a term over symbols."""
+def as_term(table: Table, pattern: Pattern, leaves: Mapping[int, Term]) -> Term:
+    """A pattern as a term over symbols, with terms in place of leaves. Raises `ShapeError` where they do not fit."""
     if isinstance(pattern, int):
-        return table.leaves[pattern]
-    inputs = [as_term(table, i) for i in pattern.inputs]
+        return leaves.get(pattern, table.leaves[pattern])
+    inputs = [as_term(table, i, leaves) for i in pattern.inputs]
     types = [np.array([table.types.number(i.shape)]) for i in inputs]
     (app,) = table.types.fitting(pattern.kind, *types).tolist()
+    if app < 0:
+        raise ShapeError(f"{table.types.kinds[pattern.kind].pattern} does not fit {', '.join(map(str, inputs))}")
     a = table.types.applications[app]
     return filled(a.term, a.holes, inputs)

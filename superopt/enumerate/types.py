@@ -71,9 +71,9 @@ class Types:
         """The applications of a pattern to terms of these types: none where it does not fit."""
         key = (pattern, inputs)
         if key not in self._applied:
-            terms, noted = pattern.over([self.shapes[i] for i in inputs])
-            fits = terms if self.family.fits(noted) else []
-            self._applied[key] = [self._enter(pattern, place, term, inputs) for place, term in enumerate(fits)]
+            terms = enumerate(pattern.over([self.shapes[i] for i in inputs]))
+            fits = [(place, t) for place, t in terms if t is not None and self.family.fits(t)]
+            self._applied[key] = [self._enter(pattern, place, term, inputs) for place, term in fits]
         return self._applied[key]
 
     def _enter(self, pattern: Pattern, place: int, term: Term, inputs: tuple[int, ...]) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from superopt.arithmetic import FIELD
 from superopt.cost.domains import unfolded
-from superopt.enumerate.family import CORE, core_family
+from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generate import generate
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, rewritten, standalone, understand

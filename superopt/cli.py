@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from superopt import api, tables
+from superopt.derive_commands import covers, derive, stats
 from superopt.errors import SuperoptError, UsageError
 from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
@@ -38,6 +39,9 @@ rules_app.command("verify")(verify_file)
 rules_app.command("obligations")(obligations)
 rules_app.command("import")(import_)
 rules_app.command("export")(export)
+rules_app.command("derive")(derive)
+rules_app.command("covers")(covers)
+rules_app.command("stats")(stats)
 app.add_typer(rules_app, name="rules")
 app.add_typer(laws_app, name="laws")
 

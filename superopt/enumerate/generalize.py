@@ -8,7 +8,7 @@ two widths, unless one side needs them equal; then the variables' shapes say so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,7 @@ from superopt.dim import Condition, Dim, assuming, equal, product, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
-from superopt.operators.layout import Expand, Reshape
+from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
@@ -25,14 +25,20 @@ from superopt.term import Term, Variable, make, replace_all, size_symbols, subte
 @dataclass(frozen=True)
 class Generality:
     """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, none), and axes of size 1.
+    by default, none), and axes of size 1. With `cuts`, slices are cut where concats below them were joined.
     """
 
     attributes: Literal["all", "nonzero", "changed", "none"]
     ones: bool
+    cuts: bool = False
 
 
-LADDER = tuple(Generality(a, o) for o in (True, False) for a in ("all", "nonzero", "changed", "none"))
+LADDER = (
+    Generality("all", ones=True),
+    Generality("all", ones=True, cuts=True),
+    *(Generality(a, ones=True) for a in ("nonzero", "changed", "none")),
+    *(Generality(a, ones=False) for a in ("all", "nonzero", "changed", "none")),
+)
 """From the most general to the least."""
 
 
@@ -41,15 +47,15 @@ def generalized(source: Term, target: Term, generality: Generality) -> Rule | No
     try:
         with assuming():
             left, right = canonical(_typed(*_with_symbols((source, target), generality)))
-        return Rule("candidate", (left,), (right,), open_conditions(left, right))
+        return Rule("candidate", (left,), (right,), open_conditions((left,), (right,)))
     except (ShapeError, Undecided, RuleError):
         return None
 
 
-def open_conditions(source: Term, target: Term) -> tuple[Condition, ...]:
-    """Equalities and divisibilities that the target asks for and the source does not state."""
-    stated = {c.key for c in conditions(source)}
-    return tuple(c for c in conditions(target) if c.key not in stated and c.relation in ("=", "divides"))
+def open_conditions(source: tuple[Term, ...], target: tuple[Term, ...]) -> tuple[Condition, ...]:
+    """Equalities and divisibilities that the targets ask for and the sources do not state."""
+    stated = {c.key for c in conditions(*source)}
+    return tuple(c for c in conditions(*target) if c.key not in stated and c.relation in ("=", "divides"))
 
 
 def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term, ...]:
@@ -73,9 +79,30 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
         if isinstance(op, Reshape):
             sizes = list(_merged(term.inputs[0], inputs[0], op))
         else:
-            sizes = [_attribute(op, i, d, generality) for i, d in enumerate(op.sizes())]
+            found = dict(_cuts(term.inputs[0], op.axis, done)) if generality.cuts and isinstance(op, Slice) else {}
+            sizes = [found.get(d, _attribute(op, i, d, generality)) for i, d in enumerate(op.sizes())]
         done[term] = make(op.with_sizes(sizes), inputs)
     return tuple(_spread(r.operator, done[r], fresh) if isinstance(r.operator, Expand) else done[r] for r in roots)
+
+
+def _cuts(term: Term, axis: int, general: Mapping[Term, Term]) -> Iterator[tuple[Dim, Dim]]:
+    """Where a term can be cut along an axis so that nothing joined before is cut apart: at the size found, and over
+    symbols. What is not a concat has the cuts of its inputs, along axes that are as long.
+    """
+    yield 0, 0
+    op = term.operator
+    if isinstance(op, Concat) and op.axis == axis:
+        left, right = term.inputs
+        yield from _cuts(left, axis, general)
+        for found, symbolic in _cuts(right, axis, general):
+            yield left.shape[axis] + found, general[left].shape[axis] + symbolic
+    elif not term.is_variable:
+        for i in term.inputs:
+            for a, d in enumerate(i.shape if i in general else ()):
+                if d == term.shape[axis]:
+                    yield from _cuts(i, a, general)
+    if term in general and len(general[term].shape) > axis:
+        yield term.shape[axis], general[term].shape[axis]
 
 
 def _spread(op: Expand, x: Term, fresh: Iterator[int]) -> Term:

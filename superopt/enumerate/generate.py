@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import get_context
+from typing import TypeAlias
 
 from superopt.arithmetic import EXACT
 from superopt.enumerate.checkpoint import Checkpoint, Verdict
@@ -16,6 +18,7 @@ from superopt.enumerate.equations import equations
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
 from superopt.enumerate.grow import Progress
+from superopt.enumerate.tuples import of_two_outputs
 from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.files import DECLARED_IN, declare_files
@@ -30,6 +33,9 @@ from superopt.text import Form, read
 from superopt.verify.check import Difference, attempt
 from superopt.verify.prove import Proved
 
+
+ProveAll: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
+"""Says of each rule's text, in order, what `first_proved` does."""
 
 REFUTED = "refuted"
 
@@ -68,7 +74,11 @@ def generate(
     shared = [abstracted(*pair, _same_value) for pair in found_equal.pairs]
     pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
-    found, unknown = _climb(pairs, workers, checkpoint or Checkpoint(), counts, progress)
+    checkpoint = checkpoint or Checkpoint()
+    with _pool(workers) as run:
+        prove_all = partial(checkpoint.verdicts, run)
+        found, unknown = _climb(pairs, prove_all, counts, progress)
+        found += _of_two_outputs(found, prove_all, counts, progress)
     found = prune_instances(found, progress)
     counts["instances of no other rule"] = len(found)
     rules = named(macros(found, beside, progress))
@@ -118,8 +128,7 @@ def _same_value(left: Term, right: Term) -> bool:
 
 def _climb(
     pairs: list[tuple[Term, Term]],
-    workers: int,
-    checkpoint: Checkpoint,
+    prove_all: ProveAll,
     counts: dict[str, int],
     progress: Progress | None,
 ) -> tuple[list[Rule], list[str]]:
@@ -127,26 +136,40 @@ def _climb(
     found: list[Rule] = []
     last: dict[tuple[Term, Term], str] = {}
     tried: set[tuple[Term, ...]] = set()
-    with _pool(workers) as run:
-        for number, generality in enumerate(LADDER, start=1):
-            forms, failed = _forms(pairs, generality, f"generalize {number}/{len(LADDER)}", progress)
-            new = [f for f in forms if f not in tried]
-            failed += [pair for f in forms if f in tried for pair in forms[f][1]]
-            tried |= set(new)
-            for i, (text, why) in enumerate(checkpoint.verdicts(run, [print_rule(forms[f][0]) for f in new])):
-                if progress and i % 8 == 0:
-                    progress(f"prove {number}/{len(LADDER)}", i, len(new))
-                if text is not None:
-                    found.append(_read(text))
-                else:
-                    failed += forms[new[i]][1]
-                    last |= dict.fromkeys(forms[new[i]][1], why or REFUTED)
-            counts[f"forms tried, step {number}"] = len(new)
-            pairs = failed
+    for number, generality in enumerate(LADDER, start=1):
+        forms, failed = _forms(pairs, generality, f"generalize {number}/{len(LADDER)}", progress)
+        new = [f for f in forms if f not in tried]
+        failed += [pair for f in forms if f in tried for pair in forms[f][1]]
+        tried |= set(new)
+        for i, (text, why) in enumerate(prove_all([print_rule(forms[f][0]) for f in new])):
+            if progress and i % 8 == 0:
+                progress(f"prove {number}/{len(LADDER)}", i, len(new))
+            if text is not None:
+                found.append(_read(text))
+            else:
+                failed += forms[new[i]][1]
+                last |= dict.fromkeys(forms[new[i]][1], why or REFUTED)
+        counts[f"forms tried, step {number}"] = len(new)
+        pairs = failed
     why_not = {p: last.get(p, "it cannot be stated over symbols") for p in pairs}
     open_ = [f"{term_text(p[0])} = {term_text(p[1])} ({why})" for p, why in why_not.items() if why != REFUTED]
     counts |= {"proved": len(found), "refuted": len(why_not) - len(open_), "unknown": len(open_)}
     return found, open_
+
+
+def _of_two_outputs(
+    rules: list[Rule], prove_all: ProveAll, counts: dict[str, int], progress: Progress | None
+) -> list[Rule]:
+    """The rules of two outputs that prove."""
+    texts = list(dict.fromkeys(print_rule(rule) for rule in of_two_outputs(rules)))
+    found = []
+    for i, (text, _) in enumerate(prove_all(texts)):
+        if progress and i % 8 == 0:
+            progress("prove two outputs", i, len(texts))
+        found += [_read(text)] if text is not None else []
+    counts["of two outputs"] = len(texts)
+    counts["of two outputs, proved"] = len(found)
+    return found
 
 
 Forms = dict[tuple[Term, ...], tuple[Rule, list[tuple[Term, Term]]]]
@@ -171,7 +194,7 @@ def _forms(
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[Callable[[Sequence[str]], Iterable[Verdict]]]:
+def _pool(workers: int) -> Iterator[ProveAll]:
     if workers <= 1:
         yield lambda texts: map(first_proved, texts)
         return

@@ -1,0 +1,123 @@
+"""`superopt rules derive|covers|stats`: what rules derive, what they have of other rules, and what is in a file."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from superopt.errors import ParseError, UsageError
+from superopt.operators.files import declare_files
+from superopt.operators.reader import read_dim, read_term, term_text
+from superopt.rule_commands import OperatorFiles, stage_bar
+from superopt.rules.derive import Rules, Step
+from superopt.rules.derive import operators as operators_of
+from superopt.rules.format import load_rules
+from superopt.rules.rule import Rule
+from superopt.shipped import shipped_rules
+from superopt.term import Term, variable
+from superopt.text import Form, Sexp, read
+
+MostSteps = Annotated[int, typer.Option("--steps", help="Directed steps, at most.", min=1, max=8)]
+
+
+def derive(
+    file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules to derive with.", show_default=False)],
+    source: Annotated[str, typer.Argument(metavar="SRC", help="A term.", show_default=False)],
+    target: Annotated[str, typer.Argument(metavar="DST", help="What it is to become.", show_default=False)],
+    given: Annotated[str, typer.Option(help="The tensors of both with their sizes: '(?x n m) (?y n m)'.")],
+    operators: OperatorFiles = None,
+    most: MostSteps = 3,
+) -> None:
+    """Say whether rules derive an equation, and by which steps; exit code 1 where they do not.
+
+    Steps are directed: each rewrites a source of a rule into its target. None goes through a term of more than one
+    operator more than the larger side.
+    """
+    declare_files(operators or ())
+    names = dict(_given(sexp) for sexp in read(given, "--given"))
+    sides = [_term(text, what, names) for text, what in ((source, "SRC"), (target, "DST"))]
+    if sides[0].type != sides[1].type:
+        raise UsageError(f"the sides differ in type: {sides[0].type} and {sides[1].type}")
+    steps = Rules(load_rules(file).rules).steps((sides[0],), (sides[1],), most)
+    if steps is None:
+        typer.echo(f"not derived in {most} steps")
+        raise typer.Exit(1)
+    typer.echo(term_text(sides[0]))
+    for step in steps:
+        typer.echo(f"= {term_text(step.result[0])}    by {step.rule.name}")
+
+
+def _given(sexp: Sexp) -> tuple[str, Term]:
+    if not isinstance(sexp, Form) or not sexp.head.startswith("?"):
+        raise ParseError(f"{sexp.place}: expected a tensor with its sizes, (?x n m)")
+    return sexp.head[1:], variable(sexp.head[1:], map(read_dim, sexp.items[1:]))
+
+
+def _term(text: str, what: str, names: dict[str, Term]) -> Term:
+    forms = read(text, what)
+    if len(forms) != 1:
+        raise UsageError(f"{what}: expected one term, found {len(forms)}")
+    return read_term(forms[0], names)
+
+
+def covers(
+    file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules that may cover.", show_default=False)],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The rules to be covered.", show_default=False)],
+    operators: OperatorFiles = None,
+    most: MostSteps = 3,
+    json: Annotated[bool, typer.Option("--json", help="Print what covers each as JSON.")] = False,
+) -> None:
+    """Say how much of another rule file is matched by one rule, by a few directed steps, or not; each is listed."""
+    declare_files(operators or ())
+    known, wanted = Rules(load_rules(file).rules), load_rules(other).rules
+    found: list[tuple[Rule, list[Step] | None, str | None]] = []
+    with stage_bar() as told:
+        for i, rule in enumerate(wanted):
+            told(f"cover {other.name}", i, len(wanted))
+            general = known.covering(rule)
+            steps = None if general else known.steps(rule.source, rule.target, most)
+            found.append((rule, steps, general.name if general else None))
+    if json:
+        facts = [{"rule": r.name, "one": one, "steps": s and [x.rule.name for x in s]} for r, s, one in found]
+        typer.echo(json_format.dumps(facts, indent=2))
+    else:
+        for rule, steps, one in found:
+            by = one or (", ".join(step.rule.name for step in steps) if steps is not None else "nothing")
+            typer.echo(f"{rule.name}\t{'one rule' if one else 'steps' if steps is not None else 'not covered'}\t{by}")
+    by_one = sum(one is not None for _, _, one in found)
+    by_steps = sum(one is None and steps is not None for _, steps, one in found)
+    missing = len(found) - by_one - by_steps
+    typer.echo(f"{len(found)} rules: {by_one} by one rule, {by_steps} by up to {most} steps, {missing} not", err=True)
+
+
+def stats(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
+    ] = None,
+    operators: OperatorFiles = None,
+) -> None:
+    """Show how many rules a file has, by the number of operators of both sides, and which laws prove most."""
+    declare_files(operators or ())
+    table = Table("file", "rules", "fewer operators", "as many", "more", "conditions", "laws", show_edge=False)
+    laws: Counter[str] = Counter()
+    for path in files or shipped_rules():
+        rules = load_rules(path).rules
+        change = Counter(_sign(operators_of(r.target) - operators_of(r.source)) for r in rules)
+        laws.update(law for rule in rules for law in rule.by)
+        used = {law for rule in rules for law in rule.by}
+        conditions = sum(bool(r.conditions or r.facts) for r in rules)
+        table.add_row(path.name, *(f"{n:,}" for n in (len(rules), *(change[i] for i in (-1, 0, 1)), conditions, len(used))))
+    console = Console()
+    console.print(table)
+    console.print("most used laws: " + ", ".join(f"{law} ({count})" for law, count in laws.most_common(12)), soft_wrap=True)
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)

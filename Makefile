@@ -52,10 +52,11 @@ rules: setup ## Find and prove the rules of all families afresh, into rules/
 	@rm -rf build/rules && mkdir -p build/rules
 	@beside=""; for family in $(FAMILIES); do \
 	  echo "$$family"; out=build/rules/$$family.rules; \
-	  $(BIN)/superopt rules generate --family $$family --out $$out $$beside || exit; \
+	  $(BIN)/superopt rules generate --family $$family --out $$out $$beside --json > build/rules/$$family.json || exit; \
 	  beside="$$beside --beside $$out"; \
 	done
 	@rm -f rules/*.rules && cp build/rules/*.rules rules/
+	$(BIN)/python -m benchmarks.rules_page build/rules
 
 .PHONY: clean
 clean: ## Remove what the other targets made, .venv too

@@ -42,7 +42,7 @@ def derive(
     declare_files(operators or ())
     names = dict(_given(sexp) for sexp in read(given, "--given"))
     sides = [_term(text, what, names) for text, what in ((source, "SRC"), (target, "DST"))]
-    if sides[0].type != sides[1].type:
+    if str(sides[0].type) != str(sides[1].type):  # sizes are symbols, and may be equal or not
         raise UsageError(f"the sides differ in type: {sides[0].type} and {sides[1].type}")
     steps = Rules(load_rules(file).rules).steps((sides[0],), (sides[1],), most)
     if steps is None:
@@ -84,16 +84,20 @@ def covers(
             steps = None if general else known.steps(rule.source, rule.target, most)
             found.append((rule, steps, general.name if general else None))
     if json:
-        facts = [{"rule": r.name, "one": one, "steps": s and [x.rule.name for x in s]} for r, s, one in found]
+        facts = [{"rule": r.name, "one": one, "steps": _named(s)} for r, s, one in found]
         typer.echo(json_format.dumps(facts, indent=2))
     else:
         for rule, steps, one in found:
-            by = one or (", ".join(step.rule.name for step in steps) if steps is not None else "nothing")
+            by = one or ", ".join(_named(steps) or ["nothing"])
             typer.echo(f"{rule.name}\t{'one rule' if one else 'steps' if steps is not None else 'not covered'}\t{by}")
     by_one = sum(one is not None for _, _, one in found)
     by_steps = sum(one is None and steps is not None for _, steps, one in found)
     missing = len(found) - by_one - by_steps
     typer.echo(f"{len(found)} rules: {by_one} by one rule, {by_steps} by up to {most} steps, {missing} not", err=True)
+
+
+def _named(steps: list[Step] | None) -> list[str] | None:
+    return None if steps is None else [step.rule.name for step in steps]
 
 
 def stats(
@@ -113,10 +117,14 @@ def stats(
         laws.update(law for rule in rules for law in rule.by)
         used = {law for rule in rules for law in rule.by}
         conditions = sum(bool(r.conditions or r.facts) for r in rules)
-        table.add_row(path.name, *(f"{n:,}" for n in (len(rules), *(change[i] for i in (-1, 0, 1)), conditions, len(used))))
+        table.add_row(
+            path.name, *(f"{n:,}" for n in (len(rules), *(change[i] for i in (-1, 0, 1)), conditions, len(used)))
+        )
     console = Console()
     console.print(table)
-    console.print("most used laws: " + ", ".join(f"{law} ({count})" for law, count in laws.most_common(12)), soft_wrap=True)
+    console.print(
+        "most used laws: " + ", ".join(f"{law} ({count})" for law, count in laws.most_common(12)), soft_wrap=True
+    )
 
 
 def _sign(number: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_format
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ from superopt.enumerate.family import load_family, shipped_families, with_operat
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.grow import Progress as Told
-from superopt.errors import UsageError
+from superopt.errors import SuperoptError, UsageError
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
@@ -42,7 +44,9 @@ def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
     family: Annotated[
         str,
-        typer.Option(metavar="NAME|FILE", help=f"What to enumerate: a file, or one of {', '.join(shipped_families())}."),
+        typer.Option(
+            metavar="NAME|FILE", help=f"What to enumerate: a file, or one of {', '.join(shipped_families())}."
+        ),
     ] = "core",
     max_ops: Annotated[
         int | None, typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=6)
@@ -67,6 +71,7 @@ def generate(
         typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run for the same file that stopped.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON, with seconds and memory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
 ) -> None:
     """Enumerate all graphs of a few operators, pair equal ones, prove them for all shapes, and write the proved rules.
@@ -83,13 +88,25 @@ def generate(
     settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
     settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
     checkpoint = Checkpoint(out.with_name(f"{out.name}.proofs"), f"{settings} laws={laws_hash()}", resume)
-    with stage_bar() as told:
-        found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known)
+    try:
+        with stage_bar() as told:
+            found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known)
+    except SuperoptError:
+        checkpoint.done()  # there is nothing to go on with
+        raise
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     if undecided is not None:
         write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
     checkpoint.done()
+    if json:
+        facts = {"family": chosen.name, **found.counts, "seconds": round(found.seconds, 1), "GB": round(_peak(), 2)}
+        typer.echo(json_format.dumps(facts))
     Console(stderr=True).print(_counted(found), f"{found.seconds:.1f} s; written to {out}")
+
+
+def _peak() -> float:
+    """The most memory that this process took, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def _names(listed: str) -> list[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import pytest
 
 from superopt.rules.format import load_rules, print_rule
 from superopt.shipped import shipped_rules
-from tests.commands import Ran, assert_refused, files, superopt
+from tests.commands import COMMAND, Ran, assert_refused, files, superopt
 
 Command = Callable[..., Ran]
 
@@ -66,6 +70,10 @@ def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, 
 
 REFUSED = {
     "an unknown operator": (["generate", "--only", "relu,sinh", "--out", "f.rules"], "sinh"),
+    "an unknown family": (["generate", "--family", "nothing", "--out", "f.rules"], "no family is called nothing"),
+    "a family that is none": (["generate", "--family", "old", "--out", "f.rules"], "old:1:1"),
+    "a run that did not stop": (["generate", "--only", "relu", "--resume", "--out", "f.rules"], "f.rules.proofs"),
+    "too little memory": (["generate", "--only", "relu", "--memory", "0.01", "--out", "f.rules"], "--memory"),
     "a file that exists": (["generate", "--only", "relu", "--out", "old"], "old"),
     "a folder to write to": (["generate", "--only", "relu", "--overwrite", "--out", "a folder"], "a folder"),
     "a folder that is missing": (["generate", "--only", "relu", "--out", "none/f.rules"], "none"),
@@ -83,6 +91,38 @@ def test_what_cannot_be_done_is_refused(inside: Command, case: str, tmp_path: Pa
     before = files(tmp_path)
     assert_refused(inside("rules", *arguments, cwd=tmp_path), 2, named)
     assert files(tmp_path) == before
+
+
+def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    settings = ("rules", "generate", "--only", "relu,add,mul,matmul", "--max-ops", 2, "--workers", 1)
+    whole = superopt(*settings, "--out", "whole.rules", cwd=tmp_path)
+    assert whole.code == 0
+    arguments = [*COMMAND, *map(str, settings), "--out", "f.rules"]
+    proofs = tmp_path / "f.rules.proofs"
+    with subprocess.Popen(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        while run.poll() is None and not (proofs.exists() and proofs.read_text(encoding="utf-8").count("\n") > 3):
+            time.sleep(0.005)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "Traceback" not in said
+    assert set(files(tmp_path)) == {"whole.rules", "f.rules.proofs"}
+    resumed = superopt(*settings, "--out", "f.rules", "--resume", cwd=tmp_path)
+    assert resumed.code == 0, resumed.err
+    found = files(tmp_path)
+    assert set(found) == {"whole.rules", "f.rules"}
+    assert found["f.rules"] == found["whole.rules"]
+
+
+def test_a_family_of_the_users_is_enumerated_and_counted_for_machines(inside: Command, tmp_path: Path) -> None:
+    family = "(family mine (sizes (n 2 3 5)) (given (?x n) (?y n)) (operators (add ?a ?b) (relu ?a)) (depth 2))"
+    (tmp_path / "mine.family").write_text(family, encoding="utf-8")
+    ran = inside("rules", "generate", "--family", "mine.family", "--out", "f.rules", "--json", cwd=tmp_path)
+    assert ran.code == 0
+    facts = json.loads(ran.out)
+    assert (facts["family"], facts["complete to operators"]) == ("mine", 2)
+    assert facts["graphs represented"] == 38
+    assert facts["rules"] == len(load_rules(tmp_path / "f.rules").rules) > 0
 
 
 def test_an_edited_rule_that_is_still_true_is_proved_and_used(inside: Command, tmp_path: Path, rules: Path) -> None:

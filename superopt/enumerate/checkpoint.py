@@ -42,9 +42,7 @@ class Checkpoint:
             if isinstance(found, list) and len(found) == 3:  # the last line of a killed run may be cut short
                 self._known[str(found[0])] = (found[1], found[2])
 
-    def verdicts(
-        self, run: Callable[[Sequence[str]], Iterable[Verdict]], texts: Sequence[str]
-    ) -> Iterator[Verdict]:
+    def verdicts(self, run: Callable[[Sequence[str]], Iterable[Verdict]], texts: Sequence[str]) -> Iterator[Verdict]:
         """The verdicts on rules in order: those known, and for the rest what `run` says."""
         new = iter(run([text for text in texts if text not in self._known]))
         for text in texts:

@@ -2,8 +2,8 @@
 columns.
 
 The nodes are the leaves and all applications met, each to terms that stand for their values. An equation connects two
-nodes of a class wherever it applies. Of the last level only canonical applications were met; there a node stands for all
-its renamings.
+nodes of a class wherever it applies. Of the last level only canonical applications were met; there a node stands for
+all its renamings.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Classes:
         return bool(a == b)
 
     def apply(self, equation: Equation, level: int | None = None) -> None:
-        """Connect what an equation says is equal: wherever its source stands, of all levels or one, and values agree."""
+        """Connect what an equation says is equal wherever its source stands, at all levels or one, and values agree."""
         self.connect(np.array([equation.node]), np.array([equation.other]))
         for ones, others, _ in self._instances_of(equation, level):
             self.connect(ones, others)
@@ -115,10 +115,10 @@ class Classes:
         A rule is about tensors of given ranks, but an equation is met at all that its operators take.
         """
         table, found = self.table, dict[tuple[int, ...], dict[int, Term]]()
-        for ones, _, bound in self._instances_of(equation, None):
+        for _, _, bound in self._instances_of(equation, None):
             names = sorted(v for v in bound if table.leaves[v].is_variable)
-            types = np.stack([table.type[bound[v]] for v in names], axis=1) if len(ones) and names else []
-            for row in dict.fromkeys(map(tuple, types)):
+            types = [table.type[bound[v]].tolist() for v in names]
+            for row in dict.fromkeys(zip(*types, strict=True)):
                 shapes = [table.types.shapes[t] for t in row]
                 new = {v: variable(table.leaves[v].label, s) for v, s in zip(names, shapes, strict=True)}
                 found.setdefault(tuple(map(len, shapes)), new)

@@ -55,7 +55,12 @@ def evaluation(term: Term, labels: Sequence[str], sizes: Mapping[str, int], ring
 
 def numel(term: Term) -> int:
     """The number of elements of a term of sizes that are numbers."""
-    return prod(int(d) for d in term.shape)  # type: ignore[arg-type]
+    return prod(sizes_of(term))
+
+
+def sizes_of(term: Term) -> tuple[int, ...]:
+    """The shape of a term of sizes that are numbers."""
+    return tuple(d for d in term.shape if isinstance(d, int))
 
 
 def _on_columns(term: Term, ring: Carrier) -> tuple[OnColumns, int]:
@@ -80,13 +85,13 @@ def _moved(op: Declared, term: Term) -> OnColumns:
     """By a table that says where each element comes from: a row of all inputs together, or a zero after them."""
     places, start = [], 1
     for i in term.inputs:
-        places.append(np.arange(start, start + numel(i), dtype=np.int64).reshape(i.shape))  # type: ignore[arg-type]
+        places.append(np.arange(start, start + numel(i), dtype=np.int64).reshape(sizes_of(i)))
         start += numel(i)
     table = op.eval(FIELD, *places).ravel() - 1
 
     def step(inputs: Sequence[Array]) -> Array:
         rows = np.concatenate(np.broadcast_arrays(*inputs)) if _alike(inputs) else np.concatenate(_as_wide(inputs))
-        moved = rows[table]
+        moved: Array = rows[table]
         if (table < 0).any():
             moved[table < 0] = 0
         return moved
@@ -105,7 +110,7 @@ def _as_wide(inputs: Sequence[Array]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Products:
-    """`y[o] = Σ_k coefficient[k] · a[left[k]] · b[right[k]]` over the k from `starts[o]` to the next; `right` may lack."""
+    """`y[o] = Σ_k coefficient[k] · a[left[k]] · b[right[k]]` over the k from `starts[o]` on; `right` may lack."""
 
     ring: Carrier
     left: Array
@@ -141,13 +146,14 @@ def _summands(term: Term) -> tuple[Array, Array, Array, Array]:
     """The output, the element of each input and the coefficient of each product, from values on unit vectors."""
     op = term.operator
     assert isinstance(op, Declared)
-    units = [np.eye(numel(i), dtype=np.int64).reshape(-1, *i.shape) for i in term.inputs]  # type: ignore[arg-type]
+    units = [np.eye(numel(i), dtype=np.int64).reshape(-1, *sizes_of(i)) for i in term.inputs]
     table = _of_one(op, term, units[0]) if len(units) == 1 else _of_labels(op, term, units[0])
     if table is None:
-        each = enumerate(units[1])
-        table = [(o, i, j, v) for j, unit in each for o, i, _, v in _of_one(op, term, units[0], unit)]
+        seconds = [units[1][j] for j in range(len(units[1]))]
+        table = [(o, i, j, v) for j, unit in enumerate(seconds) for o, i, _, v in _of_one(op, term, units[0], unit)]
     empty = set(range(numel(term))) - {entry[0] for entry in table}
-    return tuple(np.array(sorted([*table, *((o, 0, 0, 0) for o in empty)]), dtype=np.int64).T)  # type: ignore[return-value]
+    out, left, right, coefficient = np.array(sorted([*table, *((o, 0, 0, 0) for o in empty)]), dtype=np.int64).T
+    return out, left, right, coefficient
 
 
 Entry = tuple[int, int, int, int]
@@ -168,11 +174,11 @@ def _of_labels(op: Declared, term: Term, units: Array) -> list[Entry] | None:
     Then the second's elements, numbered, show which: much sooner than unit by unit. None where it is not so.
     """
     second = term.inputs[1]
-    labels = np.arange(1, numel(second) + 1, dtype=np.int64).reshape(second.shape)  # type: ignore[arg-type]
+    labels = np.arange(1, numel(second) + 1, dtype=np.int64).reshape(sizes_of(second))
     shown = _of_one(op, term, units, labels)
     entries = [(o, i, label - 1, 1) for o, i, _, label in shown]
     rng = np.random.default_rng(0)
-    a, b = (FIELD.sample([int(d) for d in i.shape], rng) for i in term.inputs)  # type: ignore[arg-type]
+    a, b = (FIELD.sample(sizes_of(i), rng) for i in term.inputs)
     found = [0] * numel(term)
     for o, i, j, _ in entries:
         if j >= b.size:
@@ -192,7 +198,7 @@ def _first_axis_is_free(op: Declared, term: Term) -> bool:
 
 def _stacked(op: Declared, term: Term, ring: Carrier, inputs: Sequence[Array]) -> Array:
     """All values one after another along the first axis."""
-    (x,), (shape,) = inputs, [tuple(int(d) for d in i.shape) for i in term.inputs]  # type: ignore[arg-type]
+    (x,), shape = inputs, sizes_of(term.inputs[0])
     count = x.shape[1]
     found = op.eval(ring, np.ascontiguousarray(x.T).reshape(count * shape[0], *shape[1:]))
     return np.ascontiguousarray(found.reshape(count, numel(term)).T)
@@ -200,8 +206,8 @@ def _stacked(op: Declared, term: Term, ring: Carrier, inputs: Sequence[Array]) -
 
 def _one_by_one(op: Declared, term: Term, ring: Carrier, inputs: Sequence[Array]) -> Array:
     columns = _as_wide(inputs)
-    shapes = [i.shape for i in term.inputs]
+    shapes = [sizes_of(i) for i in term.inputs]
     found = np.empty((numel(term), columns[0].shape[1]), dtype=ORDER.dtype)
     for k in range(found.shape[1]):
-        found[:, k] = op.eval(ring, *(c[:, k].reshape(s) for c, s in zip(columns, shapes, strict=True))).ravel()  # type: ignore[arg-type]
+        found[:, k] = op.eval(ring, *(c[:, k].reshape(s) for c, s in zip(columns, shapes, strict=True))).ravel()
     return found

@@ -1,4 +1,4 @@
-"""From a family to equations: grow terms level by level, find what is equal, and keep what follows from nothing kept."""
+"""From a family to equations: grow terms level by level, find what is equal, and keep what follows from no others."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """What enumeration starts from, as data: operators with attributes, variables and constants with shapes, sizes, depth.
 
-A family is a text, see `families/`. Its operators are terms over holes: `(conv :pads (1 1 1 1) ?x ?k)`. Sizes are symbols, and
-terms are typed over them, so that no two shapes are equal by an accident of numbers.
+A family is a text, see `families/`. Its operators are terms over holes: `(conv :pads (1 1 1 1) ?x ?k)`. Sizes are
+symbols, and terms are typed over them, so that no two shapes are equal by an accident of numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,12 +27,15 @@ LARGEST = 64
 """The largest size of a family: terms are evaluated millions of times."""
 
 SIZES = 3
-"""For each symbol: two small sizes that terms are evaluated at, and one unlike all others that equations are stated at."""
+"""For each symbol: two small sizes that terms are evaluated at, and one unlike others that equations are stated at."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pattern:
-    """An operator to apply: a term over holes, in the order of their names' first use. It counts as one operator."""
+    """An operator to apply: a term over holes, in the order of their names' first use. It counts as one operator.
+
+    Each is itself alone: whether two are equal could depend on sizes.
+    """
 
     sexp: Sexp
     holes: tuple[str, ...]
@@ -53,8 +57,9 @@ class Pattern:
             return []
         names = {hole: variable(hole, shape) for hole, shape in of.items()}
         if isinstance(self.sexp, Form):
-            return [_made(lambda: read_term(self.sexp, names))]
-        return [_made(lambda op=op: make(op, names.values())) for op in CATALOGUE[str(self.sexp.value)].samples(*shapes)]
+            return [_made(partial(read_term, self.sexp, names))]
+        operators = CATALOGUE[str(self.sexp.value)].samples(*shapes)
+        return [_made(partial(make, op, tuple(names.values()))) for op in operators]
 
     def __str__(self) -> str:
         return show(self.sexp)
@@ -62,7 +67,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Family:
-    """What terms are made of. `sizes` gives for each symbol its `SIZES` numbers; `depth` is the usual number of levels."""
+    """What terms are made of. `sizes` gives each symbol its `SIZES` numbers; `depth` is how many levels are usual."""
 
     name: str
     sizes: Mapping[str, tuple[int, ...]]
@@ -173,7 +178,9 @@ def _parts(family: Form) -> dict[str, tuple[Sexp, ...]]:
     found: dict[str, tuple[Sexp, ...]] = dict.fromkeys(PARTS, ())
     for part in family.items[2:]:
         if not isinstance(part, Form) or part.head not in PARTS:
-            raise ParseError(f"{part.place}: expected one of {', '.join(f'({p} …)' for p in PARTS)}, found {show(part)}")
+            raise ParseError(
+                f"{part.place}: expected one of {', '.join(f'({p} …)' for p in PARTS)}, found {show(part)}"
+            )
         found[part.head] = part.items[1:]
     for name in ("sizes", "given", "operators"):
         if not found[name]:
@@ -223,7 +230,9 @@ def _pattern(sexp: Sexp) -> Pattern:
     names = heads(sexp)
     if not names or not names <= CATALOGUE.keys():
         known = ", ".join(sorted(CATALOGUE))
-        raise ParseError(f"{sexp.place}: expected an operator over holes, or its name alone: {show(sexp)}; there are {known}")
+        raise ParseError(
+            f"{sexp.place}: expected an operator over holes, or its name alone: {show(sexp)}; there are {known}"
+        )
     holes = tuple(_holes(sexp))
     count = len(holes) if isinstance(sexp, Form) else CATALOGUE[min(names)].arity
     if not 1 <= count <= 2:

@@ -30,14 +30,23 @@ from superopt.rules.match import commuted, instance_of
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms, variable, variables
 from superopt.text import Form, read
-from superopt.verify.check import Difference, attempt
+from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
 from superopt.verify.prove import Proved
-
+from superopt.verify.witness import find_witness
 
 ProveAll: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
 """Says of each rule's text, in order, what `first_proved` does."""
 
+Pair: TypeAlias = "tuple[Term, Term]"
+"""Two terms that have one value."""
+
 REFUTED = "refuted"
+
+WITNESS = "; against\n"
+"""What stands before a rule's text where a witness against it is asked for, and no proof of it."""
+
+WITNESS_SIZES = 40
+"""At how many sizes, the smallest, a witness is looked for."""
 
 RESOURCES = 300_000
 """Resource units for one proof: three times what any rule has taken that was ever proved."""
@@ -75,9 +84,10 @@ def generate(
     pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
     checkpoint = checkpoint or Checkpoint()
-    with _pool(workers) as run:
+    with _pool(workers, first_proved) as run, _pool(workers, first_refuted) as refuting:
         prove_all = partial(checkpoint.verdicts, run)
-        found, unknown = _climb(pairs, prove_all, counts, progress)
+        found, open_ = _climb(pairs, prove_all, counts, progress)
+        unknown = _refute(open_, partial(checkpoint.verdicts, refuting), counts, progress)
         found += _of_two_outputs(found, prove_all, counts, progress)
     found = prune_instances(found, progress)
     counts["instances of no other rule"] = len(found)
@@ -127,11 +137,11 @@ def _same_value(left: Term, right: Term) -> bool:
 
 
 def _climb(
-    pairs: list[tuple[Term, Term]],
+    pairs: list[Pair],
     prove_all: ProveAll,
     counts: dict[str, int],
     progress: Progress | None,
-) -> tuple[list[Rule], list[str]]:
+) -> tuple[list[Rule], dict[Pair, str]]:
     """Verify each pair in its most general form, what fails in the next, and so on; each form once."""
     found: list[Rule] = []
     last: dict[tuple[Term, Term], str] = {}
@@ -152,9 +162,26 @@ def _climb(
         counts[f"forms tried, step {number}"] = len(new)
         pairs = failed
     why_not = {p: last.get(p, "it cannot be stated over symbols") for p in pairs}
-    open_ = [f"{term_text(p[0])} = {term_text(p[1])} ({why})" for p, why in why_not.items() if why != REFUTED]
-    counts |= {"proved": len(found), "refuted": len(why_not) - len(open_), "unknown": len(open_)}
+    open_ = {p: why for p, why in why_not.items() if why != REFUTED}
+    counts |= {"proved": len(found), "refuted": len(why_not) - len(open_)}
     return found, open_
+
+
+def _refute(
+    open_: dict[Pair, str], refute_all: ProveAll, counts: dict[str, int], progress: Progress | None
+) -> list[str]:
+    """What stays unknown of pairs that did not prove: no witness shows that they differ, in their most general form."""
+    forms = {pair: rule for pair in open_ if (rule := generalized(*pair, LADDER[0])) is not None}
+    texts = list(dict.fromkeys(f"{WITNESS}{print_rule(rule)}" for rule in forms.values()))
+    refuted: set[str] = set()
+    for i, (text, (witness, _)) in enumerate(zip(texts, refute_all(texts), strict=True)):
+        if progress and i % 8 == 0:
+            progress("refute", i, len(texts))
+        refuted |= {text} if witness is not None else set()
+    wrong = {pair for pair, rule in forms.items() if f"{WITNESS}{print_rule(rule)}" in refuted}
+    counts["refuted"] += len(wrong)
+    counts["unknown"] = len(open_) - len(wrong)
+    return [f"{term_text(a)} = {term_text(b)} ({why})" for (a, b), why in open_.items() if (a, b) not in wrong]
 
 
 def _of_two_outputs(
@@ -194,13 +221,13 @@ def _forms(
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProveAll]:
+def _pool(workers: int, judge: Callable[[str], Verdict]) -> Iterator[ProveAll]:
     if workers <= 1:
-        yield lambda texts: map(first_proved, texts)
+        yield lambda texts: map(judge, texts)
         return
     given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
     with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        yield lambda texts: pool.map(first_proved, texts, chunksize=4)
+        yield lambda texts: pool.map(judge, texts, chunksize=4)
 
 
 def first_proved(text: str) -> Verdict:
@@ -216,6 +243,15 @@ def first_proved(text: str) -> Verdict:
         if not isinstance(verdict, Difference):
             why = verdict.why
     return None, why
+
+
+def first_refuted(text: str) -> Verdict:
+    """The first witness against a rule that did not prove, in words; else None."""
+    try:
+        witness = find_witness(_read(text), most=WITNESS_SIZES)
+    except UNCOMPUTABLE:
+        witness = None
+    return (None if witness is None else str(witness)), None
 
 
 def _read(text: str) -> Rule:

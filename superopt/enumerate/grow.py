@@ -39,11 +39,10 @@ class OutOfMemory(SuperoptError):
     """A level takes more memory than was allowed."""
 
 
-def grow(
-    table: Table, level: int, last: bool, progress: Progress | None = None, memory: float | None = None
-) -> Met:
+def grow(table: Table, level: int, last: bool, progress: Progress | None = None, memory: float | None = None) -> Met:
     """All applications of a level; at level 0 of what counts as no operator. Those of new
-    value become terms, and all are remembered, but at the last level."""
+    value become terms, and all are remembered, but at the last level.
+    """
     if level == 0:
         met = evaluated(table, free_plans(table, 0))
         _keep(table, met, level)

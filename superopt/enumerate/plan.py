@@ -18,13 +18,14 @@ from superopt.enumerate.table import Rows, Table
 CHUNK = 2**18
 """How many applications are planned at a time."""
 
+
 def plans(table: Table, level: int, last: bool) -> Iterator[Rows]:
     """All applications of a level, in one order, each pair of terms once."""
     for pattern in table.family.operators:
         if pattern.free:
             continue
-        yield from _unary(table, pattern, level, last) if len(pattern.holes) == 1 else _binary(
-            table, pattern, level, last
+        yield from (
+            _unary(table, pattern, level, last) if len(pattern.holes) == 1 else _binary(table, pattern, level, last)
         )
 
 

@@ -1,8 +1,8 @@
 """The values of an enumeration's terms, in every carrier at several sizes and inputs, and fingerprints of them.
 
-A fingerprint is 64 bits of a random sum over the elements of all values in a carrier, of which there are some for each of
-two choices of sizes, with inputs of their own. Different terms of degree d share theirs in the field with a probability
-of about (d/p)² + 2⁻⁶⁴ a pair.
+A fingerprint is 64 bits of a random sum over the elements of all values in a carrier, of which there are some for
+each of two choices of sizes, with inputs of their own. Different terms of degree d share theirs in the field with a
+probability of about (d/p)² + 2⁻⁶⁴ a pair.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ class Values:
 
     def _sums(self, n: int, values: Array) -> Array:
         rng = np.random.default_rng((self.seed, n, values.shape[0]))
-        weights = rng.integers(0, 2**64, values.shape[0], dtype=np.uint64) | np.uint64(1)
+        weights = rng.integers(0, 2**64, (values.shape[0], 1), dtype=np.uint64) | np.uint64(1)
         total = np.zeros(values.shape[1], np.uint64)
         with np.errstate(over="ignore"):  # sums of 64 bits are meant to wrap
-            for weight, row in zip(weights, values, strict=True):
-                total += weight * row.view(np.uint64)
+            for k in range(len(values)):
+                total += weights[k] * values[k].view(np.uint64)
         return total
 
     def enter(self, type_: int, values: Sequence[Array]) -> Array:

@@ -10,6 +10,8 @@ from superopt.operators.declare import CATALOGUE
 from superopt.operators.law import Law, Scope, composed, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.padding import Pad
+from superopt.operators.pointwise import Div, Mul
+from superopt.term import variable
 
 
 def layout(scope: Scope) -> Iterator[Law]:
@@ -49,12 +51,20 @@ def _at(rank: int) -> Iterator[Law]:
             if a != b:
                 yield Law("concat-concat", c(Concat(b)(x, y), Concat(b)(z, w)), Concat(b)(c(x, z), c(y, w)))
                 yield Law("slice-concat", Slice(b, s, e)(c(x, y)), c(Slice(b, s, e)(x), Slice(b, s, e)(y)))
+                softmax = CATALOGUE["softmax"](b)  # type: ignore[call-arg]
+                yield Law("softmax-concat", softmax(c(x, y)), c(softmax(x), softmax(y)))
+                yield Law("softmax-slice", softmax(Slice(a, s, e)(x)), Slice(a, s, e)(softmax(x)))
                 yield Law("slice-swap", Slice(a, s, e)(Slice(b, p, q)(x)), Slice(b, p, q)(Slice(a, s, e)(x)))
     yield Law("reshape-same", Reshape(x.shape)(x), x)
     zero = (0,) * (2 * rank)
     if rank:
         yield Law("pad-nothing", Pad(zero)(x), x)
         one, two = sizes("pads", 2 * rank), sizes("more", 2 * rank)
+        for a in range(rank):
+            beside = tuple(0 if i % rank == a else d for i, d in enumerate(one))
+            pad, cut = Pad(beside), Slice(a, symbol("start"), symbol("stop"))
+            yield Law("pad-concat", pad(Concat(a)(x, y)), Concat(a)(pad(x), pad(y)))
+            yield Law("pad-slice", pad(cut(x)), cut(pad(x)))
         yield Law("pad-pad", Pad(two)(Pad(one)(x)), Pad(tuple(a + b for a, b in zip(one, two, strict=True)))(x))
 
 
@@ -105,8 +115,19 @@ def broadcasts(scope: Scope) -> Iterator[Law]:
             else:
                 yield Law("expand-slice", Slice(a, s, e)(spread(x)), cut(x))
                 yield Law("expand-concat", Concat(a)(spread(x), more(x)), sum_(x))
+        yield from _padded_factors(axes, rank)
         for inner, r in scope.expands:
             if r == len(axes):
                 v = tensor("x", len(inner))
                 both = Expand(tuple(axes[i] for i in inner), to)
                 yield Law("expand-expand", spread(Expand(inner, sizes("inner", r))(v)), both(v))
+
+
+def _padded_factors(axes: tuple[int, ...], rank: int) -> Iterator[Law]:
+    """Zeros stay zeros under factors that are repeated along all axes that are padded."""
+    if rank:
+        pad = Pad(tuple(0 if i % rank in axes else d for i, d in enumerate(sizes("pads", 2 * rank))))
+        x = tensor("x", rank)
+        by, wide = variable("y", tuple(x.shape[a] for a in axes)), pad(x)
+        for of in (Mul(), Div()):
+            yield Law("pad-factor", pad(of(x, Expand(axes, x.shape)(by))), of(wide, Expand(axes, wide.shape)(by)))

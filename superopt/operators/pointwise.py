@@ -168,6 +168,10 @@ class Relu(UnaryReal):
     laws = """
     (law relu-nothing (given (?x *)) (if (nonnegative ?x)) (= (relu ?x) ?x))
     (law relu-mul (given (?x *) (?y *)) (if (nonnegative ?y)) (= (relu (mul ?x ?y)) (mul (relu ?x) ?y)))
+    (law relu-square (given (?x *)) (= (relu (mul ?x ?x)) (mul ?x ?x)))
+    (law relu-twice (given (?x *)) (= (relu (add ?x ?x)) (add (relu ?x) (relu ?x))))
+    (law relu-add-relu (given (?x *)) (= (relu (add ?x (relu ?x))) (add (relu ?x) (relu ?x))))
+    (law mul-relu (given (?x *)) (= (mul ?x (relu ?x)) (mul (relu ?x) (relu ?x))))
     """
 
     def real(self, x: Array) -> Array:  # type: ignore[override]

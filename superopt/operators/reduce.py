@@ -88,6 +88,13 @@ class MaxPool(Pool):
     (law relu-maxpool (given (?x n c h w))
       (= (relu (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x))
          (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (relu ?x))))
+    (law maxpool-shift (given (?x n c h w) (?y c))
+      (= (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x (expand (1) ?y)))
+         (add (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x) (expand (1) ?y))))
+    (law maxpool-twice (given (?x n c h w))
+      (= (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x ?x))
+         (add (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x)
+              (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x))))
     """
     kernel: Shape = attr(size=True, least=1, sample=[(3, 3)], onnx="kernel_shape")
     strides: Shape = attr(default=(1, 1), size=True, least=1, sample=[(2, 2)], onnx="strides")
@@ -120,6 +127,9 @@ class AvgPool(Pool):
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
+    (law avgpool-shift (given (?x n c h w) (?y c))
+      (= (avgpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x (expand (1) ?y)))
+         (add (avgpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x) (expand (1) ?y))))
     (law avgpool-conv-point (given (?x n c h w) (?k o d 1 1))
       (= (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) (conv :group g ?x ?k))
          (conv :group g (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) ?x) ?k)))
@@ -165,6 +175,10 @@ class GlobalAvgPool(Declared):
     linear = (0,)
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
+    laws = """
+    (law global_avgpool-shift (given (?x n c h w) (?y c))
+      (= (global_avgpool (add ?x (expand (1) ?y))) (add (global_avgpool ?x) (expand (1) ?y))))
+    """
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """One element a channel."""

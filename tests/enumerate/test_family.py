@@ -22,11 +22,17 @@ WRONG = {
     "two families": (WHOLE + WHOLE, "f:1:1: expected one"),
     "a part that is unknown": ("(family f (things))", r"f:1:11: expected one of \(sizes"),
     "no sizes": (f"(family f {GIVEN} (operators (relu ?x)))", r"f:1:1: the family has no \(sizes"),
-    "two sizes of a symbol": (f"(family f (sizes (n 2 3)) {GIVEN} (operators relu))", "f:1:18: expected a symbol and 3"),
+    "two sizes of a symbol": (
+        f"(family f (sizes (n 2 3)) {GIVEN} (operators relu))",
+        "f:1:18: expected a symbol and 3",
+    ),
     "a size that is too large": (f"(family f (sizes (n 2 3 99)) {GIVEN} (operators relu))", "from 1 to 64"),
     "a symbol without sizes": (f"(family f {SIZES} (given (?x m)) (operators relu))", "f:1:36: the size m is not"),
     "no operators": (f"(family f {SIZES} {GIVEN})", r"the family has no \(operators"),
-    "an unknown operator": (f"(family f {SIZES} {GIVEN} (operators (sinh ?x)))", r"f:1:\d+: expected an operator .*\(sinh"),
+    "an unknown operator": (
+        f"(family f {SIZES} {GIVEN} (operators (sinh ?x)))",
+        r"f:1:\d+: expected an operator .*\(sinh",
+    ),
     "an operator without holes": (f"(family f {SIZES} {GIVEN} (operators (scalar 1.0)))", "of one or two inputs"),
     "a depth that is none": (f"(family f {SIZES} {GIVEN} (operators relu) (depth deep))", "the depth is a number"),
 }

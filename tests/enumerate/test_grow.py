@@ -79,7 +79,8 @@ def test_no_value_of_any_graph_is_left_out_and_none_is_kept_twice() -> None:
         count = sum(not t.is_variable for t in subterms(term))
         wanted[key] = min(count, wanted.get(key, count))
     found = {
-        tuple(value(table, table.term(i), n).tobytes() for n in range(2)): int(table.level[i]) for i in range(len(table))
+        tuple(value(table, table.term(i), n).tobytes() for n in range(2)): int(table.level[i])
+        for i in range(len(table))
     }
     assert len(found) == len(table) > 50
     # The field tells apart what order does not: relu of a square is one thing there, and two here.

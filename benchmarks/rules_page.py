@@ -1,0 +1,81 @@
+"""`python -m benchmarks.rules_page FOLDER` writes `docs/rules.md`: how the shipped rules were found, from what
+`superopt rules generate --json` said of each family.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from superopt.enumerate.family import load_family, shipped_families
+from superopt.rules.format import load_rules
+
+PAGE = Path(__file__).parents[1] / "docs" / "rules.md"
+
+COLUMNS = {
+    "family": "family",
+    "operators": "complete to operators",
+    "graphs": "graphs represented",
+    "evaluated": "evaluated",
+    "equal to another": "candidates",
+    "up to names": "up to names",
+    "follow from no smaller": "that follow from no smaller ones",
+    "from no others: the basis": "that follow from no others",
+    "at all ranks": "at all ranks",
+    "directed": "directed, shared parts abstracted",
+    "proved": "proved",
+    "refuted": "refuted",
+    "unknown": "unknown",
+    "of two outputs": "of two outputs, proved",
+    "no instance of another": "instances of no other rule",
+    "macros": "rules",
+    "seconds": "seconds",
+    "GB": "GB",
+}
+
+TEXT = """# How the rules were found
+ `make rules` enumerates every family, proves what is found, and writes this page and `rules/`. A family says what
+terms are made of, as text: `superopt/enumerate/families/`. What a column counts:
+
+- **graphs**: expression trees of so many operators, each of which has the value of a term that was evaluated.
+  Graphs in which a result has several users come on top.
+- **evaluated**: applications of operators to terms that stand for their values; of the last level one of all
+  renamings.
+- **equal to another**: those whose value another had before, and of these **up to names**.
+- **follow from no smaller**: equations that connect what those kept before do not, in the classes of equal terms;
+  **the basis** is those that follow from none at all, special cases of larger ones left out.
+- **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3,
+  **refuted** by an example or a witness, or **unknown**.
+- **macros**: the rules that are written: of the proved ones, those that no three directed steps of the others (and
+  of the families above) replay.
+
+"""
+
+
+def main(folder: Path) -> None:
+    """Write the page."""
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    order = sorted(found, key=lambda name: (folder / f"{name}.json").stat().st_mtime)
+    lines = [f"| {' | '.join(COLUMNS)} |", f"| {' | '.join(['---'] + ['---:'] * (len(COLUMNS) - 1))} |"]
+    for name in order:
+        cells = [found[name].get(key, 0) for key in COLUMNS.values()]
+        lines.append(f"| {' | '.join(f'{c:,}' if isinstance(c, int) else str(c) for c in cells)} |")
+    rules = sum(len(load_rules(path).rules) for path in folder.glob("*.rules"))
+    seconds = sum(f["seconds"] for f in found.values())
+    total = f"\n{rules:,} rules of {len(found)} families, in {seconds / 60:.1f} minutes on 2 cores.\n\n"
+    PAGE.write_text(TEXT + "\n".join(lines) + "\n" + total + _families(order), encoding="utf-8")
+
+
+def _families(order: list[str]) -> str:
+    lines = ["## The families\n"]
+    for name in [*order, *(n for n in shipped_families() if n not in order)]:
+        family = load_family(name)
+        given = ", ".join(f"{v.label} ({', '.join(map(str, v.shape))})" for v in family.given)
+        shown = "" if name in order else " (not among the shipped rules)"
+        lines.append(f"- **{name}**{shown}: {len(family.operators)} operators over {given}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

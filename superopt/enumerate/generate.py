@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -227,7 +228,23 @@ def _pool(workers: int, judge: Callable[[str], Verdict]) -> Iterator[ProveAll]:
         return
     given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
     with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        yield lambda texts: pool.map(judge, texts, chunksize=4)
+        with _interrupts_held():
+            list(pool.map(abs, range(workers)))  # they start now; Ctrl-C, which reaches all, is for the first alone
+        try:
+            yield lambda texts: pool.map(judge, texts, chunksize=4)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def first_proved(text: str) -> Verdict:

@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from superopt.dim import assuming
 from superopt.errors import ParseError, UsageError
 from superopt.operators.files import declare_files
+from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term, term_text
 from superopt.rule_commands import OperatorFiles, stage_bar
 from superopt.rules.derive import Rules, Step
@@ -63,7 +65,12 @@ def _term(text: str, what: str, names: dict[str, Term]) -> Term:
     forms = read(text, what)
     if len(forms) != 1:
         raise UsageError(f"{what}: expected one term, found {len(forms)}")
-    return read_term(forms[0], names)
+    with assuming():  # that windows fit, and the like; that sizes are equal is said by their names
+        term = read_term(forms[0], names)
+    equal = [c for c in conditions(term) if c.relation == "="]
+    if equal:
+        raise UsageError(f"{what}: ill typed unless {equal[0]}; give equal sizes one name")
+    return term
 
 
 def covers(

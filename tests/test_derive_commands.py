@@ -45,6 +45,7 @@ REFUSED = {
     "a term that does not parse": (("(add ?x", "?x"), "SRC:1:1"),
     "two terms": (("?x ?x", "?x"), "SRC"),
     "a tensor that is not given": (("(relu ?y)", "?x"), "SRC:1:7"),
+    "sizes that would have to be equal": (("(matmul ?x ?b)", "?x"), "ill typed unless (= d r)"),
     "sides of two types": (("(matmul ?x ?a)", "?x"), "differ in type"),
 }
 

@@ -36,8 +36,13 @@ class Generality:
 LADDER = (
     Generality("all", ones=True),
     Generality("all", ones=True, cuts=True),
-    *(Generality(a, ones=True) for a in ("nonzero", "changed", "none")),
-    *(Generality(a, ones=False) for a in ("all", "nonzero", "changed", "none")),
+    Generality("nonzero", ones=True, cuts=True),
+    Generality("changed", ones=True, cuts=True),
+    Generality("none", ones=True),
+    Generality("all", ones=False),
+    Generality("nonzero", ones=False, cuts=True),
+    Generality("changed", ones=False, cuts=True),
+    Generality("none", ones=False),
 )
 """From the most general to the least."""
 

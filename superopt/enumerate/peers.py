@@ -37,7 +37,7 @@ def _prints(table: Table, rows: Rows) -> Array:
 
 
 def _least(table: Table, rows: Rows) -> tuple[Array, Rows]:
-    """The least fingerprint of all renamings of each application, by the first inputs of each carrier, and one of them.
+    """The least fingerprint of all renamings of each application, by few inputs, and one of them.
 
     It is least in the first carrier: what is equal in another only is found where the same renaming is least there.
     """
@@ -52,7 +52,7 @@ def _least(table: Table, rows: Rows) -> tuple[Array, Rows]:
                 continue
             new, mine = new.at(met), group[met]
             terms = (new.left, new.right)[: len(table.types.applications[int(new.app[0])].inputs)]
-            found = table.values.first_prints(int(new.app[0]), [table.row[t] for t in terms])
+            found = table.values.quick_prints(int(new.app[0]), [table.row[t] for t in terms])
             better = found[0] < prints[0, mine]
             mine, new = mine[better], new.at(better)
             prints[:, mine] = found[:, better]

@@ -51,6 +51,7 @@ class Values:
         self._columns: dict[tuple[int, int], Array] = {}
         self._new: dict[tuple[int, int], list[Array]] = {}
         self._count: dict[int, int] = {}
+        self._single: dict[int, int] = {}
         self._evaluations: dict[tuple[int, int], Evaluation] = {}
 
     def of_leaf(self, leaf: Term, number: int) -> list[Array]:
@@ -62,10 +63,15 @@ class Values:
             shape = [int(d) for d in sized.shape]  # type: ignore[arg-type]
             value = on.ring.sample(shape, rng) if leaf.is_variable else evaluate(sized, on.ring, {})
             if leaf.is_variable and value.size == 1 and on.ring is ORDER:
-                # Single numbers are below zero as often as above, and so are products of different ones.
-                value = abs(value) * (-1 if (n & number + 1).bit_count() % 2 else 1)
+                value = abs(value) * self._sign(number, n)
             found.append(value.reshape(numel(sized), 1))
         return found
+
+    def _sign(self, number: int, n: int) -> int:
+        """The sign of a single number: below zero as often as above, and so are products of up to three of them."""
+        place = self._single.setdefault(number, len(self._single) + 1)
+        first = next(i for i, on in enumerate(self.inputs) if on.ring is ORDER)
+        return -1 if (n - first & place).bit_count() % 2 else 1
 
     def of(self, app: int, rows: Sequence[Array], only: Sequence[int] | None = None) -> list[Array]:
         """The values of an application to terms, given as rows of their types: for all inputs, or `only` some."""
@@ -92,10 +98,15 @@ class Values:
             rows[on.line] += self._sums(n, v)
         return rows
 
-    def first_prints(self, app: int, rows: Sequence[Array]) -> Array:
-        """Fingerprints by the first inputs of each carrier alone, a row for each carrier."""
-        firsts = [next(n for n, on in enumerate(self.inputs) if on.line == line) for line in range(len(self.carriers))]
-        return np.stack([self._sums(n, v) for n, v in zip(firsts, self.of(app, rows, firsts), strict=True)])
+    def quick_prints(self, app: int, rows: Sequence[Array]) -> Array:
+        """Fingerprints by as few inputs as tell most values apart, a row for each carrier: one of the field's, all of
+        ordered integers, of which one input may be all above zero.
+        """
+        some = [n for n, on in enumerate(self.inputs) if on.ring is ORDER or n == 0]
+        found = np.zeros((len(self.carriers), len(rows[0])), np.uint64)
+        for n, values in zip(some, self.of(app, rows, some), strict=True):
+            found[self.inputs[n].line] += self._sums(n, values)
+        return found
 
     def _sums(self, n: int, values: Array) -> Array:
         rng = np.random.default_rng((self.seed, n, values.shape[0]))

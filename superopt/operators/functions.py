@@ -20,6 +20,12 @@ class Neg(Unary):
     keeps = frozenset({"finite"})
     linear = (0,)
     zero = True
+    laws = """
+    (law neg-neg (given (?x *)) (= (neg (neg ?x)) ?x))
+    (law neg-mul (given (?x *) (?y *)) (= (neg (mul ?x ?y)) (mul (neg ?x) ?y)))
+    (law neg-div (given (?x *) (?y *)) (= (neg (div ?x ?y)) (div (neg ?x) ?y)))
+    (law div-neg (given (?x *) (?y *)) (= (div ?x (neg ?y)) (neg (div ?x ?y))))
+    """
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """Minus one times it."""
@@ -52,6 +58,7 @@ class Abs(UnaryReal):
     ordered = True
     laws = """
     (law abs-nothing (given (?x *)) (if (nonnegative ?x)) (= (abs ?x) ?x))
+    (law abs-max (given (?x *)) (= (abs ?x) (max ?x (neg ?x))))
     (law abs-mul (given (?x *) (?y *)) (= (abs (mul ?x ?y)) (mul (abs ?x) (abs ?y))))
     """
 
@@ -70,6 +77,10 @@ class Max(BinaryReal):
     zero = True
     ordered = True
     laws = """
+    (law max-self (given (?x *)) (= (max ?x ?x) ?x))
+    (law max-min (given (?x *) (?y *)) (= (max ?x (min ?x ?y)) ?x))
+    (law max-add (given (?x *) (?y *) (?z *)) (= (add (max ?x ?y) ?z) (max (add ?x ?z) (add ?y ?z))))
+    (law relu-max (given (?x *) (?y *)) (= (relu (max ?x ?y)) (max (relu ?x) (relu ?y))))
     (law max-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
       (= (mul (max ?x ?y) ?z) (max (mul ?x ?z) (mul ?y ?z))))
     (law max-assoc (given (?x *) (?y *) (?z *)) (= (max (max ?x ?y) ?z) (max ?x (max ?y ?z))))
@@ -90,6 +101,9 @@ class Min(BinaryReal):
     zero = True
     ordered = True
     laws = """
+    (law min-self (given (?x *)) (= (min ?x ?x) ?x))
+    (law min-max (given (?x *) (?y *)) (= (min ?x (max ?x ?y)) ?x))
+    (law min-neg (given (?x *) (?y *)) (= (neg (max ?x ?y)) (min (neg ?x) (neg ?y))))
     (law min-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
       (= (mul (min ?x ?y) ?z) (min (mul ?x ?z) (mul ?y ?z))))
     (law min-assoc (given (?x *) (?y *) (?z *)) (= (min (min ?x ?y) ?z) (min ?x (min ?y ?z))))

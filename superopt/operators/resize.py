@@ -39,6 +39,16 @@ class Interpolate(Declared):
     linear = (0,)
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
+    laws = """
+    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
+      (= (interpolate (i j) (conv :group g ?x ?k)) (conv :group g (interpolate (i j) ?x) ?k)))
+    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
+      (= (interpolate (i j) :by asymmetric (conv :group g ?x ?k))
+         (conv :group g (interpolate (i j) :by asymmetric ?x) ?k)))
+    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
+      (= (interpolate (i j) :by align_corners (conv :group g ?x ?k))
+         (conv :group g (interpolate (i j) :by align_corners ?x) ?k)))
+    """
     to: Shape = attr(size=True, least=1, sample=[(10, 12)])
     by: str = attr(default="half_pixel")
 

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from typing import TypeAlias
 
 from superopt.arithmetic import EXACT
-from superopt.enumerate.checkpoint import Checkpoint, Verdict
+from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
 from superopt.enumerate.grow import Progress
+from superopt.enumerate.judges import Judges, first_proved, first_refuted, judges, read_rule
+from superopt.enumerate.prune import macros, named, prune_instances
 from superopt.enumerate.tuples import of_two_outputs
-from superopt.errors import RuleError
 from superopt.evaluate import evaluate, sample
-from superopt.operators.files import DECLARED_IN, declare_files
-from superopt.operators.instances import all_symbols, resize
+from superopt.operators.instances import resize
 from superopt.operators.reader import term_text
-from superopt.rules.derive import Rules
-from superopt.rules.format import parse_rule, print_rule
-from superopt.rules.match import commuted, instance_of
+from superopt.rules.format import print_rule
+from superopt.rules.match import commuted
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms, variable, variables
-from superopt.text import Form, read
-from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
-from superopt.verify.prove import Proved
-from superopt.verify.witness import find_witness
-
-ProveAll: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
-"""Says of each rule's text, in order, what `first_proved` does."""
 
 Pair: TypeAlias = "tuple[Term, Term]"
 """Two terms that have one value."""
@@ -45,12 +32,6 @@ REFUTED = "refuted"
 
 WITNESS = "; against\n"
 """What stands before a rule's text where a witness against it is asked for, and no proof of it."""
-
-WITNESS_SIZES = 40
-"""At how many sizes, the smallest, a witness is looked for."""
-
-RESOURCES = 300_000
-"""Resource units for one proof: three times what any rule has taken that was ever proved."""
 
 
 @dataclass
@@ -85,7 +66,7 @@ def generate(
     pairs = distinct([p for pair in shared for p in _directions(*pair)], _named(family))
     counts["directed, shared parts abstracted"] = len(pairs)
     checkpoint = checkpoint or Checkpoint()
-    with _pool(workers, first_proved) as run, _pool(workers, first_refuted) as refuting:
+    with judges(workers, first_proved) as run, judges(workers, first_refuted) as refuting:
         prove_all = partial(checkpoint.verdicts, run)
         found, open_ = _climb(pairs, prove_all, counts, progress)
         unknown = _refute(open_, partial(checkpoint.verdicts, refuting), counts, progress)
@@ -139,7 +120,7 @@ def _same_value(left: Term, right: Term) -> bool:
 
 def _climb(
     pairs: list[Pair],
-    prove_all: ProveAll,
+    prove_all: Judges,
     counts: dict[str, int],
     progress: Progress | None,
 ) -> tuple[list[Rule], dict[Pair, str]]:
@@ -156,7 +137,7 @@ def _climb(
             if progress and i % 8 == 0:
                 progress(f"prove {number}/{len(LADDER)}", i, len(new))
             if text is not None:
-                found.append(_read(text))
+                found.append(read_rule(text))
             else:
                 failed += forms[new[i]][1]
                 last |= dict.fromkeys(forms[new[i]][1], why or REFUTED)
@@ -168,9 +149,7 @@ def _climb(
     return found, open_
 
 
-def _refute(
-    open_: dict[Pair, str], refute_all: ProveAll, counts: dict[str, int], progress: Progress | None
-) -> list[str]:
+def _refute(open_: dict[Pair, str], refute_all: Judges, counts: dict[str, int], progress: Progress | None) -> list[str]:
     """What stays unknown of pairs that did not prove: no witness shows that they differ, in their most general form."""
     forms = {pair: rule for pair in open_ if (rule := generalized(*pair, LADDER[0])) is not None}
     texts = list(dict.fromkeys(f"{WITNESS}{print_rule(rule)}" for rule in forms.values()))
@@ -186,7 +165,7 @@ def _refute(
 
 
 def _of_two_outputs(
-    rules: list[Rule], prove_all: ProveAll, counts: dict[str, int], progress: Progress | None
+    rules: list[Rule], prove_all: Judges, counts: dict[str, int], progress: Progress | None
 ) -> list[Rule]:
     """The rules of two outputs that prove."""
     texts = list(dict.fromkeys(print_rule(rule) for rule in of_two_outputs(rules)))
@@ -194,7 +173,7 @@ def _of_two_outputs(
     for i, (text, _) in enumerate(prove_all(texts)):
         if progress and i % 8 == 0:
             progress("prove two outputs", i, len(texts))
-        found += [_read(text)] if text is not None else []
+        found += [read_rule(text)] if text is not None else []
     counts["of two outputs"] = len(texts)
     counts["of two outputs, proved"] = len(found)
     return found
@@ -219,111 +198,3 @@ def _forms(
             key = tuple(map(commuted, (*rule.source, *rule.target)))
             forms.setdefault(key, (rule, []))[1].append(pair)
     return forms, without
-
-
-@contextmanager
-def _pool(workers: int, judge: Callable[[str], Verdict]) -> Iterator[ProveAll]:
-    if workers <= 1:
-        yield lambda texts: map(judge, texts)
-        return
-    given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
-    with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        with _interrupts_held():
-            list(pool.map(abs, range(workers)))  # they start now; Ctrl-C, which reaches all, is for the first alone
-        try:
-            yield lambda texts: pool.map(judge, texts, chunksize=4)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def first_proved(text: str) -> Verdict:
-    """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
-    unknown (None where it is refuted).
-    """
-    rule = _read(text)
-    why: str | None = None
-    for form in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
-        verdict = attempt(form, resources=RESOURCES)
-        if isinstance(verdict, Proved):
-            return print_rule(replace(form, by=verdict.laws)), None
-        if not isinstance(verdict, Difference):
-            why = verdict.why
-    return None, why
-
-
-def first_refuted(text: str) -> Verdict:
-    """The first witness against a rule that did not prove, in words; else None."""
-    try:
-        witness = find_witness(_read(text), most=WITNESS_SIZES)
-    except UNCOMPUTABLE:
-        witness = None
-    return (None if witness is None else str(witness)), None
-
-
-def _read(text: str) -> Rule:
-    (sexp,) = read(text)
-    if not isinstance(sexp, Form):
-        raise RuleError(f"not a rule: {text}")
-    return parse_rule(sexp)
-
-
-def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list[Rule]:
-    """Drop every rule that is an instance of another that is kept; of two that are of each other, the later."""
-    kept: list[Rule] = []
-    for i, rule in enumerate(sorted(rules, key=_specificity)):
-        if progress and i % 16 == 0:
-            progress("prune instances", i, len(rules))
-        if not any(instance_of(rule, general) for general in kept):
-            # A special rule may come first: what it uses twice counts once.
-            kept = [*(k for k in kept if not instance_of(k, rule)), rule]
-    return kept
-
-
-def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None) -> list[Rule]:
-    """Without rules that those kept, and those `beside`, replay in three directed steps, through nothing much costlier.
-
-    A search takes these steps itself; what takes more it would not find.
-    """
-    kept: list[Rule] = []
-    known = Rules(beside)
-    for i, rule in enumerate(sorted(rules, key=_specificity)):
-        if progress and i % 16 == 0:
-            progress("replay", i, len(rules))
-        if known.steps(rule.source, rule.target) is None:
-            kept.append(rule)
-            known.add(rule)
-    return kept
-
-
-def _specificity(rule: Rule) -> tuple[int, int, int, str]:
-    """Small and with many variables and symbols first; the text decides between equals."""
-    sides = (*rule.source, *rule.target)
-    operators = sum(not t.is_variable for t in subterms(*sides))
-    return (operators, -len(rule.given), -len(all_symbols(*rule.source)), print_rule(rule))
-
-
-def named(rules: list[Rule]) -> list[Rule]:
-    """Rules called by the operators of both sides, numbered where that is not enough, in order of name."""
-    bases = ["-".join([*_words(r.source), "to", *_words(r.target)]) for r in rules]
-    totals, used = Counter(bases), Counter[str]()
-    result = []
-    for rule, base in zip(rules, bases, strict=True):
-        used[base] += 1
-        result.append(replace(rule, name=f"{base}-{used[base]}" if totals[base] > 1 else base))
-    return sorted(result, key=lambda r: r.name)
-
-
-def _words(side: tuple[Term, ...]) -> list[str]:
-    names = [t.operator.name for t in subterms(*side) if not t.is_variable and t.operator.name != "expand"]
-    return names[::-1] or ["itself"]

@@ -10,7 +10,9 @@ import pytest
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generalize import LADDER, abstracted, canonical, generalized
-from superopt.enumerate.generate import Generated, distinct, first_proved, generate, macros, prune_instances
+from superopt.enumerate.generate import Generated, distinct, generate
+from superopt.enumerate.judges import first_proved
+from superopt.enumerate.prune import macros, prune_instances
 from superopt.errors import UsageError
 from superopt.operators.layout import Concat, Expand, Slice
 from superopt.operators.linear import Conv, MatMul

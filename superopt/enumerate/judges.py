@@ -1,0 +1,89 @@
+"""Judging many rules in several processes: what proves, and against what there is a witness."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import TypeAlias
+
+from superopt.enumerate.checkpoint import Verdict
+from superopt.errors import RuleError
+from superopt.operators.files import DECLARED_IN, declare_files
+from superopt.rules.format import parse_rule, print_rule
+from superopt.rules.rule import Rule
+from superopt.text import Form, read
+from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
+from superopt.verify.prove import Proved
+from superopt.verify.witness import find_witness
+
+Judges: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
+"""Say of each rule's text, in order, what `first_proved` or `first_refuted` does."""
+
+WITNESS_SIZES = 40
+"""At how many sizes, the smallest, a witness is looked for."""
+
+RESOURCES = 300_000
+"""Resource units for one proof: three times what any rule has taken that was ever proved."""
+
+
+@contextmanager
+def judges(workers: int, judge: Callable[[str], Verdict]) -> Iterator[Judges]:
+    """So many processes that judge; with one worker, this one does. What they say depends on the texts alone."""
+    if workers <= 1:
+        yield lambda texts: map(judge, texts)
+        return
+    given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
+    with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
+        with _interrupts_held():
+            list(pool.map(abs, range(workers)))  # they start now; Ctrl-C, which reaches all, is for the first alone
+        try:
+            yield lambda texts: pool.map(judge, texts, chunksize=4)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def first_proved(text: str) -> Verdict:
+    """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
+    unknown (None where it is refuted).
+    """
+    rule = read_rule(text)
+    why: str | None = None
+    for form in [replace(rule, conditions=()), rule] if rule.conditions else [rule]:
+        verdict = attempt(form, resources=RESOURCES)
+        if isinstance(verdict, Proved):
+            return print_rule(replace(form, by=verdict.laws)), None
+        if not isinstance(verdict, Difference):
+            why = verdict.why
+    return None, why
+
+
+def first_refuted(text: str) -> Verdict:
+    """The first witness against a rule that did not prove, in words; else None."""
+    try:
+        witness = find_witness(read_rule(text), most=WITNESS_SIZES)
+    except UNCOMPUTABLE:
+        witness = None
+    return (None if witness is None else str(witness)), None
+
+
+def read_rule(text: str) -> Rule:
+    """The one rule of a text. Raises `RuleError`."""
+    (sexp,) = read(text)
+    if not isinstance(sexp, Form):
+        raise RuleError(f"not a rule: {text}")
+    return parse_rule(sexp)

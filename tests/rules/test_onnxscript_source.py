@@ -141,7 +141,7 @@ def test_a_network_loses_operators_and_keeps_its_outputs(generated: Any, path: P
     passes.RemoveUnusedNodesPass()(graph)
     after = ir.to_proto(graph)
     assert count == 0, "the rules do not come to an end"
-    assert any(counted[rule.name] for rule in RULES if "conv-scale" in rule.by)
+    assert counted["conv-scale"] or counted["mul-conv-to-conv-mul"]
     assert counted["conv-share-input"] or name(path) == "shufflenet"
     assert len(after.graph.node) < 0.9 * len(before.graph.node)
     assert_close(run(after), run(before))

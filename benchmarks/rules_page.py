@@ -37,7 +37,7 @@ COLUMNS = {
 TEXT = """# How the rules were found
 
 `make rules` enumerates every family, proves what is found, and writes this page. The rules of the first family are
-shipped, in `rules/`; those of the others are in `build/rules`, for `--rules`, until the search is measured with so many.
+shipped, in `rules/`; others stay in `build/rules`, for `--rules`, till the search is measured with so many.
 A family says what terms are made of, as text: `superopt/enumerate/families/`. What a column counts:
 
 - **graphs**: expression trees of so many operators, each of which has the value of a term that was evaluated.

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.mutants import mutants
 from superopt.dim import symbol
+from superopt.operators.instances import all_symbols
 from superopt.operators.laws import Law, Scope, laws_in
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules, print_rule
@@ -71,7 +72,8 @@ def _demand_not_wrongly_proved(mutant: Rule) -> None:
     if isinstance(verdict, Proved):  # some changes change nothing: then it is true when executed, too
         done = execute(mutant.source, mutant.target, mutant.conditions, count=8, seed=4)
         assert isinstance(done, int), f"proved, and wrong: {print_rule(mutant)}{verdict}\n{done}"
-        assert done >= 3, f"proved, and hardly executed: {print_rule(mutant)}"
+        enough = 3 if all_symbols(*mutant.source, *mutant.target) else 1  # numbers have one shape
+        assert done >= enough, f"proved, and hardly executed: {print_rule(mutant)}"
 
 
 def test_no_rule_proves_with_a_target_of_other_values() -> None:

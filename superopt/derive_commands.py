@@ -16,7 +16,7 @@ from superopt.errors import ParseError, UsageError
 from superopt.operators.files import declare_files
 from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term, term_text
-from superopt.rule_commands import OperatorFiles, stage_bar
+from superopt.rule_commands import OperatorFiles, RuleFiles, stage_bar
 from superopt.rules.derive import Rules, Step
 from superopt.rules.derive import operators as operators_of
 from superopt.rules.format import load_rules
@@ -108,10 +108,7 @@ def _named(steps: list[Step] | None) -> list[str] | None:
 
 
 def stats(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
-    ] = None,
+    files: RuleFiles = None,
     operators: OperatorFiles = None,
 ) -> None:
     """Show how many rules a file has, by the number of operators of both sides, and which laws prove most."""

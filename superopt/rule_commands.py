@@ -38,6 +38,11 @@ OperatorFiles = Annotated[
     typer.Option("--operators", metavar="FILE", help="Python files that declare further operators; they are run."),
 ]
 
+RuleFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
+]
+
 
 @rules_app.command()
 def generate(
@@ -81,18 +86,22 @@ def generate(
     """
     for path in filter(None, (out, undecided)):
         demand_writable(path, overwrite, [*(operators or ()), *(beside or ())])
+    proofs = out.with_name(f"{out.name}.proofs")
+    if not resume:
+        demand_writable(proofs, overwrite)  # those of a run that was stopped are not lost silently
     declare_files(operators or ())
     known = [rule for path in beside or () for rule in load_rules(path).rules]
     chosen = with_operators(load_family(family), _names(only), _own())
     depth = max_ops or chosen.depth
     settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
     settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
-    checkpoint = Checkpoint(out.with_name(f"{out.name}.proofs"), f"{settings} laws={laws_hash()}", resume)
+    checkpoint = Checkpoint(proofs, f"{settings} laws={laws_hash()}", resume)
     try:
         with stage_bar() as told:
             found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known)
     except SuperoptError:
-        checkpoint.done()  # there is nothing to go on with
+        if not resume:
+            checkpoint.done()  # there is nothing to go on with
         raise
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     if undecided is not None:
@@ -129,10 +138,7 @@ def _counted(found: Generated) -> Table:
 
 @rules_app.command("list")
 def list_rules(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
-    ] = None,
+    files: RuleFiles = None,
     operators: OperatorFiles = None,
 ) -> None:
     """List rules by name, with the laws that prove them."""

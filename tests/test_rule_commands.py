@@ -107,6 +107,11 @@ def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_byte
     assert run.returncode == 130
     assert "Traceback" not in said
     assert set(files(tmp_path)) == {"whole.rules", "f.rules.proofs"}
+    kept = files(tmp_path)
+    assert_refused(superopt(*settings, "--out", "f.rules", cwd=tmp_path), 2, "f.rules.proofs")
+    small = (*settings, "--out", "f.rules", "--resume", "--memory", "0.01")
+    assert_refused(superopt(*small, cwd=tmp_path), 2, "--memory")
+    assert files(tmp_path) == kept
     resumed = superopt(*settings, "--out", "f.rules", "--resume", cwd=tmp_path)
     assert resumed.code == 0, resumed.err
     found = files(tmp_path)

@@ -47,13 +47,6 @@ def applied(table: Table, app: int, left: int, right: int) -> Node:
     return Node(a.kind, tuple(pattern_of(table, i) for i in (left, right)[: len(a.inputs)]))
 
 
-def variables_of(table: Table, pattern: Pattern) -> frozenset[int]:
-    """The leaves of a pattern that are variables."""
-    if isinstance(pattern, int):
-        return frozenset([pattern] if table.leaves[pattern].is_variable else [])
-    return frozenset().union(*(variables_of(table, i) for i in pattern.inputs))
-
-
 def either_way(table: Table, pattern: Pattern) -> list[Pattern]:
     """The pattern with the inputs of commutative operators in all orders."""
     return list(dict.fromkeys(_orders(table, pattern)))

@@ -18,6 +18,7 @@ from superopt.enumerate.family import Family
 from superopt.enumerate.first_use import FirstUse
 from superopt.enumerate.types import Types
 from superopt.enumerate.values import Values
+from superopt.errors import SuperoptError
 from superopt.term import Term, replace, variable
 
 COLUMNS = ("app", "left", "right", "level", "type", "row", "uses")
@@ -108,6 +109,8 @@ class Table:
         ids = np.arange(len(self), self._count, dtype=np.int32)
         old = np.array([getattr(self, name) for name in COLUMNS], np.int32)
         columns = np.concatenate([old, *(new for new, _, _ in self._new)], axis=1)
+        if self._count >= 2**24 - 1 or len(self.types.applications) >= 2**15:  # what `Rows.keys` can tell apart
+            raise SuperoptError(f"family {self.family.name}: more than 16 million terms; enumerate fewer operators")
         for name, column in zip(COLUMNS, columns, strict=True):
             setattr(self, name, column)
         self.kind = np.full(len(self), -1, np.int32)

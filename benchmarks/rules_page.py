@@ -1,5 +1,5 @@
 """`python -m benchmarks.rules_page FOLDER` writes `docs/rules.md`: how the shipped rules were found, from what
-`superopt rules generate --json` said of each family.
+`superopt rules generate --json` said of each family, and the rules used most, from what `benchmarks.uses` counted.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 
 from superopt.enumerate.family import load_family, shipped_families
-from superopt.rules.format import load_rules
+from superopt.rules.format import load_rules, print_rule
+from superopt.rules.picture import flowchart
 
 PAGE = Path(__file__).parents[1] / "docs" / "rules.md"
+USES = PAGE.with_name("rule-uses.json")
+SHOWN = 20
+"""How many of the rules used most are drawn."""
 
 COLUMNS = {
     "family": "family",
@@ -36,8 +40,7 @@ COLUMNS = {
 
 TEXT = """# How the rules were found
 
-`make rules` enumerates every family, proves what is found, and writes this page. The rules of the first family are
-shipped, in `rules/`; others stay in `build/rules`, for `--rules`, till the search is measured with so many.
+`make rules` enumerates every family, proves what is found, and writes this page.
 A family says what terms are made of, as text: `superopt/enumerate/families/`. What a column counts:
 
 - **graphs**: expression trees of so many operators, each of which has the value of a term that was evaluated.
@@ -66,7 +69,24 @@ def main(folder: Path) -> None:
     rules = sum(len(load_rules(path).rules) for path in folder.glob("*.rules"))
     seconds = sum(f["seconds"] for f in found.values())
     total = f"\n{rules:,} rules of {len(found)} families, in {seconds / 60:.1f} minutes on 2 cores.\n\n"
-    PAGE.write_text(TEXT + "\n".join(lines) + "\n" + total + _families(order), encoding="utf-8")
+    PAGE.write_text(TEXT + "\n".join(lines) + "\n" + total + _families(order) + _used(folder), encoding="utf-8")
+
+
+def _used(folder: Path) -> str:
+    """The rules used most, drawn; those that are no longer among the rules are left out."""
+    if not USES.exists():
+        return ""
+    uses = json.loads(USES.read_text(encoding="utf-8"))
+    rules = {rule.name: rule for path in folder.glob("*.rules") for rule in load_rules(path).rules}
+    shown = [name for name in uses["rules"] if name in rules][:SHOWN]
+    lines = [
+        "\n## The rules used most\n",
+        f"By the optimizer, in {', '.join(uses['models'])} (`python -m benchmarks.uses`).",
+    ]
+    for name in shown:
+        lines += [f"\n### {name}\n", f"Used {uses['rules'][name]} times.\n"]
+        lines += [f"```\n{print_rule(rules[name])}```\n", f"```mermaid\n{flowchart(rules[name])}```"]
+    return "\n".join(lines) + "\n"
 
 
 def _families(order: list[str]) -> str:

@@ -176,6 +176,15 @@ class Field(Carrier):
         return self.div(powers, np.broadcast_to(powers.sum(axis=axis, keepdims=True) % PRIME, powers.shape))
 
 
+class PartialField(Field):
+    """The field for those who look for equal terms: what has no value is equal to nothing but by accident."""
+
+    def div(self, x: Array, y: Array) -> Array:
+        """By 0, a hash."""
+        quotient, undefined = super().div(x, y), y == 0
+        return np.where(undefined, keyed_hash("div", x, y) % PRIME, quotient) if undefined.any() else quotient
+
+
 class Order(Carrier):
     """Small integers, exact in 64 bits, for what depends on order; quotients and roots are keyed hashes."""
 
@@ -304,4 +313,5 @@ class Single(Float):
 
 
 FIELD, ORDER, FLOAT, SINGLE = Field(), Order(), Float(), Single()
+PARTIAL = PartialField()
 EXACT: tuple[Carrier, ...] = (FIELD, ORDER)

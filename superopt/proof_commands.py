@@ -154,4 +154,4 @@ def obligations(
 
 def _obligation(rule: Rule) -> str:
     comment = "".join(f"; {line}\n" for line in print_rule(rule).splitlines())
-    return comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts)
+    return comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts, rule.by)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from superopt.enumerate.checkpoint import Checkpoint
@@ -25,6 +25,7 @@ from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
 from superopt.rules.format import laws_hash, load_rules, print_file, print_rule
+from superopt.rules.picture import flowchart
 from superopt.shipped import shipped_rules
 from superopt.verify.prove import solver_version
 from superopt.verify.trusted import sealed
@@ -155,13 +156,16 @@ def show_rule(
         list[Path] | None, typer.Option("--file", help="Rule files [default: those that come with superopt].")
     ] = None,
     operators: OperatorFiles = None,
+    picture: Annotated[
+        bool, typer.Option("--picture", help="Print both sides as a Mermaid flowchart, which Markdown viewers draw.")
+    ] = False,
 ) -> None:
-    """Print one rule."""
+    """Print one rule, or draw it."""
     declare_files(operators or ())
     for path in files or shipped_rules():
         for rule in load_rules(path).rules:
             if rule.name == name:
-                typer.echo(print_rule(rule))
+                typer.echo(flowchart(rule) if picture else print_rule(rule), nl=not picture)
                 return
     raise UsageError(f"no rule is called {name}; see: superopt rules list")
 
@@ -170,7 +174,8 @@ def show_rule(
 def stage_bar() -> Iterator[Told]:
     """A bar on stderr for each stage; nothing where stderr is no terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    counted = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (*counted, TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("start", total=None)
         yield lambda stage, done, whole: bar.update(task, description=stage, completed=done, total=whole)

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from superopt.arithmetic import FIELD, ORDER, PRIME, Array, Carrier
+from superopt.arithmetic import FIELD, ORDER, PRIME, Array, Carrier, Field
 from superopt.operators.declare import Declared
 from superopt.operators.instances import resize
 from superopt.term import Term, subterms
@@ -126,7 +126,7 @@ class Products:
         if self.coefficient is not None:
             found = self.ring.mul(found, self.coefficient)
         found = np.add.reduceat(found, self.starts, axis=0)
-        return found % PRIME if self.ring is FIELD else found
+        return found % PRIME if isinstance(self.ring, Field) else found
 
 
 def _products(op: Declared, term: Term, ring: Carrier) -> Products:

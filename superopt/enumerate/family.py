@@ -12,7 +12,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from superopt.arithmetic import EXACT, FIELD, Carrier
+from superopt.arithmetic import FIELD, ORDER, PARTIAL, Carrier
 from superopt.dim import Dim, Shape, assuming, equal, substitute_condition, symbols
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
@@ -94,7 +94,7 @@ class Family:
     def carriers(self) -> tuple[Carrier, ...]:
         """The carriers in which its terms are compared: the field, and ordered integers where something needs order."""
         names = {head for pattern in self.operators for head in heads(pattern.sexp)}
-        return tuple(c for c in EXACT if c is FIELD or any(CATALOGUE[n].needs - FIELD.has for n in names))
+        return (PARTIAL, ORDER) if any(CATALOGUE[n].needs - FIELD.has for n in names) else (PARTIAL,)
 
 
 def shipped_families() -> list[str]:

@@ -8,11 +8,12 @@ two widths, unless one side needs them equal; then the variables' shapes say so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from superopt.dim import Condition, Dim, assuming, equal, product, symbol
+from superopt.dim import Condition, Dim, Shape, assuming, equal, product, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
@@ -21,6 +22,8 @@ from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
 
+Kept: TypeAlias = Literal["all", "nonzero", "changed", "none"]
+
 
 @dataclass(frozen=True)
 class Generality:
@@ -28,7 +31,7 @@ class Generality:
     by default, none), and axes of size 1. With `cuts`, slices are cut where concats below them were joined.
     """
 
-    attributes: Literal["all", "nonzero", "changed", "none"]
+    attributes: Kept
     ones: bool
     cuts: bool = False
 
@@ -76,18 +79,22 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
         assert isinstance(op, Declared)
         # Each use of a broadcast has a shape of its own: two that are equal at the sizes found need not be in general.
         inputs = [
-            _spread(i.operator, done[i], fresh) if isinstance(i.operator, Expand) else done[i] for i in term.inputs
+            _spread(i.operator, done[i], fresh, generality) if isinstance(i.operator, Expand) else done[i]
+            for i in term.inputs
         ]
         if isinstance(op, Expand):
             done[term] = inputs[0]  # what is broadcast; each use has a shape of its own
             continue
         if isinstance(op, Reshape):
-            sizes = list(_merged(term.inputs[0], inputs[0], op))
+            sizes = list(_regrouped(_numbers(term.inputs[0].shape), inputs[0].shape, _numbers(op.to)))
         else:
             found = dict(_cuts(term.inputs[0], op.axis, done)) if generality.cuts and isinstance(op, Slice) else {}
-            sizes = [found.get(d, _attribute(op, i, d, generality)) for i, d in enumerate(op.sizes())]
+            kept = generality.attributes if inputs else "changed"  # a constant may be of any size
+            sizes = [found.get(d, _attribute(op, i, d, kept)) for i, d in enumerate(op.sizes())]
         done[term] = make(op.with_sizes(sizes), inputs)
-    return tuple(_spread(r.operator, done[r], fresh) if isinstance(r.operator, Expand) else done[r] for r in roots)
+    return tuple(
+        _spread(r.operator, done[r], fresh, generality) if isinstance(r.operator, Expand) else done[r] for r in roots
+    )
 
 
 def _cuts(term: Term, axis: int, general: Mapping[Term, Term]) -> Iterator[tuple[Dim, Dim]]:
@@ -110,11 +117,12 @@ def _cuts(term: Term, axis: int, general: Mapping[Term, Term]) -> Iterator[tuple
         yield term.shape[axis], general[term].shape[axis]
 
 
-def _spread(op: Expand, x: Term, fresh: Iterator[int]) -> Term:
-    return make(Expand(op.axes, tuple(symbol(f"_to{next(fresh)}") for _ in op.to)), (x,))
+def _spread(op: Expand, x: Term, fresh: Iterator[int], generality: Generality) -> Term:
+    to = (1 if d == 1 and not generality.ones else symbol(f"_to{next(fresh)}") for d in op.to)
+    return make(Expand(op.axes, tuple(to)), (x,))
 
 
-def _attribute(op: Declared, place: int, value: Dim, generality: Generality) -> Dim:
+def _attribute(op: Declared, place: int, value: Dim, kept: Kept) -> Dim:
     """A size attribute; equal values at one place of one operator are one symbol on both sides."""
     stays = {
         "all": False,
@@ -122,20 +130,37 @@ def _attribute(op: Declared, place: int, value: Dim, generality: Generality) -> 
         "changed": value == op.default_sizes()[place],
         "none": True,
     }
-    return value if stays[generality.attributes] else symbol(f"{op.name}_{place}_{value}")
+    return value if stays[kept] else symbol(f"{op.name}_{place}_{value}")
 
 
-def _merged(found: Term, general: Term, op: Reshape) -> Iterator[Dim]:
-    """The shape of a reshape that merges neighbouring axes, over the general sizes. Raises `ShapeError` for others."""
-    place = 0
-    for wanted in op.to:
-        taken = [place]
-        while product([found.shape[i] for i in taken]) != wanted:
-            taken.append(taken[-1] + 1)
-            if taken[-1] >= len(found.shape):
-                raise ShapeError(f"{op} does not merge axes of {found.shape}")
+def _regrouped(found: tuple[int, ...], general: Shape, to: Sequence[int]) -> Iterator[Dim]:
+    """The shape of a reshape that merges neighbouring axes and splits others, over the general sizes.
+
+    What an axis is split into are symbols, equal ones for equal sizes: the size of the axis follows. Raises
+    `ShapeError` where no groups of neighbours on both sides are of one size.
+    """
+    place, rest = 0, list(to)
+    while rest:
+        taken, given = [place], [rest.pop(0)]
+        if given == [1] and found[place : place + 1] != (1,):
+            yield 1
+            continue
+        while (have := math.prod(found[i] for i in taken)) != (want := math.prod(given)):
+            if have < want and taken[-1] + 1 < len(found):
+                taken.append(taken[-1] + 1)
+            elif have > want and rest:
+                given.append(rest.pop(0))
+            else:
+                raise ShapeError(f"a reshape of {found} to {to} does not regroup axes")
         place = taken[-1] + 1
-        yield product([general.shape[i] for i in taken])
+        if len(given) == 1:
+            yield product([general[i] for i in taken])
+        else:
+            yield from (d if d == 1 else symbol(f"part{d}") for d in given)
+
+
+def _numbers(shape: Shape) -> tuple[int, ...]:
+    return tuple(d for d in shape if isinstance(d, int))
 
 
 def _typed(source: Term, target: Term) -> tuple[Term, Term]:

@@ -73,7 +73,7 @@ def generate(
         found += _of_two_outputs(found, prove_all, counts, progress)
     found = prune_instances(found, progress)
     counts["instances of no other rule"] = len(found)
-    rules = named(macros(found, beside, progress))
+    rules = named(macros(found, beside, progress), beside)
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
 

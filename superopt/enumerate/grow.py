@@ -16,6 +16,7 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.enumerate.plan import free_plans, plans
+from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
 from superopt.errors import SuperoptError
 
@@ -62,10 +63,12 @@ def _told(
 ) -> Iterator[Rows]:
     """The plans, while it is told how many of the operators are through, and looked how much memory is taken."""
     operators = list(table.family.operators)
+    made = len(table) - len(table.leaves)
+    so_far = f"so far {made:,} terms for {represented(table, level - 1):,} graphs, {table.met - made:,} candidates"
     for rows in planned:
         if progress:
             kind = table.types.kinds[table.types.applications[int(rows.app[0])].kind]
-            progress(f"terms of {level} operators", operators.index(kind.pattern), len(operators))
+            progress(f"terms of {level} operators; {so_far}", operators.index(kind.pattern), len(operators))
         if memory is not None and (taken := memory_taken()) > memory:
             raise OutOfMemory(f"terms of {level} operators take more than {memory:g} GB ({taken:.1f} GB so far)")
         yield rows

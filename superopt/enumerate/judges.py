@@ -17,6 +17,7 @@ from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.rule import Rule
 from superopt.text import Form, read
 from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
+from superopt.verify.conditions import suppose
 from superopt.verify.prove import Proved
 from superopt.verify.witness import find_witness
 
@@ -58,8 +59,8 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def first_proved(text: str) -> Verdict:
-    """A rule's text with its laws, where it proves (without its condition, if it can); else None, and why it is
-    unknown (None where it is refuted).
+    """A rule's text with its laws, where it proves: without its condition, if it can, or under facts on its variables,
+    if it must. Else None, and why it is unknown (None where it is refuted).
     """
     rule = read_rule(text)
     why: str | None = None
@@ -69,7 +70,8 @@ def first_proved(text: str) -> Verdict:
             return print_rule(replace(form, by=verdict.laws)), None
         if not isinstance(verdict, Difference):
             why = verdict.why
-    return None, why
+    supposed = suppose(rule, resources=RESOURCES) if why is not None else None
+    return (None, why) if supposed is None else (print_rule(supposed), None)
 
 
 def first_refuted(text: str) -> Verdict:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from superopt.enumerate.grow import Progress
+from superopt.operators.facts import supposing
 from superopt.operators.instances import all_symbols
 from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
@@ -37,7 +38,9 @@ def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | 
     for i, rule in enumerate(sorted(rules, key=_specificity)):
         if progress and i % 16 == 0:
             progress("replay", i, len(rules))
-        if known.steps(rule.source, rule.target) is None:
+        with supposing(rule.facts):
+            replayed = known.steps(rule.source, rule.target) is not None
+        if not replayed:
             kept.append(rule)
             known.add(rule)
     return kept
@@ -50,14 +53,21 @@ def _specificity(rule: Rule) -> tuple[int, int, int, str]:
     return (operators, -len(rule.given), -len(all_symbols(*rule.source)), print_rule(rule))
 
 
-def named(rules: list[Rule]) -> list[Rule]:
-    """Rules called by the operators of both sides, numbered where that is not enough, in order of name."""
+def named(rules: list[Rule], beside: Sequence[Rule] = ()) -> list[Rule]:
+    """Rules called by the operators of both sides, in order of name; numbered where that is not enough, after those
+    `beside`.
+    """
     bases = ["-".join([*_words(r.source), "to", *_words(r.target)]) for r in rules]
     totals, used = Counter(bases), Counter[str]()
+    for rule in beside:
+        base, _, number = rule.name.rpartition("-")
+        taken = (base, int(number)) if number.isdigit() else (rule.name, 1)
+        used[taken[0]] = max(used[taken[0]], taken[1])
     result = []
     for rule, base in zip(rules, bases, strict=True):
         used[base] += 1
-        result.append(replace(rule, name=f"{base}-{used[base]}" if totals[base] > 1 else base))
+        alone = totals[base] == used[base] == 1
+        result.append(replace(rule, name=base if alone else f"{base}-{used[base]}"))
     return sorted(result, key=lambda r: r.name)
 
 

@@ -189,6 +189,11 @@ class Table:
         """That applications have the values of terms."""
         self._met = _merged(self._met, (rows.keys(), terms.astype(np.int32)))
 
+    @property
+    def met(self) -> int:
+        """How many applications are remembered."""
+        return len(self._met[0])
+
     def find(self, rows: Rows) -> Array:
         """The terms that have the values of applications met; −1 for others."""
         keys, terms = self._met

@@ -128,6 +128,11 @@ class Declared(Operator):
     """Further axes may stand before the named ones, equal in all inputs."""
     undivided: ClassVar[Mapping[str, Mapping[str, int]]] = {}
     """Axes that may be cut or mixed only where attributes have given values."""
+    element: ClassVar[str] = ""
+    """Of a point-wise one, what an element `r` of the result is, of those of the inputs, `x`, `y` and `z`: SMT-LIB over
+    the real numbers, where `f` is some function. Empty where that is not said."""
+    defined: ClassVar[str] = "true"
+    """Where there is such an element, likewise."""
     laws: ClassVar[str] = ""
     """Laws that do not follow from the facts above, as text."""
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -10,6 +10,7 @@ from superopt.dim import symbol
 from superopt.operators.declare import Declared
 from superopt.operators.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout_laws import picked
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.term import Term, variable
@@ -29,6 +30,7 @@ def pointwise(scope: Scope) -> Iterator[Law]:
             movers += [Reshape(sizes("to", b)) for a, b in scope.reshapes if a == rank]
             movers += [Expand(axes, sizes("to", r)) for axes, r in scope.expands if len(axes) == rank]
             movers += [Pad(sizes("pads", 2 * rank))] if cls.zero and rank else []
+            movers += picked(scope, rank)
             for move in movers:
                 yield Law(f"{cls.name}-{move.name}", f(*map(move, x)), move(f(*x)))
         if cls.commutative:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
-from superopt.term import Operator, Term, subterms
+from superopt.term import Fact, Operator, Term, subterms
 
-_known: WeakKeyDictionary[Term, frozenset[str]] = WeakKeyDictionary()
+_always: MutableMapping[Term, frozenset[str]] = WeakKeyDictionary()
+_known = ContextVar("_known", default=_always)
 
 
 def given_facts(op: Operator) -> frozenset[str]:
@@ -21,9 +25,24 @@ def given_facts(op: Operator) -> frozenset[str]:
 
 
 def known_facts(term: Term) -> frozenset[str]:
-    """What is known of each element of a term, whatever the values of its variables."""
-    if term not in _known:
-        for t in subterms(term, known=_known):
+    """What is known of each element of a term, whatever the values of its variables but for what is supposed."""
+    known = _known.get()
+    if term not in known:
+        for t in subterms(term, known=known):
             kept = t.operator.keeps if isinstance(t.operator, Declared) and t.inputs else frozenset()
-            _known[t] = given_facts(t.operator) | kept.intersection(*(_known[i] for i in t.inputs))
-    return _known[term]
+            known[t] = given_facts(t.operator) | kept.intersection(*(known[i] for i in t.inputs))
+    return known[term]
+
+
+@contextmanager
+def supposing(facts: Sequence[Fact]) -> Iterator[None]:
+    """Within it, these facts are known as well: those that a rule states of its variables."""
+    if not facts:
+        yield
+        return
+    supposed = {f.of: frozenset(g.kind for g in facts if g.of is f.of) for f in facts}
+    before = _known.set(dict(supposed))
+    try:
+        yield
+    finally:
+        _known.reset(before)

@@ -17,13 +17,15 @@ from superopt.term import FACTS, Term, make
 class Neg(Unary):
     """`y = −x`."""
 
+    element = "(= r (- x))"
     keeps = frozenset({"finite"})
     linear = (0,)
     zero = True
     laws = """
+    (law neg-one (given (?x *)) (= (neg ?x) (mul ?x (expand () (scalar -1.0)))))
     (law neg-neg (given (?x *)) (= (neg (neg ?x)) ?x))
-    (law neg-mul (given (?x *) (?y *)) (= (neg (mul ?x ?y)) (mul (neg ?x) ?y)))
-    (law neg-div (given (?x *) (?y *)) (= (neg (div ?x ?y)) (div (neg ?x) ?y)))
+    (lemma neg-mul (given (?x *) (?y *)) (= (neg (mul ?x ?y)) (mul (neg ?x) ?y)))
+    (lemma neg-div (given (?x *) (?y *)) (= (neg (div ?x ?y)) (div (neg ?x) ?y)))
     (law div-neg (given (?x *) (?y *)) (= (div ?x (neg ?y)) (neg (div ?x ?y))))
     """
 
@@ -36,6 +38,7 @@ class Neg(Unary):
 class Sub(Binary):
     """`z = x − y`."""
 
+    element = "(= r (- x y))"
     zero = True
     laws = """
     (law sub-add (given (?x *) (?y *)) (= (add (sub ?x ?y) ?y) ?x))
@@ -51,6 +54,7 @@ class Sub(Binary):
 class Abs(UnaryReal):
     """`y = |x|`."""
 
+    element = "(= r (ite (>= x 0.0) x (- x)))"
     keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
@@ -71,6 +75,7 @@ class Abs(UnaryReal):
 class Max(BinaryReal):
     """`z = max(x, y)`."""
 
+    element = "(= r (ite (>= x y) x y))"
     keeps = frozenset(FACTS)
     needs = frozenset({"order"})
     commutative = True
@@ -80,7 +85,7 @@ class Max(BinaryReal):
     (law max-self (given (?x *)) (= (max ?x ?x) ?x))
     (law max-min (given (?x *) (?y *)) (= (max ?x (min ?x ?y)) ?x))
     (law max-add (given (?x *) (?y *) (?z *)) (= (add (max ?x ?y) ?z) (max (add ?x ?z) (add ?y ?z))))
-    (law relu-max (given (?x *) (?y *)) (= (relu (max ?x ?y)) (max (relu ?x) (relu ?y))))
+    (lemma relu-max (given (?x *) (?y *)) (= (relu (max ?x ?y)) (max (relu ?x) (relu ?y))))
     (law max-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
       (= (mul (max ?x ?y) ?z) (max (mul ?x ?z) (mul ?y ?z))))
     (law max-assoc (given (?x *) (?y *) (?z *)) (= (max (max ?x ?y) ?z) (max ?x (max ?y ?z))))
@@ -95,6 +100,7 @@ class Max(BinaryReal):
 class Min(BinaryReal):
     """`z = min(x, y)`."""
 
+    element = "(= r (ite (<= x y) x y))"
     keeps = frozenset(FACTS)
     needs = frozenset({"order"})
     commutative = True
@@ -156,6 +162,7 @@ class Pow(BinaryReal):
 class Exp(UnaryReal):
     """`y = eˣ`."""
 
+    element = "(and (= r (f x)) (> r 0.0))"
     gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 
@@ -168,6 +175,8 @@ class Exp(UnaryReal):
 class Log(UnaryReal):
     """`y = ln x`."""
 
+    element = "(= r (f x))"
+    defined = "(> x 0.0)"
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
@@ -179,6 +188,7 @@ class Log(UnaryReal):
 class Erf(UnaryReal):
     """`y = 2/√π ∫₀ˣ exp(−t²) dt`."""
 
+    element = "(and (= r (f x)) (= (= x 0.0) (= r 0.0)))"
     needs = frozenset({"exp"})
     zero = True
 
@@ -194,6 +204,7 @@ _ERF = np.vectorize(math.erf, otypes=[np.float64])
 class Tanh(UnaryReal):
     """`y = tanh x`."""
 
+    element = "(and (= r (f x)) (= (= x 0.0) (= r 0.0)))"
     keeps = frozenset({"finite"})
     needs = frozenset({"exp"})
     zero = True
@@ -207,6 +218,7 @@ class Tanh(UnaryReal):
 class Sigmoid(UnaryReal):
     """`y = 1 / (1 + e⁻ˣ)`, computed from `tanh` (no exponential overflows)."""
 
+    element = "(and (= r (f x)) (> r 0.0))"
     keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
@@ -220,6 +232,7 @@ class Sigmoid(UnaryReal):
 class Softplus(UnaryReal):
     """`y = ln(1 + eˣ)`, computed as `max(x, 0) + ln(1 + e^−|x|)` (stable only in this form)."""
 
+    element = "(and (= r (f x)) (> r 0.0))"
     gives = frozenset({"nonnegative"})
     needs = frozenset({"exp"})
 
@@ -232,6 +245,7 @@ class Softplus(UnaryReal):
 class Sin(UnaryReal):
     """`y = sin x`."""
 
+    element = "(and (= r (f x)) (=> (= x 0.0) (= r 0.0)))"
     needs = frozenset({"exp"})
     zero = True
 
@@ -244,6 +258,7 @@ class Sin(UnaryReal):
 class Cos(UnaryReal):
     """`y = cos x`."""
 
+    element = "(= r (f x))"
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]

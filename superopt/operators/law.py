@@ -10,6 +10,7 @@ from superopt.dim import Condition, symbol
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.reader import condition_sexp, fact_sexp, term_sexp
+from superopt.operators.rearrange import Take
 from superopt.operators.reductions import Reduction
 from superopt.term import Fact, Operator, Term, subterms, variable, variables
 from superopt.text import form, show
@@ -56,17 +57,23 @@ class Scope:
 
 
 def scope_of(*roots: Term) -> Scope:
-    """The scope of terms; closed under composition of their permutations and of re-shapes."""
+    """The scope of terms; closed under composition of their permutations and of re-shapes.
+
+    A number that is repeated may be so at any rank.
+    """
     terms = list(subterms(*roots))
     perms = {t.operator.perm for t in terms if isinstance(t.operator, Transpose)}
     perms |= {composed(p, q) for p in perms for q in perms if len(p) == len(q)}
     reshapes = {(t.inputs[0].type.rank, t.type.rank) for t in terms if isinstance(t.operator, Reshape)}
     reshapes |= {(a, d) for a, b in reshapes for c, d in reshapes if b == c}
+    ranks = frozenset(t.type.rank for t in terms)
+    expands = {(t.operator.axes, t.type.rank) for t in terms if isinstance(t.operator, Expand)}
+    expands |= {((), rank) for rank in ranks if any(not axes for axes, _ in expands)}
     return Scope(
         frozenset(t.operator.name for t in terms if not t.is_variable),
-        frozenset(t.type.rank for t in terms),
+        ranks,
         frozenset(perms),
-        frozenset((t.operator.axes, t.type.rank) for t in terms if isinstance(t.operator, Expand)),
+        frozenset(expands),
         frozenset(reshapes),
         frozenset((t.operator.name, t.operator.axes, t.inputs[0].type.rank) for t in terms if _reduces(t.operator)),
         frozenset((t.operator.name, t.operator.structure()) for t in terms if _varies(t.operator)),
@@ -78,7 +85,7 @@ def _reduces(op: Operator) -> TypeGuard[Reduction]:
 
 
 def _varies(op: Operator) -> TypeGuard[Declared]:
-    return isinstance(op, Declared) and bool(op.named_axes) and bool(op.structure())
+    return isinstance(op, Declared) and (bool(op.named_axes) or isinstance(op, Take)) and bool(op.structure())
 
 
 def tensor(name: str, rank: int) -> Term:

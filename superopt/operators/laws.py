@@ -36,9 +36,10 @@ SOURCES: dict[str, Callable[[Scope], Iterator[Law]]] = {
 
 
 def widened(scope: Scope) -> Scope:
-    """The scope with the operators that its laws bring in: a product of concats is a sum of products."""
-    brought = (names(side) for law in laws_in(scope) for side in (law.left, law.right))
-    return replace(scope, operators=scope.operators.union(*brought))
+    """The scope with what its laws bring in: operators (a product of concats is a sum of products), broadcasts."""
+    brought = scope_of(*(side for law in laws_in(scope) for side in (law.left, law.right)))
+    repeated = {(axes, rank) for axes, rank in brought.expands if not axes and rank in scope.ranks}
+    return replace(scope, operators=scope.operators | brought.operators, expands=scope.expands | repeated)
 
 
 @cache

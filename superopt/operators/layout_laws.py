@@ -8,9 +8,10 @@ from functools import cache
 from superopt.dim import assuming, symbol
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.law import Law, Scope, composed, sizes, tensor
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Div, Mul
+from superopt.operators.rearrange import Take
 from superopt.term import variable
 
 
@@ -18,6 +19,7 @@ def layout(scope: Scope) -> Iterator[Law]:
     """How re-layouts compose, cancel and pass each other."""
     for rank in scope.ranks:
         yield from _of_rank(rank)
+    yield from _picks(scope)
     for first, second in scope.reshapes:
         for third, fourth in scope.reshapes:
             if second == third:
@@ -66,6 +68,30 @@ def _at(rank: int) -> Iterator[Law]:
             yield Law("pad-concat", pad(Concat(a)(x, y)), Concat(a)(pad(x), pad(y)))
             yield Law("pad-slice", pad(cut(x)), cut(pad(x)))
         yield Law("pad-pad", Pad(two)(Pad(one)(x)), Pad(tuple(a + b for a, b in zip(one, two, strict=True)))(x))
+
+
+def _picks(scope: Scope) -> Iterator[Law]:
+    """What takes some elements along an axis passes what is done along others."""
+    for rank in scope.ranks:
+        x, y = tensor("x", rank), tensor("y", rank)
+        picks = list(picked(scope, rank))
+        for f in picks:
+            for b in range(rank):
+                if b != f.axis:
+                    s = (symbol("start"), symbol("stop"))
+                    yield Law(f"{f.name}-concat", f(Concat(b)(x, y)), Concat(b)(f(x), f(y)))
+                    yield Law(f"{f.name}-slice", f(Slice(b, *s)(x)), Slice(b, *s)(f(x)))
+            for g in picks:
+                if g.axis > f.axis:
+                    yield Law("pick-pick", f(g(x)), g(f(x)))
+
+
+def picked(scope: Scope, rank: int) -> Iterator[Every | Take]:
+    """The operators of a scope that take some elements along an axis."""
+    yield from (Every(a, symbol("step")) for a in range(rank) if "every" in scope.operators)
+    for name, structure in sorted(scope.structures, key=str):
+        if name == "take" and structure[0] < rank:
+            yield Take(*structure)
 
 
 def _transposes(perm: tuple[int, ...], scope: Scope) -> Iterator[Law]:

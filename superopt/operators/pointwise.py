@@ -84,6 +84,7 @@ class BinaryReal(Real, Binary):
 class Add(Binary):
     """`z = x + y`."""
 
+    element = "(= r (+ x y))"
     keeps = frozenset({"nonnegative"})
     of_weights = True
     commutative = True
@@ -102,6 +103,7 @@ class Add(Binary):
 class Mul(Binary):
     """`z = x · y`."""
 
+    element = "(= r (* x y))"
     keeps = frozenset({"nonnegative"})
     of_weights = True
     commutative = True
@@ -122,6 +124,8 @@ class Mul(Binary):
 class Div(Binary):
     """`z = x / y`."""
 
+    element = "(= r (/ x y))"
+    defined = "(distinct y 0.0)"
     keeps = frozenset({"nonnegative"})
     of_weights = True
     needs = frozenset({"div"})
@@ -142,6 +146,8 @@ class Div(Binary):
 class Sqrt(UnaryReal):
     """`y = √x`."""
 
+    element = "(and (>= r 0.0) (= x (* r r)))"
+    defined = "(>= x 0.0)"
     gives = frozenset({"nonnegative"})
     needs = frozenset({"root"})
     zero = True
@@ -160,17 +166,18 @@ class Sqrt(UnaryReal):
 class Relu(UnaryReal):
     """`y = max(x, 0)`."""
 
+    element = "(= r (ite (>= x 0.0) x 0.0))"
     keeps = frozenset({"finite"})
     gives = frozenset({"nonnegative"})
     needs = frozenset({"order"})
     zero = True
     ordered = True
     laws = """
+    (law relu-zero (given (?x *)) (= (relu ?x) (max ?x (expand () (scalar 0.0)))))
     (law relu-nothing (given (?x *)) (if (nonnegative ?x)) (= (relu ?x) ?x))
     (law relu-mul (given (?x *) (?y *)) (if (nonnegative ?y)) (= (relu (mul ?x ?y)) (mul (relu ?x) ?y)))
     (law relu-square (given (?x *)) (= (relu (mul ?x ?x)) (mul ?x ?x)))
     (law relu-twice (given (?x *)) (= (relu (add ?x ?x)) (add (relu ?x) (relu ?x))))
-    (law relu-add-relu (given (?x *)) (= (relu (add ?x (relu ?x))) (add (relu ?x) (relu ?x))))
     (law mul-relu (given (?x *)) (= (mul ?x (relu ?x)) (mul (relu ?x) (relu ?x))))
     """
 

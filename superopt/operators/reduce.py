@@ -91,6 +91,11 @@ class MaxPool(Pool):
     (law maxpool-shift (given (?x n c h w) (?y c))
       (= (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x (expand (1) ?y)))
          (add (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x) (expand (1) ?y))))
+    (law maxpool-scale (given (?x n c h w) (?y c)) (if (nonnegative ?y))
+      (= (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (mul ?x (expand (1) ?y)))
+         (mul (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x) (expand (1) ?y))))
+    (law maxpool-point (given (?x n c 1 1)) (if (= a (+ p u 1)) (= b (+ q v 1)))
+      (= (maxpool (a b) :strides (s t) :pads (p q u v) ?x) ?x))
     (law maxpool-twice (given (?x n c h w))
       (= (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x ?x))
          (add (maxpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x)
@@ -130,6 +135,15 @@ class AvgPool(Pool):
     (law avgpool-shift (given (?x n c h w) (?y c))
       (= (avgpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) (add ?x (expand (1) ?y)))
          (add (avgpool (a b) :strides (s t) :pads (p q u v) :dilations (d e) ?x) (expand (1) ?y))))
+    (law avgpool-whole (given (?x n c h w))
+      (= (avgpool (a b) :strides (s t) :dilations (d e) ?x)
+         (avgpool (a b) :strides (s t) :dilations (d e) :whole 1 ?x)))
+    (law avgpool-conv (given (?x n c h w))
+      (= (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (d e) :whole 1 ?x)
+         (conv :strides (s t) :pads (p q u v) :dilations (d e) :group c ?x
+           (expand (2 3) (c 1 i j) (reshape (i j) (mean (0) (band (* i j))))))))
+    (law avgpool-point (given (?x n c 1 1)) (if (= a (+ p u 1)) (= b (+ q v 1)))
+      (= (avgpool (a b) :strides (s t) :pads (p q u v) ?x) ?x))
     (law avgpool-conv-point (given (?x n c h w) (?k o d 1 1))
       (= (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) (conv :group g ?x ?k))
          (conv :group g (avgpool (i j) :strides (s t) :pads (p q u v) :dilations (e f) ?x) ?k)))
@@ -176,6 +190,9 @@ class GlobalAvgPool(Declared):
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
+    (law global_avgpool-conv-point (given (?x n c h w) (?k o d 1 1))
+      (= (global_avgpool (conv :group g ?x ?k)) (conv :group g (global_avgpool ?x) ?k)))
+    (law global_avgpool-point (given (?x n c 1 1)) (= (global_avgpool ?x) ?x))
     (law global_avgpool-shift (given (?x n c h w) (?y c))
       (= (global_avgpool (add ?x (expand (1) ?y))) (add (global_avgpool ?x) (expand (1) ?y))))
     """

@@ -55,6 +55,13 @@ class Reduction(Declared):
         """The reduction along axes."""
         return cls(axes)  # type: ignore[call-arg]
 
+    nests: ClassVar[bool] = False
+    """Along some axes, and then along others, it is that along all of them."""
+    of_equal_is_each: ClassVar[bool] = False
+    """Of elements that are equal it is each of them."""
+    monotone: ClassVar[bool] = False
+    """What grows with its argument, as a positive part, may be applied before or after."""
+
     of_one_is_itself: ClassVar[bool] = True
     """Along no axes it is its input."""
 
@@ -90,8 +97,15 @@ class Sum(Reduction):
     since_input = 13
     keeps = frozenset({"nonnegative"})
     joins = "add"
+    nests = True
     linear = (0,)
     zero = True
+    laws = """
+    (law sum-matmul (given (?x m k) (?w k n))
+      (= (sum (0) (matmul ?x ?w)) (sum (0) (mul ?w (expand (0) (sum (0) ?x))))))
+    (law sum-matmul (given (?x m k) (?w k n))
+      (= (sum (1) (matmul ?x ?w)) (sum (1) (mul ?x (expand (1) (sum (1) ?w))))))
+    """
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
@@ -105,8 +119,16 @@ class Mean(Reduction):
 
     keeps = frozenset({"nonnegative"})
     needs = frozenset({"div"})
+    nests = True
+    of_equal_is_each = True
     linear = (0,)
     zero = True
+    laws = """
+    (law mean-matmul (given (?x m k) (?w k n))
+      (= (mean (0) (matmul ?x ?w)) (sum (0) (mul ?w (expand (0) (mean (0) ?x))))))
+    (law mean-matmul (given (?x m k) (?w k n))
+      (= (mean (1) (matmul ?x ?w)) (sum (1) (mul ?x (expand (1) (mean (1) ?w))))))
+    """
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
@@ -122,6 +144,9 @@ class Largest(Reduction):
 
     keeps = frozenset(FACTS)
     joins = "max"
+    nests = True
+    of_equal_is_each = True
+    monotone = True
     needs = frozenset({"order"})
     zero = True
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
@@ -137,6 +162,9 @@ class Smallest(Reduction):
 
     keeps = frozenset(FACTS)
     joins = "min"
+    nests = True
+    of_equal_is_each = True
+    monotone = True
     needs = frozenset({"order"})
     zero = True
     axes: tuple[int, ...] = attr(sample=[(0,), (1,)])

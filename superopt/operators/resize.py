@@ -40,6 +40,14 @@ class Interpolate(Declared):
     zero = True
     named_axes = "n c (h) (w) -> n c (h) (w)"
     laws = """
+    (law interpolate-shift (given (?x n c h w) (?y c))
+      (= (interpolate (i j) (add ?x (expand (1) ?y))) (add (interpolate (i j) ?x) (expand (1) ?y))))
+    (law interpolate-shift (given (?x n c h w) (?y c))
+      (= (interpolate (i j) :by asymmetric (add ?x (expand (1) ?y)))
+         (add (interpolate (i j) :by asymmetric ?x) (expand (1) ?y))))
+    (law interpolate-shift (given (?x n c h w) (?y c))
+      (= (interpolate (i j) :by align_corners (add ?x (expand (1) ?y)))
+         (add (interpolate (i j) :by align_corners ?x) (expand (1) ?y))))
     (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
       (= (interpolate (i j) (conv :group g ?x ?k)) (conv :group g (interpolate (i j) ?x) ?k)))
     (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))

@@ -9,7 +9,7 @@ from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_cond
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.element_types import COMPUTED
-from superopt.operators.facts import known_facts
+from superopt.operators.facts import known_facts, supposing
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, subterms
 
@@ -149,11 +149,12 @@ def instance_of(special: Rule, general: Rule) -> bool:
     """Whether one rule is another with something put in for its variables and sizes."""
     if len(special.source) != len(general.source):
         return False
-    for bindings in matches(general, special.source):
-        with assuming():  # sizes of a rule are symbols, and what they must meet is the rule's own business
-            built = build(general, bindings)
-        if built is not None and tuple(map(commuted, built)) == tuple(map(commuted, special.target)):
-            return True
+    with supposing(special.facts):
+        for bindings in matches(general, special.source):
+            with assuming():  # sizes of a rule are symbols, and what they must meet is the rule's own business
+                built = build(general, bindings)
+            if built is not None and tuple(map(commuted, built)) == tuple(map(commuted, special.target)):
+                return True
     return False
 
 

@@ -10,6 +10,7 @@ from superopt.arithmetic import EXACT, Array
 from superopt.dim import Condition
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
+from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, small_instances
 from superopt.rules.rule import Rule
@@ -147,8 +148,9 @@ def _equal(a: Array, b: Array) -> bool:
 
 def _needs(roots: Sequence[Term]) -> frozenset[str]:
     """What a carrier must have to express all operators, besides sums and products."""
-    operators = (t.operator for t in subterms(*roots))
-    return frozenset().union(*(op.needs for op in operators if isinstance(op, Declared)))
+    operators = [t.operator for t in subterms(*roots) if isinstance(t.operator, Declared)]
+    fractions = {"div" for op in operators if isinstance(op, Scalar) and not op.value.is_integer()}
+    return frozenset(fractions).union(*(op.needs for op in operators))
 
 
 def _difference(example: Sequence[Term], carrier: str, seed: int) -> Difference:

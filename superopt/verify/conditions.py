@@ -31,7 +31,7 @@ from superopt.operators.instances import (
 from superopt.rules.rule import Rule
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables
 from superopt.verify.check import UNCOMPUTABLE, attempt, differs
-from superopt.verify.prove import Proved
+from superopt.verify.prove import RESOURCES, Proved
 
 SAMPLED = 120
 """On how many sizes both sides are compared to learn from."""
@@ -71,6 +71,27 @@ def learn(rule: Rule, seed: int = 0) -> Learned | None:
     except UNCOMPUTABLE:
         return None
     return None
+
+
+def suppose(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Rule | None:
+    """A rule about operators that are not defined everywhere, under facts on its variables that prove it, and the laws
+    that do; None where no facts do. None of the facts can be done without.
+    """
+    if not any(isinstance(op := t.operator, Declared) and op.defined != "true" for t in subterms(*rule.source)):
+        return None
+    facts = [Fact(kind, v) for kind in ("nonnegative", "nonzero") for v in rule.given]
+    proved = _proved_under(rule, tuple(facts), seed, resources)
+    for fact in facts:
+        if proved is not None:
+            fewer = tuple(f for f in proved.facts if f is not fact)
+            proved = _proved_under(rule, fewer, seed, resources) or proved
+    return proved
+
+
+def _proved_under(rule: Rule, facts: tuple[Fact, ...], seed: int, resources: int) -> Rule | None:
+    tried = replace(rule, facts=facts)
+    verdict = attempt(tried, seed, resources)
+    return replace(tried, by=verdict.laws) if isinstance(verdict, Proved) else None
 
 
 def _weakened(rule: Rule, added: Added, seed: int) -> Learned:

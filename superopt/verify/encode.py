@@ -15,7 +15,7 @@ from typing import Any
 
 import z3
 
-from superopt.dim import Condition, Dim, Expr, Floor, Symbol, assuming, symbol
+from superopt.dim import Condition, Dim, Expr, Floor, Shape, Symbol, assuming, product, symbol
 from superopt.operators.declare import Declared
 from superopt.operators.facts import given_facts
 from superopt.term import Term, Type, variable
@@ -149,7 +149,7 @@ def all_sizes_positive(rank: int) -> list[Any]:
 
 @cache
 def arithmetic_axioms() -> list[Any]:
-    """The little that is known of the uninterpreted: division by one, and products that commute and cancel."""
+    """The little that is known of the uninterpreted: division by one; products commute, cancel and are positive."""
     a, b, c = Z3.Ints("a b c")
     cancels = Z3.Implies(Z3.And(a >= 1, _product(a, b) == _product(a, c)), b == c)
     return [
@@ -158,6 +158,7 @@ def arithmetic_axioms() -> list[Any]:
         Z3.ForAll([a, b], Z3.Implies(a == b, _multiple(a, b)), patterns=[_multiple(a, b)]),
         Z3.ForAll([a, b], _product(a, b) == _product(b, a), patterns=[_product(a, b)]),
         Z3.ForAll([a, b], Z3.Implies(a == 1, _product(a, b) == b), patterns=[_product(a, b)]),
+        Z3.ForAll([a, b], Z3.Implies(Z3.And(a >= 1, b >= 1), _product(a, b) >= 1), patterns=[_product(a, b)]),
         Z3.ForAll([a, b], Z3.Implies(Z3.And(a >= 1, _product(a, b) == a), b == 1), patterns=[_product(a, b)]),
         Z3.ForAll([a, b, c], cancels, patterns=[Z3.MultiPattern(_product(a, b), _product(a, c))]),
     ]
@@ -172,6 +173,14 @@ def distributes(dim: Dim, ints: Ints) -> list[Any]:
     number = dim - sum(parts[1:], parts[0])
     products = [_product(a, encode_dim(p, ints)) for p in parts] + [a * encode_dim(number, ints)]
     return [Z3.ForAll([a], _product(a, whole) == Z3.Sum(products), patterns=[_product(a, whole)])]
+
+
+def total(shape: Shape, ints: Ints) -> Any:
+    """That the product of sizes, one after the other as shape rules take it, is what it is in normal form."""
+    value = Z3.IntVal(1)
+    for i, dim in enumerate(shape):
+        value = _product(value, encode_dim(dim, ints)) if i else encode_dim(dim, ints)
+    return value == encode_dim(product(shape), ints)
 
 
 def fact_axioms(example: Term) -> list[Any]:

@@ -17,7 +17,9 @@ from superopt.dim import Condition, Dim, assuming, symbol_name, symbols
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.laws import Law, laws_in, scope_of, widened
+from superopt.operators.layout import Reshape
 from superopt.term import Fact, Term, subterms, variables
+from superopt.verify.elements import elements_laws, elements_problem, is_elementwise, solved
 from superopt.verify.encode import (
     Z3,
     Head,
@@ -33,6 +35,7 @@ from superopt.verify.encode import (
     head_of,
     size_function,
     sort,
+    total,
     typing_axiom,
     well_formed,
 )
@@ -71,9 +74,29 @@ def prove(
     """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share.
 
     `laws` are those of the terms' scope where none are given, and where these do not do, of what they bring in too.
+    Then what is known of elements counts as well, and comes first where there is nothing else.
     """
     if laws is not None:
         return _solved(*problem(source, target, given, facts, laws), resources)
+    if is_elementwise(*source, *target) and _holds_for_elements(source, target, given, facts, resources):
+        return Proved(elements_laws(*source, *target))
+    verdict = _by_laws(source, target, given, facts, resources)
+    tried = isinstance(verdict, Proved) or is_elementwise(*source, *target)
+    if not tried and _holds_for_elements(source, target, given, facts, resources):
+        return Proved(elements_laws(*source, *target))
+    return verdict
+
+
+def _holds_for_elements(
+    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition], facts: Sequence[Fact], resources: int
+) -> bool:
+    asked = elements_problem(source, target, given, facts)
+    return asked is not None and solved(asked, resources)
+
+
+def _by_laws(
+    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition], facts: Sequence[Fact], resources: int
+) -> Proved | Unknown:
     scope = scope_of(*source, *target)
     verdict = _solved(*problem(source, target, given, facts, laws_in(scope)), resources)
     if isinstance(verdict, Proved) or (wide := widened(scope)) == scope:
@@ -99,9 +122,19 @@ def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -
 
 
 def smtlib(
-    source: Sequence[Term], target: Sequence[Term], given: Sequence[Condition] = (), facts: Sequence[Fact] = ()
+    source: Sequence[Term],
+    target: Sequence[Term],
+    given: Sequence[Condition] = (),
+    facts: Sequence[Fact] = (),
+    by: Sequence[str] = (),
 ) -> str:
-    """What the solver is asked, as SMT-LIB 2: `unsat` is a proof. Axioms go by the names of their laws."""
+    """What the solver is asked, as SMT-LIB 2: `unsat` is a proof. Axioms go by the names of their laws.
+
+    What was proved `by` elements, or is made of nothing else, is asked of these.
+    """
+    elements = elements_problem(source, target, given, facts)
+    if elements is not None and (is_elementwise(*source, *target) or set(by) & set(elements_laws(*source, *target))):
+        return f"{elements}(check-sat)\n"
     laws = laws_in(widened(scope_of(*source, *target)))
     tracked, theory = problem(source, target, given, facts, laws)
     solver, names = Z3.SimpleSolver(), [f"{name}/{i}" for i, (name, _) in enumerate(tracked)]
@@ -172,6 +205,8 @@ def _obligation(
     assumed += [encode_condition(c, ints) for c in given]
     dims = {d: None for t in subterms(*source, *target) if isinstance(t.operator, Declared) for d in t.operator.sizes()}
     assumed += [axiom for d in dims for axiom in distributes(d, ints)]
+    reshapes = (t for t in subterms(*source, *target) if isinstance(t.operator, Reshape))
+    assumed += [total(shape, ints) for t in reshapes for shape in (t.inputs[0].shape, t.shape)]
     assumed += [fact(f.kind, f.of.type.rank)(tensors[f.of]) for f in facts]
     goals = []
     for s, t in zip(source, target, strict=True):

@@ -8,6 +8,7 @@ differs by far more than rounding could, and both precisions give the same value
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -36,6 +37,9 @@ EXCESS = 7
 
 DRAWS = 6
 """How many samples of integers are tried at each sizes."""
+
+DRAWN = 300
+"""How many integers are, at least: more samples where there are few elements."""
 
 
 Place: TypeAlias = "tuple[int, tuple[int, ...], float, float]"
@@ -129,7 +133,8 @@ def differing(
         return _witness(source, target, ones)
     if _jumps(source, target) or _of_truth(source, target):
         return None
-    for _ in range(DRAWS):
+    elements = sum(math.prod(_shape(v)) for v in variables(*source, *target))
+    for _ in range(max(DRAWS, DRAWN // max(elements, 1))):
         drawn = {v: _draw(v, facts[v.label], rng) for v in variables(*source, *target)}
         if _differs(source, target, drawn) is not None:
             return _witness(source, target, _simplified(source, target, drawn, facts) if simple else drawn)

@@ -14,13 +14,20 @@ from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
 from superopt.text import Form, read
 
-IMAGES = "(?x n c h w) (?y n c h w) (?k o c 3 3) (?l o c 3 3) (?p o c 1 1) (?q o c 1 1) (?s o) (?t o)"
+IMAGES = "(?x n c h w) (?y n c h w) (?k o c 3 3) (?l o c 3 3) (?p o c 1 1) (?q o c 1 1) (?s o) (?t o) (?u c) (?j c c 3 3) (?i c c 1 1)"
+SHUFFLED = "(?x n (* g e) h w) (?p o (* g e) 1 1) (?q (* g e) c 1 1) (?y n c h w)"
+UNIT = "(reshape (c c 1 1) (band c))"
 MATRICES = "(?a m k) (?b m k) (?w k n) (?v k n) (?r k q) (?t q n) (?f)"
 POOL = "(avgpool (3 3) :strides (2 2) :pads (1 1 1 1)"
 
 FOUND = {
     "products with a common left factor": (MATRICES, "(add (matmul ?a ?w) (matmul ?a ?v))", "(matmul ?a (add ?w ?v))"),
     "products with a common right factor": (MATRICES, "(add (matmul ?a ?w) (matmul ?b ?w))", "(matmul (add ?a ?b) ?w)"),
+    "summed products": (
+        MATRICES,
+        "(add (matmul ?a ?w) (matmul ?b ?v))",
+        "(matmul (concat 1 ?a ?b) (concat 0 ?w ?v))",
+    ),
     "products associate": (MATRICES, "(matmul (matmul ?a ?r) ?t)", "(matmul ?a (matmul ?r ?t))"),
     "an adapter of low rank": (
         MATRICES,
@@ -69,6 +76,37 @@ FOUND = {
         "(add (conv ?x (mul ?p (expand (0) ?s))) (expand (1) (mul ?t ?s)))",
     ),
     "an average pool commutes with a 1x1 convolution": (IMAGES, f"(conv {POOL} ?x) ?p)", f"{POOL} (conv ?x ?p))"),
+    "an image added to its convolution": (
+        IMAGES,
+        "(add (conv :pads (1 1 1 1) ?x ?j) ?x)",
+        f"(conv :pads (1 1 1 1) ?x (add ?j (pad (0 0 1 1 0 0 1 1) {UNIT})))",
+    ),
+    "an image added to its 1x1 convolution": (IMAGES, "(add (conv ?x ?i) ?x)", f"(conv ?x (add ?i {UNIT}))"),
+    "1x1 convolutions associate": (
+        "(?x n c h w) (?p o c 1 1) (?q r o 1 1)",
+        "(conv (conv ?x ?p) ?q)",
+        "(conv ?x (reshape (r c 1 1) (matmul (reshape (r o) ?q) (reshape (o c) ?p))))",
+    ),
+    "an average pool is a convolution": (
+        IMAGES,
+        "(avgpool (4 5) ?x)",
+        "(conv :group c ?x (expand (2 3) (c 1 4 5) (reshape (4 5) (mean (0) (band 20)))))",
+    ),
+    "shuffled channels are shuffled weights": (
+        SHUFFLED,
+        "(conv (reshape (n (* g e) h w) (transpose (0 2 1 3 4) (reshape (n g e h w) ?x))) ?p)",
+        "(conv ?x (reshape (o (* g e) 1 1) (transpose (0 2 1 3 4) (reshape (o e g 1 1) ?p))))",
+    ),
+    "channels shuffled afterwards are weights shuffled": (
+        SHUFFLED,
+        "(reshape (n (* g e) h w) (transpose (0 2 1 3 4) (reshape (n g e h w) (conv ?y ?q))))",
+        "(conv ?y (reshape ((* g e) c 1 1) (transpose (1 0 2 3 4) (reshape (g e c 1 1) ?q))))",
+    ),
+    "a resize commutes with a 1x1 convolution": (
+        IMAGES,
+        "(conv (interpolate ((* 2 h) (* 2 w)) ?x) ?p)",
+        "(interpolate ((* 2 h) (* 2 w)) (conv ?x ?p))",
+    ),
 }
 
 
@@ -91,14 +129,25 @@ def test_in_three_steps_at_most(case: str) -> None:
     assert 1 <= len(steps) <= 3
 
 
-def test_two_products_that_share_a_factor_become_one_that_is_cut() -> None:
+@pytest.mark.parametrize("operator", ["matmul", "conv"])
+def test_two_that_share_an_input_become_one_that_is_cut(operator: str) -> None:
     pairs = [rule for path in shipped_rules() for rule in load_rules(path).rules if len(rule.source) == 2]
     merged = [
         rule
         for rule in pairs
-        if all(s.operator.name == "matmul" for s in rule.source)
+        if all(s.operator.name == operator for s in rule.source)
         and rule.source[0].inputs[0] is rule.source[1].inputs[0]
         and {t.operator.name for t in rule.target} == {"slice"}
-        and {t.inputs[0].operator.name for t in rule.target} == {"matmul"}
+        and {t.inputs[0].operator.name for t in rule.target} == {operator}
     ]
     assert merged
+
+
+def test_no_rule_is_replayed_in_one_step_by_those_of_another_file() -> None:
+    """What is an instance of another file's rule was left out when its own was made."""
+    files = [list(load_rules(path).rules) for path in shipped_rules()]
+    assert len(files) > 4
+    core = next(Rules(rules) for path, rules in zip(shipped_rules(), files, strict=True) if path.stem == "core")
+    others = [rule for path, rules in zip(shipped_rules(), files, strict=True) if path.stem != "core" for rule in rules]
+    assert len(others) > 100
+    assert [rule.name for rule in others if core.steps(rule.source, rule.target) is not None] == []

@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Each leaves out what the rules of those before it replay.
-FAMILIES := core taso-matrices attention convolutions kernels channels spatial layout reductions pointwise
+FAMILIES := core taso-matrices attention convolutions kernels channels spatial layout reductions pointwise quotients
 
 .DEFAULT_GOAL := help
 

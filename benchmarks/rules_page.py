@@ -31,8 +31,10 @@ COLUMNS = {
     "proved": "proved",
     "refuted": "refuted",
     "unknown": "unknown",
+    "decided, %": "decided",
     "of two outputs": "of two outputs, proved",
     "no instance of another": "instances of no other rule",
+    "take more than three steps": "not replayed, of all equations",
     "macros": "rules",
     "seconds": "seconds",
     "GB": "GB",
@@ -51,9 +53,11 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 - **follow from no smaller**: equations that connect what those kept before do not, in the classes of equal terms;
   **the basis** is those that follow from none at all, special cases of larger ones left out.
 - **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3,
-  **refuted** by an example or a witness, or **unknown**.
-- **macros**: the rules that are written: of the proved ones, those that no three directed steps of the others (and
-  of the families above) replay.
+  **refuted** by an example or a witness, or **unknown**; **decided** is the share of the directed that is not unknown.
+- **take more than three steps**: of all equations but point-wise ones, directed, those that three steps of the rules
+  proved so far do not replay; they are proved too.
+- **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and
+  of the families above) replay. A rule about tensors of any rank is one.
 
 """
 
@@ -61,6 +65,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 def main(folder: Path) -> None:
     """Write the page."""
     found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    for counts in found.values():
+        counts["decided"] = round(100 * (1 - counts["unknown"] / counts["directed, shared parts abstracted"]), 1)
     order = sorted(found, key=lambda name: (folder / f"{name}.json").stat().st_mtime)
     lines = [f"| {' | '.join(COLUMNS)} |", f"| {' | '.join(['---'] + ['---:'] * (len(COLUMNS) - 1))} |"]
     for name in order:

@@ -23,6 +23,7 @@ from superopt.rules.exchange.taso import rules_of
 from superopt.rules.exchange.taso_messages import decode
 from superopt.rules.exchange.taso_writer import taso_refusals, to_taso
 from superopt.rules.format import RuleFile, load_rules, parse_file, print_file
+from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 from superopt.verify.prove import Proved, solver_version
 from superopt.verify.saved import demand_free
@@ -73,12 +74,14 @@ def export(
 ) -> None:
     """Write rules for another tool: JSON with a schema, TASO's protobuf, egg's S-expressions, onnxscript's rewriter.
 
-    JSON says all of a rule file. The others cannot say every rule: what one cannot say is an error that names the rule
-    and the reason, or is left out with --skip, each by name on stderr.
+    JSON says all of a rule file. The others get rules about any rank at ranks 1 to 4, and cannot say every rule: what
+    one cannot say is an error that names the rule and the reason, or is left out with --skip, each by name on stderr.
     """
     demand_writable(out, overwrite, [file])
     declare_files(operators or ())
     given, form = load_rules(file), FORMS[to]
+    if to is not Target.JSON:
+        given = replace(given, rules=tuple(at_ranks(given.rules)))
     refused = dict(form.refused(given.rules))
     for name, why in refused.items() if skip else ():
         typer.echo(f"left out: {name}: {why}", err=True)

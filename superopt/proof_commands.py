@@ -17,6 +17,7 @@ from superopt.operators.files import declare_files
 from superopt.outputs import demand_writable, write_text
 from superopt.rule_commands import OperatorFiles, stage_bar
 from superopt.rules.format import load_rules, print_rule
+from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, Verdict, attempt, judged
 from superopt.verify.conditions import Learned, learn
@@ -153,5 +154,6 @@ def obligations(
 
 
 def _obligation(rule: Rule) -> str:
+    rule = at_rank(rule, 1)
     comment = "".join(f"; {line}\n" for line in print_rule(rule).splitlines())
     return comment + smtlib(rule.source, rule.target, rule.conditions, rule.facts, rule.by)

@@ -21,16 +21,20 @@ from superopt.term import Term
 
 @dataclass
 class Equations:
-    """Pairs of equal terms, at the family's sizes that are unlike each other; and how many there were at each stage."""
+    """Pairs of equal terms, at the family's sizes that are unlike each other; and how many there were at each stage.
+
+    `others` are those that follow from the `pairs`, in any number of steps.
+    """
 
     pairs: list[tuple[Term, Term]]
+    others: list[tuple[Term, Term]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
 
 def equations(
     family: Family, max_ops: int, seed: int, progress: Progress | None = None, memory: float | None = None
 ) -> Equations:
-    """All equations between terms of up to `max_ops` operators, but for those that follow from others.
+    """All equations between terms of up to `max_ops` operators, apart those that follow from others.
 
     The result depends on the seed alone, and on that with the probability that fingerprints collide. With `memory`, in
     GB, levels end before the one that passes it. Raises `UsageError` where even the first does.
@@ -52,7 +56,9 @@ def equations(
     counts["that follow from no others"] = len(found)
     pairs = [pair for equation in found for pair in _stated(classes, equation)]
     counts["at all ranks"] = len(pairs)
-    return Equations(pairs, counts)
+    kept = {equation.node for equation in found}
+    dropped = (classes.equation(node) for node in canonical.tolist() if node not in kept)
+    return Equations(pairs, [pair for equation in dropped for pair in _stated(classes, equation)], counts)
 
 
 def _stated(classes: Classes, equation: Equation) -> Iterator[tuple[Term, Term]]:

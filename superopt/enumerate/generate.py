@@ -20,10 +20,13 @@ from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import evaluate, sample
 from superopt.operators.instances import resize
 from superopt.operators.reader import term_text
+from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted
+from superopt.rules.ranks import at_any_rank
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms, variable, variables
+from superopt.verify.elements import is_elementwise
 
 Pair: TypeAlias = "tuple[Term, Term]"
 """Two terms that have one value."""
@@ -71,11 +74,31 @@ def generate(
         found, open_ = _climb(pairs, prove_all, counts, progress)
         unknown = _refute(open_, partial(checkpoint.verdicts, refuting), counts, progress)
         found += _of_two_outputs(found, prove_all, counts, progress)
+        found = prune_instances(found, progress)
+        counts["instances of no other rule"] = len(found)
+        known = [*beside, *macros(found, beside, progress)]
+        further = distinct(_not_replayed(found_equal.others, Rules(known), progress), _named(family))
+        counts["not replayed, of all equations"] = len(further)
+        found += _climb(further, prove_all, {}, progress)[0]
     found = prune_instances(found, progress)
-    counts["instances of no other rule"] = len(found)
     rules = named(macros(found, beside, progress), beside)
     counts["rules"] = len(rules)
     return Generated(rules, counts, unknown, time.monotonic() - start)
+
+
+def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None) -> list[Pair]:
+    """The equations, directed, that the rules do not replay in three steps.
+
+    Point-wise ones are not looked at: they are by far the most, and hardest to replay.
+    """
+    found: list[Pair] = []
+    for i, pair in enumerate(pairs):
+        if progress and i % 64 == 0:
+            progress("replay all equations", i, len(pairs))
+        if not is_elementwise(*pair) and any(known.steps((a,), (b,)) is None for a, b in _directions(*pair)):
+            shared = _directions(*abstracted(*pair, _same_value))
+            found += [(a, b) for a, b in shared if known.steps((a,), (b,)) is None]
+    return found
 
 
 def _named(family: Family) -> Sequence[Term]:
@@ -191,10 +214,11 @@ def _forms(
     for i, pair in enumerate(pairs):
         if progress and i % 64 == 0:
             progress(stage, i, len(pairs))
-        rule = generalized(*pair, generality)
-        if rule is None:
+        stated = generalized(*pair, generality)
+        if stated is None:
             without.append(pair)
         else:
+            rule = at_any_rank(stated)
             key = tuple(map(commuted, (*rule.source, *rule.target)))
             forms.setdefault(key, (rule, []))[1].append(pair)
     return forms, without

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from superopt.dim import Dim, Expr, assuming, equal, substitute, substitute_condition, symbol_name, symbols
+from superopt.dim import Dim, Expr, Shape, assuming, equal, substitute, substitute_condition, symbol_name, symbols
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.element_types import COMPUTED
 from superopt.operators.facts import known_facts, supposing
-from superopt.rules.rule import Rule
+from superopt.operators.layout import Expand
+from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Term, make, subterms
 
 
@@ -21,6 +22,8 @@ class Bindings:
     tensors: Mapping[Term, Term]
     sizes: Mapping[str, Dim]
     pending: tuple[tuple[Dim, Dim], ...] = ()
+    axes: Shape | None = None
+    """What `*` stands for."""
 
 
 def matches(rule: Rule, roots: tuple[Term, ...]) -> Iterator[Bindings]:
@@ -41,11 +44,18 @@ def build(rule: Rule, bindings: Bindings) -> tuple[Term, ...] | None:
             if term not in done:
                 op = term.operator
                 assert isinstance(op, Declared)
+                if of_any_rank(term) and isinstance(op, Expand):
+                    done[term] = _repeated(done[term.inputs[0]], bindings.axes or ())
+                    continue
                 sizes = [substitute(d, bindings.sizes) for d in op.sizes()]
                 done[term] = make(op.with_sizes(sizes) if sizes else op, (done[i] for i in term.inputs))
     except (ShapeError, Undecided):
         return None
     return tuple(done[t] for t in rule.target)
+
+
+def _repeated(number: Term, to: Shape) -> Term:
+    return Expand((), to)(number) if to else number
 
 
 def rewrites(rule: Rule, root: Term) -> Iterator[Term]:
@@ -64,6 +74,8 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         if known is term:
             yield bindings
         return
+    if of_any_rank(term) and not of_any_rank(pattern):
+        return  # a rule about any rank is no case of one about vectors
     if pattern.is_variable:
         if term.type.dtype not in COMPUTED:
             return  # rules are about real numbers: integers overflow
@@ -76,7 +88,10 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
     ours, theirs = pattern.operator, term.operator
     assert isinstance(ours, Declared)
     assert isinstance(theirs, Declared)
-    sized = _bind_sizes(list(zip(ours.sizes(), theirs.sizes(), strict=True)), bindings)
+    if of_any_rank(pattern):
+        sized = _bind_axes(term.shape, bindings)
+    else:
+        sized = _bind_sizes(list(zip(ours.sizes(), theirs.sizes(), strict=True)), bindings)
     if sized is None:
         return
     orders = (
@@ -87,7 +102,7 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         for p, t in zip(pattern.inputs, inputs, strict=True):
             found = [b for a in found for b in _match(p, t, a)]
         for b in found:
-            yield Bindings({**b.tensors, pattern: term}, b.sizes, b.pending)
+            yield replace(b, tensors={**b.tensors, pattern: term})
 
 
 def _same_head(pattern: Term, term: Term) -> bool:
@@ -97,16 +112,29 @@ def _same_head(pattern: Term, term: Term) -> bool:
         and isinstance(a, Declared)
         and isinstance(b, Declared)
         and a.structure() == b.structure()
-        and len(a.sizes()) == len(b.sizes())
-        and pattern.type.rank == term.type.rank
+        and (of_any_rank(pattern) or (len(a.sizes()) == len(b.sizes()) and pattern.type.rank == term.type.rank))
     )
 
 
 def _bind_shape(pattern: Term, term: Term, bindings: Bindings) -> Bindings | None:
-    if pattern.type.rank != term.type.rank or any(isinstance(d, int) and d == 0 for d in term.shape):
+    bound = replace(bindings, tensors={**bindings.tensors, pattern: term})
+    if any(isinstance(d, int) and d == 0 for d in term.shape):
         return None
-    pairs = list(zip(pattern.shape, term.shape, strict=True))
-    return _bind_sizes(pairs, Bindings({**bindings.tensors, pattern: term}, bindings.sizes, bindings.pending))
+    if of_any_rank(pattern):
+        return _bind_axes(term.shape, bound)
+    if pattern.type.rank != term.type.rank:
+        return None
+    return _bind_sizes(list(zip(pattern.shape, term.shape, strict=True)), bound)
+
+
+def _bind_axes(shape: Shape, bindings: Bindings) -> Bindings | None:
+    """Let `*` stand for all axes of a shape, which are then those of every tensor that has it."""
+    if bindings.axes is None:
+        return replace(bindings, axes=shape)
+    same = len(shape) == len(bindings.axes) and all(
+        equal(a, b) is True for a, b in zip(shape, bindings.axes, strict=True)
+    )
+    return bindings if same else None
 
 
 def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | None:
@@ -123,7 +151,7 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
                 return None
         else:
             pending.append((ours, theirs))
-    return Bindings(bindings.tensors, sizes, tuple(pending))
+    return replace(bindings, sizes=sizes, pending=tuple(pending))
 
 
 def _settled(rule: Rule, bindings: Bindings) -> bool:

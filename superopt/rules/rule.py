@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from superopt.dim import Condition, symbols
+from superopt.dim import Condition, Shape, symbol, symbol_name, symbols
 from superopt.errors import RuleError
+from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
+from superopt.operators.layout import Expand
 from superopt.rules.limits import demand_bounded, demand_name
 from superopt.term import Fact, Term, subterms, variables
+
+AXES: Shape = (symbol("*"),)
+"""The shape of a tensor of any rank, see `ranks.py`."""
+
+
+def of_any_rank(*terms: Term) -> bool:
+    """Whether some of the terms are of any rank."""
+    return any(len(t.shape) == 1 and symbol_name(t.shape[0]) == "*" for t in terms)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,21 @@ class Rule:
         asked = set(all_symbols(*self.target)).union(*(symbols(c.left) | symbols(c.right) for c in self.conditions))
         if asked - sizes:
             raise RuleError(f"rule {self.name}: unbound size {min(asked - sizes)} on the right or in the condition")
+        if "*" in sizes:
+            self._demand_pointwise()
+
+    def _demand_pointwise(self) -> None:
+        """Raise `RuleError` where `*` is more than all axes of tensors that operators work on element by element."""
+        for t in subterms(*self.source, *self.target):
+            op = t.operator
+            pointwise = isinstance(op, Declared) and op.pointwise and not op.sizes()
+            repeated = isinstance(op, Expand) and not op.axes
+            if not (of_any_rank(t) or not t.shape) or not (t.is_variable or not t.inputs or pointwise or repeated):
+                raise RuleError(
+                    f"rule {self.name}: * stands for all axes of point-wise operators' inputs, not in {t!r}"
+                )
+        if self.conditions or not of_any_rank(*self.source):
+            raise RuleError(f"rule {self.name}: where * stands for all axes there is no condition on sizes")
 
     @property
     def given(self) -> list[Term]:

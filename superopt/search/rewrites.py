@@ -12,7 +12,7 @@ from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.rules.match import build, matches
-from superopt.rules.rule import Rule
+from superopt.rules.rule import Rule, of_any_rank
 from superopt.search.narrow import narrowed
 from superopt.term import Graph, Term, replace_all, subterms
 
@@ -59,16 +59,17 @@ class ByRule:
         return tuple(s.operator.name for s in self.rule.source)
 
     @cached_property
-    def _below(self) -> tuple[int, tuple[str, ...], bool]:
-        """Of the first source: its rank, the operators of its inputs (empty for any), whether they may be swapped."""
+    def _below(self) -> tuple[int | None, tuple[str, ...], bool]:
+        """Of the first source: rank, operators of the inputs (None and empty for any), whether these may be swapped."""
         source = self.rule.source[0]
         names = tuple("" if i.is_variable else i.operator.name for i in source.inputs)
-        return source.type.rank, names, isinstance(source.operator, Declared) and source.operator.commutative
+        rank = None if of_any_rank(source) else source.type.rank
+        return rank, names, isinstance(source.operator, Declared) and source.operator.commutative
 
     def may_fit(self, term: Term) -> bool:
         """Whether the rank is right, and the operators of the inputs."""
         rank, names, swaps = self._below
-        if term.type.rank != rank:
+        if rank is not None and term.type.rank != rank:
             return False
         given = [i.operator.name for i in term.inputs]
         return _agree(names, given) or (swaps and _agree(names, given[::-1]))

@@ -13,7 +13,8 @@ from superopt.evaluate import evaluate_all, sample
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, small_instances
-from superopt.rules.rule import Rule
+from superopt.rules.ranks import at_rank
+from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.prove import RESOURCES, Proved, Unknown, prove
 from superopt.verify.witness import Witness, differing, find_witness
@@ -23,6 +24,9 @@ EXAMPLES = 3
 
 UNCOMPUTABLE = (ArithmeticError, MemoryError, RecursionError, ValueError, IndexError, SuperoptError)
 """What attributes that mean nothing, and numbers past all bounds, end in when a rule is executed."""
+
+OTHER_RANKS = (0, 2, 4)
+"""At which ranks a rule about any is executed too; it is proved at rank 1."""
 
 TRIED = 12
 """On how many shapes a rule is executed that the solver did not prove."""
@@ -86,6 +90,11 @@ def _attempted(rule: Rule, seed: int, resources: int) -> Proved | Difference | U
     tried = execute(rule.source, rule.target, rule.conditions, EXAMPLES, seed, rule.facts)
     if isinstance(tried, Difference):
         return tried
+    for rank in OTHER_RANKS if of_any_rank(*rule.given) else ():
+        one = at_rank(rule, rank)
+        other = execute(one.source, one.target, one.conditions, 1, seed, one.facts)
+        if isinstance(other, Difference):
+            return other
     verdict = prove(rule.source, rule.target, rule.conditions, rule.facts, resources)
     enough = EXAMPLES if all_symbols(*rule.source, *rule.target) else 1
     if isinstance(verdict, Proved) and tried < enough:

@@ -74,12 +74,14 @@ def learn(rule: Rule, seed: int = 0) -> Learned | None:
 
 
 def suppose(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Rule | None:
-    """A rule about operators that are not defined everywhere, under facts on its variables that prove it, and the laws
-    that do; None where no facts do. None of the facts can be done without.
+    """A rule under facts on its variables that prove it, and the laws that do; None where no facts do.
+
+    It is about operators that are not defined everywhere, or drops variables. None of the facts can be done without.
     """
-    if not any(isinstance(op := t.operator, Declared) and op.defined != "true" for t in subterms(*rule.source)):
+    partial = any(isinstance(op := t.operator, Declared) and op.defined != "true" for t in subterms(*rule.source))
+    if not partial and set(rule.given) <= set(variables(*rule.target)):
         return None
-    facts = [Fact(kind, v) for kind in ("nonnegative", "nonzero") for v in rule.given]
+    facts = [Fact(kind, v) for kind in FACTS for v in rule.given]
     proved = _proved_under(rule, tuple(facts), seed, resources)
     for fact in facts:
         if proved is not None:

@@ -18,7 +18,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand
-from superopt.term import Fact, Term, subterms
+from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.encode import Z3
 
 Element: TypeAlias = "tuple[Term, tuple[int, ...]]"
@@ -39,7 +39,8 @@ def elements_problem(
 ) -> str | None:
     """What is unsatisfiable where the rule is true of each element, as SMT-LIB 2; None where elements say nothing.
 
-    They do where no side but the source asks anything of the sizes, and something is point-wise.
+    They do where no side but the source asks anything of the sizes, and something is point-wise. What the target does
+    not use must be finite: `x·0` is no number where `x` is infinite.
     """
     stated = {c.key for c in [*conditions(*source), *given]}
     typed = all(c.key in stated for c in conditions(*target))
@@ -47,6 +48,8 @@ def elements_problem(
         return None
     script = _Script()
     with supposing(facts):
+        if any("finite" not in known_facts(v) for v in variables(*source) if v not in set(variables(*target))):
+            return None
         pairs = [(script.element(s), script.element(t)) for s, t in zip(source, target, strict=True)]
     if not script.defined:
         return None

@@ -14,7 +14,10 @@ from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
 from superopt.text import Form, read
 
-IMAGES = "(?x n c h w) (?y n c h w) (?k o c 3 3) (?l o c 3 3) (?p o c 1 1) (?q o c 1 1) (?s o) (?t o) (?u c) (?j c c 3 3) (?i c c 1 1)"
+IMAGES = (
+    "(?x n c h w) (?y n c h w) (?k o c 3 3) (?l o c 3 3) (?p o c 1 1) (?q o c 1 1) (?s o) (?t o) (?u c) "
+    "(?j c c 3 3) (?i c c 1 1)"
+)
 SHUFFLED = "(?x n (* g e) h w) (?p o (* g e) 1 1) (?q (* g e) c 1 1) (?y n c h w)"
 UNIT = "(reshape (c c 1 1) (band c))"
 MATRICES = "(?a m k) (?b m k) (?w k n) (?v k n) (?r k q) (?t q n) (?f)"

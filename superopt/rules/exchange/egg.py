@@ -36,6 +36,7 @@ from superopt.errors import RuleError, ShapeError
 from superopt.operators.declare import Declared
 from superopt.operators.reader import dim_sexp
 from superopt.rules.exchange.demands import of_the_right
+from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms
 from superopt.text import Form, Sexp, form, show, word
@@ -51,14 +52,14 @@ class NotInEgg(RuleError):
 def to_egg(rules: Sequence[Rule]) -> str:
     """The rules as text for egg, in their order; those that it cannot say are named in comments."""
     head = "; name: left => right if conditions; the docstring of superopt.rules.exchange.egg says of what."
-    lines = map(_line_or_refusal, rules)
+    lines = map(_line_or_refusal, at_ranks(rules))
     shown = (s if isinstance(s, str) else f"; not written: {' '.join(str(s).split())}" for s in lines)
     return "\n".join([head, *shown, ""])
 
 
 def egg_refusals(rules: Sequence[Rule]) -> list[tuple[str, str]]:
     """The name of each rule that `to_egg` does not write, with the reason."""
-    lines = [(rule.name, _line_or_refusal(rule)) for rule in rules]
+    lines = [(rule.name, _line_or_refusal(rule)) for rule in at_ranks(rules)]
     return [(name, str(line).removeprefix(f"{name}: ")) for name, line in lines if isinstance(line, NotInEgg)]
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from superopt.rules.exchange.onnxscript_class import RuleClass
 from superopt.rules.exchange.onnxscript_places import NotInOnnxscript
 from superopt.rules.exchange.onnxscript_sizes import Names, quoted
+from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 
 _PREAMBLE = Path(__file__).with_name("onnxscript_preamble.txt")
@@ -63,7 +64,7 @@ def rule_set(*names, gaining=True, times=float("inf"), commute=True):
 
 def to_onnxscript(rules: Sequence[Rule]) -> str:
     """The source of a module with a class for each rule; `REFUSED` in it names those that cannot be written."""
-    taken = _own_names()
+    rules, taken = at_ranks(rules), _own_names()
     names = Names(taken)
     called = [names.fresh(_camel(rule.name)) for rule in rules]
     written = [_class_or_refusal(rule, name, taken) for rule, name in zip(rules, called, strict=True)]
@@ -88,7 +89,7 @@ def to_onnxscript(rules: Sequence[Rule]) -> str:
 def onnxscript_refusals(rules: Sequence[Rule]) -> list[tuple[str, str]]:
     """The name of each rule that `to_onnxscript` does not write, with the reason."""
     taken = _own_names()
-    written = [(rule.name, _class_or_refusal(rule, "Rule", taken)) for rule in rules]
+    written = [(rule.name, _class_or_refusal(rule, "Rule", taken)) for rule in at_ranks(rules)]
     return [(name, str(reason)) for name, reason in written if isinstance(reason, NotInOnnxscript)]
 
 

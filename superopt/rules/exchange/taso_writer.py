@@ -13,6 +13,7 @@ from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.rules.exchange.taso import cut_of, rules_of
 from superopt.rules.exchange.taso_messages import KEYS, OPERATOR_NUMBERS, Node, Place, Published, encode
 from superopt.rules.naming import canonical
+from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms
 
@@ -103,13 +104,13 @@ class _Side:
 
 def to_taso(rules: Sequence[Rule]) -> bytes:
     """TASO's file of these rules. Raises `RuleError` for one that it cannot say; see `taso_refusals`."""
-    return encode(list(dict.fromkeys(map(published, rules))))
+    return encode(list(dict.fromkeys(map(published, at_ranks(rules)))))
 
 
 def taso_refusals(rules: Sequence[Rule]) -> list[tuple[str, str]]:
     """The name of each rule that TASO's format cannot say, with the reason."""
     refused = []
-    for rule in rules:
+    for rule in at_ranks(rules):
         try:
             published(rule)
         except RuleError as error:

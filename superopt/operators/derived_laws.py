@@ -8,6 +8,7 @@ from typing import Any
 
 from superopt.dim import symbol
 from superopt.operators.declare import Declared
+from superopt.operators.functions import Neg
 from superopt.operators.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.layout_laws import picked
@@ -54,6 +55,7 @@ def linear(scope: Scope) -> Iterator[Law]:
                 x, z = inputs[i], tensor("z", ranks[i])
                 yield Law(f"{cls.name}-add", at(Add()(x, z)), Add()(at(x), at(z)))
                 if not cls.pointwise:
+                    yield Law(f"{cls.name}-neg", at(Neg()(x)), Neg()(at(x)))
                     a, whole = variable("a", ()), at(x)
                     for by in (Mul(), Div()):
                         scaled = by(x, Expand((), x.shape)(a))

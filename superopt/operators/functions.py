@@ -22,10 +22,9 @@ class Neg(Unary):
     linear = (0,)
     zero = True
     laws = """
-    (law neg-one (given (?x *)) (= (neg ?x) (mul ?x (expand () (scalar -1.0)))))
     (law neg-neg (given (?x *)) (= (neg (neg ?x)) ?x))
-    (lemma neg-mul (given (?x *) (?y *)) (= (neg (mul ?x ?y)) (mul (neg ?x) ?y)))
-    (lemma neg-div (given (?x *) (?y *)) (= (neg (div ?x ?y)) (div (neg ?x) ?y)))
+    (law neg-mul (given (?x *) (?y *)) (= (neg (mul ?x ?y)) (mul (neg ?x) ?y)))
+    (law neg-div (given (?x *) (?y *)) (= (neg (div ?x ?y)) (div (neg ?x) ?y)))
     (law div-neg (given (?x *) (?y *)) (= (div ?x (neg ?y)) (neg (div ?x ?y))))
     """
 
@@ -85,7 +84,7 @@ class Max(BinaryReal):
     (law max-self (given (?x *)) (= (max ?x ?x) ?x))
     (law max-min (given (?x *) (?y *)) (= (max ?x (min ?x ?y)) ?x))
     (law max-add (given (?x *) (?y *) (?z *)) (= (add (max ?x ?y) ?z) (max (add ?x ?z) (add ?y ?z))))
-    (lemma relu-max (given (?x *) (?y *)) (= (relu (max ?x ?y)) (max (relu ?x) (relu ?y))))
+    (law relu-max (given (?x *) (?y *)) (= (relu (max ?x ?y)) (max (relu ?x) (relu ?y))))
     (law max-mul (given (?x *) (?y *) (?z *)) (if (nonnegative ?z))
       (= (mul (max ?x ?y) ?z) (max (mul ?x ?z) (mul ?y ?z))))
     (law max-assoc (given (?x *) (?y *) (?z *)) (= (max (max ?x ?y) ?z) (max ?x (max ?y ?z))))

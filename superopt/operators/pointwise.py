@@ -173,7 +173,6 @@ class Relu(UnaryReal):
     zero = True
     ordered = True
     laws = """
-    (law relu-zero (given (?x *)) (= (relu ?x) (max ?x (expand () (scalar 0.0)))))
     (law relu-nothing (given (?x *)) (if (nonnegative ?x)) (= (relu ?x) ?x))
     (law relu-mul (given (?x *) (?y *)) (if (nonnegative ?y)) (= (relu (mul ?x ?y)) (mul (relu ?x) ?y)))
     (law relu-square (given (?x *)) (= (relu (mul ?x ?x)) (mul ?x ?x)))

@@ -81,6 +81,7 @@ def _linear(cls: type[Reduction], axes: tuple[int, ...], rank: int) -> Iterator[
     """Sums pass, and factors that are equal along what is reduced."""
     f, x, y = cls.of(axes), tensor("x", rank), tensor("y", rank)
     yield Law(f"{cls.name}-add", f(Add()(x, y)), Add()(f(x), f(y)))
+    yield Law(f"{cls.name}-neg", f(Neg()(x)), Neg()(f(x)))
     kept = _kept(axes, rank)
     v, number, whole = variable("v", tuple(x.shape[a] for a in kept)), variable("a", ()), f(x)
     for by in (Mul(), Div()):

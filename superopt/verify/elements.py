@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from superopt.dim import Condition
+from superopt.dim import Condition, equal
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.facts import known_facts, supposing
@@ -44,7 +44,7 @@ def elements_problem(
     """
     stated = {c.key for c in [*conditions(*source), *given]}
     typed = all(c.key in stated for c in conditions(*target))
-    if not typed or any(s.type != t.type for s, t in zip(source, target, strict=True)):
+    if not typed or not all(_of_one_shape(s, t) for s, t in zip(source, target, strict=True)):
         return None
     script = _Script()
     with supposing(facts):
@@ -56,6 +56,10 @@ def elements_problem(
     values = " ".join(f"(distinct {a} {b})" for a, b in pairs)
     left, right = script.where_defined(source), script.where_defined(target)
     return "\n".join([*script.lines, f"(assert (or (distinct {left} {right}) (and {left} (or {values}))))"]) + "\n"
+
+
+def _of_one_shape(a: Term, b: Term) -> bool:
+    return a.type.rank == b.type.rank and all(equal(m, n) is True for m, n in zip(a.shape, b.shape, strict=True))
 
 
 def elements_laws(*roots: Term) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ def wide_scope() -> Scope:
 
     Every operator; ranks 0 to 4; all permutations of up to three axes and six of four (the two layouts of images,
     swaps of neighbours, the reverse); all broadcasts to up to three axes and five to four; all re-shapes of up to four
-    axes; reductions along any axes of up to three. So each law is there at its ranks and along its axes.
+    axes; reductions along any axes of up to three; an element taken twice along each of three axes. So each law is
+    there at its ranks and along its axes.
     """
     reduced = ("sum", "mean", "largest", "smallest")
     images = {(0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 2, 3), (0, 1, 3, 2), (3, 2, 1, 0)}
@@ -65,7 +66,7 @@ def wide_scope() -> Scope:
         | spreads,
         frozenset((a, b) for a in range(5) for b in range(5)),
         frozenset((name, axes, rank) for name in reduced for rank in (1, 2, 3) for axes in _subsets(rank)),
-        frozenset({("avgpool", (1,))}),
+        frozenset({("avgpool", (1,)), *(("take", (axis, (0, 0))) for axis in range(3))}),
     )
 
 

@@ -57,4 +57,6 @@ def _feed(before: onnx.ModelProto) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     weights = {i.name for i in before.graph.initializer}
     shapes = {i.name: [d.dim_value or 3 for d in i.type.tensor_type.shape.dim] for i in before.graph.input}
-    return {n: rng.uniform(0.5, 1.5, s).astype(np.float32) for n, s in shapes.items() if n not in weights}
+    positive = {n: rng.uniform(0.5, 1.5, s).astype(np.float32) for n, s in shapes.items() if n not in weights}
+    signed = {n: np.asarray(x * rng.choice([-1, 1], x.shape), np.float32) for n, x in positive.items()}
+    return signed if all(np.isfinite(output).all() for output in run(before, signed)) else positive

@@ -83,7 +83,7 @@ def _picks(scope: Scope) -> Iterator[Law]:
                     yield Law(f"{f.name}-slice", f(Slice(b, *s)(x)), Slice(b, *s)(f(x)))
             for g in picks:
                 if g.axis > f.axis:
-                    yield Law("pick-pick", f(g(x)), g(f(x)))
+                    yield Law(f"{f.name}-pick", f(g(x)), g(f(x)))
 
 
 def picked(scope: Scope, rank: int) -> Iterator[Every | Take]:

@@ -8,7 +8,6 @@ differs by far more than rounding could, and both precisions give the same value
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -39,7 +38,7 @@ DRAWS = 6
 """How many samples of integers are tried at each sizes."""
 
 DRAWN = 300
-"""How many integers are, at least: more samples where there are few elements."""
+"""How many are, where there is but one size: of a rule about numbers."""
 
 
 Place: TypeAlias = "tuple[int, tuple[int, ...], float, float]"
@@ -79,9 +78,9 @@ def find_witness(rule: Rule, seed: int = 0, most: int = 500) -> Witness | None:
     None too for what jumps (comparisons, rounding) after what is not exact in floating point: it might be rounding.
     """
     roots, count = (*rule.source, *rule.target), len(rule.source)
-    rng = np.random.default_rng(seed)
+    rng, several = np.random.default_rng(seed), bool(all_symbols(*roots))
     for example in itertools.islice(by_size(roots, rule.conditions, most), most):
-        found = differing(example[:count], example[count:], rule.facts, int(rng.integers(2**31)))
+        found = differing(example[:count], example[count:], rule.facts, int(rng.integers(2**31)), several=several)
         if found is not None:
             return found
     return None
@@ -123,9 +122,17 @@ def _steps(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def differing(
-    source: tuple[Term, ...], target: tuple[Term, ...], given: Sequence[Fact], seed: int, simple: bool = True
+    source: tuple[Term, ...],
+    target: tuple[Term, ...],
+    given: Sequence[Fact],
+    seed: int,
+    simple: bool = True,
+    several: bool = True,
 ) -> Witness | None:
-    """A witness at the sizes of these terms, which are numbers, of `simple` integers; None where no sample is one."""
+    """A witness at the sizes of these terms, which are numbers, of `simple` integers; None where no sample is one.
+
+    More samples are tried where there are not `several` sizes to try.
+    """
     rng = np.random.default_rng(seed)
     facts = {v.label: {f.kind for f in given if f.of.label == v.label} for v in variables(*source, *target)}
     if any(s.shape != t.shape for s, t in zip(source, target, strict=True)):
@@ -133,8 +140,7 @@ def differing(
         return _witness(source, target, ones)
     if _jumps(source, target) or _of_truth(source, target):
         return None
-    elements = sum(math.prod(_shape(v)) for v in variables(*source, *target))
-    for _ in range(max(DRAWS, DRAWN // max(elements, 1))):
+    for _ in range(DRAWS if several else DRAWN):
         drawn = {v: _draw(v, facts[v.label], rng) for v in variables(*source, *target)}
         if _differs(source, target, drawn) is not None:
             return _witness(source, target, _simplified(source, target, drawn, facts) if simple else drawn)

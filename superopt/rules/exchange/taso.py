@@ -227,11 +227,11 @@ def cut_of(term: Term, axis: int) -> Dim | None:
         return term.inputs[0].shape[axis]
     if isinstance(op, Transpose):
         return cut_of(term.inputs[0], op.perm[axis])
-    if isinstance(op, MatMul):
-        return cut_of(term.inputs[axis], axis)
+    if isinstance(op, MatMul) and axis >= term.type.rank - 2:
+        return cut_of(term.inputs[axis - term.type.rank + 2], axis)
     if isinstance(op, Conv) and axis < 2:
         return cut_of(term.inputs[axis], 0)
-    if isinstance(op, Pointwise | Concat | MaxPool | AvgPool) and (axis < 2 or isinstance(op, Pointwise | Concat)):
+    if isinstance(op, Pointwise | Concat | MatMul) or (isinstance(op, MaxPool | AvgPool) and axis < 2):
         return next((c for i in term.inputs if (c := cut_of(i, axis)) is not None), None)
     return None
 

@@ -55,7 +55,7 @@ class _Side:
             return
         scalar = [i for i in term.inputs if isinstance(i.operator, Expand)]
         if scalar:
-            (x, s) = term.inputs
+            x, s = term.inputs[0], term.inputs[-1]
             if not isinstance(op, Mul) or scalar != [s] or not isinstance(s.operator, Expand) or s.operator.axes:
                 raise RuleError(f"{op} of a broadcast that is no scalar on the right of a product")
             self._add(term, "multiply by a scalar", (x, s.inputs[0]), {})

@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Each leaves out what the rules of those before it replay.
-FAMILIES := core taso-matrices attention convolutions kernels channels spatial layout reductions pointwise quotients
+FAMILIES := core taso-matrices batches attention convolutions kernels identities channels spatial layout reductions pointwise quotients
 
 .DEFAULT_GOAL := help
 
@@ -28,7 +28,7 @@ demo: setup ## Optimize a small model and show what was found
 
 .PHONY: test
 test: lint types imports ## Check everything: style, types, imports, and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: lint
 lint: setup ## Check style and formatting
@@ -45,6 +45,8 @@ imports: setup ## Check that imports point down the layers
 
 .PHONY: bench
 bench: setup ## Measure the model suite, original beside optimized
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.zoo
 
 .PHONY: rules

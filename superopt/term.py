@@ -76,12 +76,14 @@ class Variable(Operator):
 class Term:
     """An operator applied to terms. Make one with `make` or `variable`; equal terms are the same object."""
 
-    __slots__ = ("__weakref__", "constant", "inputs", "operator", "size", "type")
+    __slots__ = ("__weakref__", "constant", "inputs", "operator", "sized", "type")
     operator: Operator
     inputs: tuple[Term, ...]
     type: Type
     constant: bool
     """Whether the value is known before the model runs: all leaves are constants."""
+    sized: bool
+    """Whether all sizes in it are numbers."""
     _interned: ClassVar[WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term]] = WeakValueDictionary()
 
     def __reduce__(self) -> tuple[Callable[..., Term], tuple[Operator, tuple[Term, ...]]]:
@@ -120,6 +122,7 @@ def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
     term = object.__new__(Term)
     term.operator, term.inputs, term.type = operator, inputs, type_
     term.constant = operator.is_known(inputs)
+    term.sized = all(isinstance(d, int) for d in type_.shape) and all(i.sized for i in inputs)
     Term._interned[key] = term
     return term
 
@@ -178,6 +181,27 @@ def subterms(*roots: Term, known: Container[Term] = ()) -> Iterator[Term]:
             seen.add(term)
             stack.append((term, True))
             stack.extend((i, False) for i in reversed(term.inputs))
+
+
+def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:
+    """The terms under the roots that are computed when a model runs, inputs before users; of `known` ones none.
+
+    These are neither variables nor made of constants alone.
+    """
+    found: dict[Term, None] = {}
+    begun: set[Term] = set()
+    stack = list(reversed(roots))
+    while stack:
+        term = stack[-1]
+        if term in found or term.constant or term in known or term.is_variable:
+            stack.pop()
+        elif term in begun:
+            found[term] = None
+            stack.pop()
+        else:
+            begun.add(term)
+            stack.extend(reversed(term.inputs))
+    return list(found)
 
 
 def variables(*roots: Term) -> list[Term]:

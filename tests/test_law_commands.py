@@ -52,7 +52,7 @@ def test_listed_laws_are_of_the_names_asked_for(inside: Command, tmp_path: Path)
     assert all(name.startswith("sub-") or name == "matmul-assoc" for name in rows)
     assert [rows["sub-neg"][key] for key in ("operator", "derived", "lemma")] == ["sub", False, False]
     assert [rows["sub-concat"][key] for key in ("operator", "derived", "lemma")] == ["sub", True, True]
-    assert rows["matmul-assoc"]["text"].startswith("(law matmul-assoc (given (?x m k)")
+    assert rows["matmul-assoc"]["text"].startswith("(law matmul-assoc (given (?x ")
 
 
 def test_laws_that_are_in_order_are_a_table_with_a_line_each(inside: Command, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import LADDER, Generality, abstracted, generalized
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import Judges, first_proved, first_refuted, judges, read_rule
-from superopt.enumerate.prune import macros, named, prune_instances
+from superopt.enumerate.prune import MUCH, macros, named, prune_instances
 from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import evaluate, sample
 from superopt.operators.instances import resize
@@ -95,9 +95,9 @@ def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None) ->
     for i, pair in enumerate(pairs):
         if progress and i % 64 == 0:
             progress("replay all equations", i, len(pairs))
-        if not is_elementwise(*pair) and any(known.steps((a,), (b,)) is None for a, b in _directions(*pair)):
+        if not is_elementwise(*pair) and any(known.steps((a,), (b,), much=MUCH) is None for a, b in _directions(*pair)):
             shared = _directions(*abstracted(*pair, _same_value))
-            found += [(a, b) for a, b in shared if known.steps((a,), (b,)) is None]
+            found += [(a, b) for a, b in shared if known.steps((a,), (b,), much=MUCH) is None]
     return found
 
 

@@ -28,6 +28,10 @@ def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list
     return kept
 
 
+MUCH = 1.25
+"""How much more work than either side a replay may pass through: a search goes through little more."""
+
+
 def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None) -> list[Rule]:
     """Without rules that those kept, and those `beside`, replay in three directed steps, through nothing much costlier.
 
@@ -39,7 +43,7 @@ def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | 
         if progress and i % 16 == 0:
             progress("replay", i, len(rules))
         with supposing(rule.facts):
-            replayed = known.steps(rule.source, rule.target) is not None
+            replayed = known.steps(rule.source, rule.target, much=MUCH) is not None
         if not replayed:
             kept.append(rule)
             known.add(rule)

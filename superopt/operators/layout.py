@@ -227,6 +227,11 @@ class Expand(Declared):
     zero = True
     moves = True
     free: ClassVar[bool] = True
+    laws = """
+    (law channels-repeat (given (?x c))
+      (= (reshape (n c (* h a) (* w b)) (expand (0 2 4 6) (n 1 c 1 h a w b) (expand (1) (n c h w) ?x)))
+         (expand (1) (n c (* h a) (* w b)) ?x)))
+    """
     axes: tuple[int, ...] = attr(sample=[(), (0,), (1,)])
     to: Shape = attr(size=True, least=1)
 

@@ -29,6 +29,10 @@ class MatMul(Declared):
     laws = """
     (law matmul-assoc (given (?x m k) (?y k n) (?z n r))
       (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
+    (law matmul-assoc (given (?x b m k) (?y b k n) (?z b n r))
+      (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
+    (law matmul-assoc (given (?x b h m k) (?y b h k n) (?z b h n r))
+      (= (matmul (matmul ?x ?y) ?z) (matmul ?x (matmul ?y ?z))))
     (law matmul-number (given (?x m k) (?a))
       (= (matmul ?x (expand () (k n) ?a)) (mul (expand (0) (m n) (sum (1) ?x)) (expand () (m n) ?a))))
     (law number-matmul (given (?x k n) (?a))
@@ -108,6 +112,9 @@ class Conv(Declared):
            (conv :strides (s t) :pads (p q u v) :dilations (d f) ?x ?k))))
          (conv :strides (s t) :pads (p q u v) :dilations (d f)
            ?x (reshape ((* b a) c i j) (transpose (1 0 2 3 4) (reshape (a b c i j) ?k))))))
+    (law conv-point-repeat (given (?x n c h w) (?k o d 1 1))
+      (= (conv :group g (reshape (n c (* h a) (* w b)) (expand (0 2 4 6) (n 1 c 1 h a w b) ?x)) ?k)
+         (reshape (n o (* h a) (* w b)) (expand (0 2 4 6) (n 1 o 1 h a w b) (conv :group g ?x ?k)))))
     (law conv-point-slice (given (?x n c h w) (?k o d 1 1))
       (= (conv :group g (slice 2 start stop ?x) ?k) (slice 2 start stop (conv :group g ?x ?k))))
     (law conv-point-slice (given (?x n c h w) (?k o d 1 1))
@@ -134,9 +141,9 @@ class Conv(Declared):
     group: Dim = attr(default=1, size=True, least=1, onnx="group")
 
     def shape(self, x: Shape, k: Shape) -> Shape:  # type: ignore[override]
-        """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each window axis, of which there are two, or three."""
-        axes = len(x) == len(k) and len(x) in (4, 5)
-        require(axes, f"conv: input and kernel have four axes each, or five, not {x} and {k}")
+        """`⌊(h + pads − d·(i − 1) − 1) / s⌋ + 1` along each window axis, of which there are one to three."""
+        axes = len(x) == len(k) and len(x) in (3, 4, 5)
+        require(axes, f"conv: input and kernel have three to five axes each, not {x} and {k}")
         require(x[1] == k[1] * self.group, f"conv: channels differ: x is {x}, kernel is {k}, group {self.group}")
         require(divides(self.group, k[0]), f"conv: {k[0]} output channels do not fall into {self.group} groups")
         window = window_sizes("conv", x, k[2:], self.strides, self.pads, self.dilations)
@@ -169,12 +176,7 @@ class Conv(Declared):
         pads = explicit_pads(node, x.shape, k.shape[2:], strides, dilations)
         group = int(given.get("group", 1))
         demand_kernel(node, k.shape[2:])
-        if x.type.rank > 3:
-            y = make(cls(strides, pads, dilations, group), (x, k))
-        else:  # a picture of one row
-            images = [reshaped(t, (*t.shape[:2], 1, t.shape[2])) for t in (x, k)]
-            y = make(cls((1, *strides), (0, pads[0], 0, pads[1]), (1, *dilations), group), images)
-            y = reshaped(y, (*y.shape[:2], y.shape[3]))
+        y = make(cls(strides, pads, dilations, group), (x, k))
         return y if bias is None else make(Add(), (y, make(Expand((1,), y.shape), (bias,))))
 
 

@@ -7,12 +7,15 @@ operators than is allowed is not gone through, since a search for cheaper graphs
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from superopt.dim import assuming
+from superopt.dim import Dim, assuming, substitute
 from superopt.errors import ShapeError, SuperoptError, Undecided
+from superopt.operators.declare import Declared
+from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, commuted, instance_of, matches
 from superopt.rules.rule import Rule
@@ -23,6 +26,10 @@ State = tuple[Term, ...]
 
 STATES = 3000
 """How many graphs are looked at, at most, for one derivation."""
+
+
+SIZES = ((8, 8), (2, 32), (32, 2))
+"""The sizes at which work is compared: of every other symbol, in order of name, the one or the other."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,14 @@ class Rules:
                     for others in itertools.permutations(below, len(rule.source) - 1):
                         yield from _applied(rule, (root, *others), state)
 
-    def steps(self, source: State, target: State, most: int = 3, more: int = 1) -> list[Step] | None:
+    def steps(
+        self, source: State, target: State, most: int = 3, more: int = 1, much: float = math.inf
+    ) -> list[Step] | None:
         """The fewest steps from one graph to another, at most `most`, through graphs of at most `more` operators more
-        than the larger of the two; None where there are none, or more than `STATES` graphs would have to be looked at.
+        than the larger of the two, and of at most `much` times its work at any of `SIZES`; None where there are none,
+        or more than `STATES` graphs would have to be looked at.
         """
-        wanted = _key(target)
+        wanted, allowed = _key(target), _most(work(source), work(target))
         limit = max(operators(source), operators(target)) + more
         seen = {_key(source)}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
@@ -76,8 +86,10 @@ class Rules:
                     key = _key(step.result)
                     if key == wanted:
                         return [*so_far, step]
-                    if key not in seen and operators(step.result) <= limit and len(seen) < STATES:
-                        seen.add(key)
+                    if key in seen or len(seen) >= STATES or operators(step.result) > limit:
+                        continue
+                    seen.add(key)
+                    if much == math.inf or all(w <= much * a for w, a in zip(work(step.result), allowed, strict=True)):
                         ahead.append((step.result, [*so_far, step]))
             frontier = ahead
         return None
@@ -93,6 +105,28 @@ class Rules:
 def operators(state: State) -> int:
     """The number of operators of a graph, but for broadcasts."""
     return sum(not t.is_variable and not isinstance(t.operator, Expand) for t in subterms(*state))
+
+
+def work(state: State) -> tuple[int, ...]:
+    """The operations of the contractions in a graph, at each of `SIZES`."""
+    names = sorted(set(all_symbols(*state)))
+    found = []
+    for pair in SIZES:
+        sizes = {name: pair[i % 2] for i, name in enumerate(names)}
+        counts = (substitute(_contracting(t), sizes) for t in subterms(*state))
+        found.append(sum(c for c in counts if isinstance(c, int)))
+    return tuple(found)
+
+
+def _contracting(term: Term) -> Dim:
+    op = term.operator
+    if not isinstance(op, Declared) or len(op.linear) < 2 or type(op).flops is Declared.flops:
+        return 0
+    return op.flops(term.shape, *(i.shape for i in term.inputs))
+
+
+def _most(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(max, a, b))
 
 
 def _names(term: Term) -> frozenset[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isfinite
 from typing import TypeAlias
 
 from superopt.dim import Condition, equal
@@ -18,7 +19,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand
-from superopt.term import Fact, Term, subterms, variables
+from superopt.term import Fact, Term, subterms
 from superopt.verify.encode import Z3
 
 Element: TypeAlias = "tuple[Term, tuple[int, ...]]"
@@ -39,16 +40,18 @@ def elements_problem(
 ) -> str | None:
     """What is unsatisfiable where the rule is true of each element, as SMT-LIB 2; None where elements say nothing.
 
-    They do where no side but the source asks anything of the sizes, and something is point-wise. What the target does
-    not use must be finite: `x·0` is no number where `x` is infinite.
+    They do where no side but the source asks anything of the sizes, all numbers are finite, and something is
+    point-wise. What only one side is made of must be finite: `x·0` is no number where `x` is infinite.
     """
+    if not all(isfinite(t.operator.value) for t in subterms(*source, *target) if isinstance(t.operator, Scalar)):
+        return None
     stated = {c.key for c in [*conditions(*source), *given]}
     typed = all(c.key in stated for c in conditions(*target))
     if not typed or not all(_of_one_shape(s, t) for s, t in zip(source, target, strict=True)):
         return None
     script = _Script()
     with supposing(facts):
-        if any("finite" not in known_facts(v) for v in variables(*source) if v not in set(variables(*target))):
+        if any("finite" not in known_facts(leaf) for leaf in _leaves(source) ^ _leaves(target)):
             return None
         pairs = [(script.element(s), script.element(t)) for s, t in zip(source, target, strict=True)]
     if not script.defined:
@@ -130,6 +133,17 @@ class _Script:
         known = sorted(known_facts(term) & set(KNOWN))
         self.lines += [f"(assert {KNOWN[kind].format(name)})" for kind in known]
         return name
+
+
+def _leaves(roots: Sequence[Term]) -> set[Term]:
+    """The terms at and below which nothing is known of single elements."""
+    found: set[Term] = set()
+    for root in roots:
+        if _interpreted(root) or isinstance(root.operator, Expand):
+            found |= _leaves(root.inputs)
+        elif not isinstance(root.operator, Scalar):
+            found.add(root)
+    return found
 
 
 def _interpreted(term: Term) -> bool:

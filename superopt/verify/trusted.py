@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from superopt.errors import RuleError
+from superopt.operators.declare import CATALOGUE, Declared
 from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_rule
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, Verdict, verify
@@ -36,8 +38,8 @@ def trusted_rules(paths: Sequence[Path], progress: Told) -> list[Rule]:
     """The rules of files, each file either sealed or proved now. Raises `RuleError` for a rule that does not prove."""
     found: list[Rule] = []
     for path in paths:
-        file = load_rules(path)
-        if file.header.get("seal") == seal(file.rules):
+        file, is_sealed = _read(path, *_state(path), frozenset(CATALOGUE.values()))
+        if is_sealed:
             found += file.rules
             continue
         for i, rule in enumerate(file.rules):
@@ -47,6 +49,22 @@ def trusted_rules(paths: Sequence[Path], progress: Told) -> list[Rule]:
                 raise RuleError(f"{path}: rule {rule.name} does not prove: {describe(verdict)}; it was not used")
             found.append(replace(rule, by=verdict.laws))
     return found
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What changes where a file does, as nearly as can be told without reading it; nothing where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=32)  # a process that optimizes many models reads its rules once
+def _read(path: Path, changed: int, size: int, operators: frozenset[type[Declared]]) -> tuple[RuleFile, bool]:
+    """The rules of a file, and whether its seal says that they were proved as they stand."""
+    file = load_rules(path)
+    return file, file.header.get("seal") == seal(file.rules)
 
 
 def describe(verdict: Verdict) -> str:

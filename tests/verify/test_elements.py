@@ -44,6 +44,8 @@ WRONG = {
     "undefined at 0": "(from (mul ?x (div ?y ?x))) (to ?y)",
     "defined at 0, but not before": "(from (add ?x ?y)) (to (add ?x (div (mul ?y ?y) ?y)))",
     "an infinity is lost": "(from (add ?y (mul ?x (expand () (scalar 0.0))))) (to ?y)",
+    "an infinity comes": "(from (sub (softmax 1 ?x) (softmax 1 ?x))) (to (sub ?x ?x))",
+    "an infinite number": "(from (add ?x (expand () (scalar inf)))) (to (add (relu ?x) (expand () (scalar inf))))",
     "undefined below 0": "(from (mul (sqrt ?x) (sqrt ?x))) (to ?x)",
 }
 

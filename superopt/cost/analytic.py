@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from superopt.cost.kernels import Kernel, cut
-from superopt.cost.sizes import concretize
+from superopt.cost.sizes import concretize, sized_dim
 from superopt.dim import Dim, product
 from superopt.operators import Declared
 from superopt.operators.layout import Expand, Reshape
@@ -27,45 +27,65 @@ class AnalyticCost:
     bytes_per_s: float = 1e10
     launch_s: float = 2e-6
     sizes: Mapping[str, int] = field(default_factory=dict)
+    _known: dict[tuple[Term, ...], float] = field(default_factory=dict, repr=False, compare=False)
+    _alone: dict[Term, float] = field(default_factory=dict, repr=False, compare=False)
 
-    def cost(self, graph: Graph) -> float:
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
         """Seconds. Raises `ShapeError` where `sizes` do not fit the graph."""
         return math.fsum(seconds for _, seconds in self.breakdown(graph))
 
+    def estimate(self, graph: Graph) -> float:
+        """The same."""
+        return self.cost(graph)
+
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """The kernels of a graph with their seconds."""
-        return [(kernel, self._seconds(kernel)) for kernel in cut(concretize(graph, self.sizes))]
+        return [(kernel, self.seconds(kernel)) for kernel in cut(concretize(graph, self.sizes))]
 
-    def remaining(self, graph: Graph) -> int:
-        """Nothing is ever measured."""
-        return 0
+    def seconds(self, kernel: Kernel) -> float:
+        """The seconds of one kernel."""
+        key = kernel.graph.outputs
+        if key not in self._known:
+            self._known[key] = self._computed(kernel)
+        return self._known[key]
 
-    def _seconds(self, kernel: Kernel) -> float:
+    def alone(self, term: Term) -> float:
+        """The seconds of one operator that is fused with nothing; symbolic sizes count as in `sizes`."""
+        if term.is_variable or term.constant or isinstance(term.operator, Expand):
+            return 0.0
+        if term not in self._alone:
+            moved = sum(self._bytes(t.type) for t in (*term.inputs, term))
+            work = max(self._flops(term) / self.flops_per_s, moved / self.bytes_per_s)
+            self._alone[term] = work + self.launch_s
+        return self._alone[term]
+
+    def _computed(self, kernel: Kernel) -> float:
         (root,) = kernel.graph.outputs
         if isinstance(root.operator, Reshape):
             return self.launch_s  # the runtime gives the same memory another shape
-        flops = sum(_flops(term) for term in subterms(root) if not term.is_variable)
-        moved = sum(_bytes(v.type) for v in (*kernel.graph.inputs, root))
+        flops = sum(self._flops(term) for term in subterms(root) if not term.is_variable)
+        moved = sum(self._bytes(v.type) for v in (*kernel.graph.inputs, root))
         return max(flops / self.flops_per_s, moved / self.bytes_per_s) + self.launch_s
 
+    def _flops(self, term: Term) -> int:
+        return self._number(own_flops(term))
 
-def _flops(term: Term) -> int:
+    def _bytes(self, type_: Type) -> int:
+        try:
+            width = np.dtype("float32" if type_.dtype == REAL else type_.dtype).itemsize
+        except TypeError:  # bfloat16 and smaller types are not numpy's
+            width = 2
+        return self._number(product(type_.shape)) * width
+
+    def _number(self, size: Dim) -> int:
+        sized = sized_dim(size, self.sizes)
+        assert isinstance(sized, int), f"{size} is still symbolic"
+        return sized
+
+
+def own_flops(term: Term) -> Dim:
+    """The floating-point operations that a term adds to its inputs'."""
     op = term.operator
     if isinstance(op, Expand):
         return 0
-    if isinstance(op, Declared):
-        return _number(op.flops(term.shape, *(i.shape for i in term.inputs)))
-    return _number(product(term.shape))
-
-
-def _bytes(type_: Type) -> int:
-    try:
-        width = np.dtype("float32" if type_.dtype == REAL else type_.dtype).itemsize
-    except TypeError:  # bfloat16 and smaller types are not numpy's
-        width = 2
-    return _number(product(type_.shape)) * width
-
-
-def _number(size: Dim) -> int:
-    assert isinstance(size, int), f"{size} is still symbolic"
-    return size
+    return op.flops(term.shape, *(i.shape for i in term.inputs)) if isinstance(op, Declared) else product(term.shape)

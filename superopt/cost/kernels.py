@@ -1,9 +1,9 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
 A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation; a
-matrix product takes in transposed factors, a bias and an activation; a chain of concats is one. Everything else runs
-alone. What is computed from constants only is done before the model runs, so it is a constant like any other. An
-`expand` whose consumer broadcasts by itself is no kernel.
+matrix product takes in transposed factors, a bias and an activation; a chain of concats is one, and so is a repetition
+within an image. Everything else runs alone. What is computed from constants only is done before the model runs, so it
+is a constant like any other. An `expand` whose consumer broadcasts by itself is no kernel.
 
 A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
 its *signature*: equal kernels have equal signatures wherever they stand.
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
-from superopt.operators.layout import Concat, Expand, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
-from superopt.term import Graph, Term, make, subterms, variable
+from superopt.term import Graph, Term, make, running, variable
 from superopt.text import Sexp, form, show
 
 
@@ -55,9 +55,9 @@ _ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard
 
 def cut(graph: Graph) -> list[Kernel]:
     """The kernels that run when a graph is evaluated, inputs before users. All sizes are integers."""
-    running = [t for t in subterms(*graph.outputs) if not t.constant and not t.is_variable]
-    fused = _fuse(graph, running)
-    return [_kernel(term, fused.inner[term]) for term in running if term in fused.inner and term not in fused.taken]
+    terms = running(*graph.outputs)
+    fused = _fuse(graph, terms)
+    return [_kernel(term, fused.inner[term]) for term in terms if term in fused.inner and term not in fused.taken]
 
 
 @dataclass
@@ -69,13 +69,13 @@ class _Fusion:
     taken: set[Term] = field(default_factory=set)
 
 
-def _fuse(graph: Graph, running: list[Term]) -> _Fusion:
+def _fuse(graph: Graph, terms: list[Term]) -> _Fusion:
     uses = Counter(graph.outputs)
-    for term in running:
+    for term in terms:
         uses.update(set(term.inputs))
-    vanishing = _vanishing(graph, running)
+    vanishing = _vanishing(graph, terms)
     fusion = _Fusion()
-    for term in running:
+    for term in terms:
         if term in vanishing:
             continue
         alone = {i for i in term.inputs if uses[i] == 1 and i in fusion.inner}
@@ -87,13 +87,13 @@ def _fuse(graph: Graph, running: list[Term]) -> _Fusion:
     return fusion
 
 
-def _vanishing(graph: Graph, running: list[Term]) -> set[Term]:
+def _vanishing(graph: Graph, terms: list[Term]) -> set[Term]:
     """The expands that nobody needs written out."""
     needed = set(graph.outputs)
-    for term in running:
+    for term in terms:
         if not _broadcasts(term):
             needed.update(term.inputs)
-    return {t for t in running if isinstance(t.operator, Expand) and t not in needed}
+    return {t for t in terms if isinstance(t.operator, Expand) and t not in needed}
 
 
 def _broadcasts(term: Term) -> bool:
@@ -108,6 +108,8 @@ def _taken_before(term: Term, alone: set[Term]) -> list[Term]:
         return [i for i in term.inputs[:1] if i in alone and isinstance(i.operator, Pad)]
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and _swaps_last_two(i)]
+    if isinstance(op, Reshape):
+        return [i for i in term.inputs if i in alone and isinstance(i.operator, Expand)]
     if isinstance(op, Concat):
         return [i for i in term.inputs if i in alone and i.operator == op]
     return []
@@ -148,7 +150,7 @@ def _step(term: Term, producer: Term) -> str:
         axes = other.operator.axes
         if axes == ():
             return "scalar"
-        if producer.type.rank == 4 and axes == (1,):
+        if producer.type.rank > 2 and axes == (1,):
             return "channels"
         return "bias" if isinstance(op, Add) and axes == (term.type.rank - 1,) else ""
     return "residual" if isinstance(op, Add) and not isinstance(other.operator, Expand) else ""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from superopt.cost.domains import unfolded
+from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.runtime import KERNEL, Runtime, Timing
 from superopt.cost.sizes import concretize
@@ -48,40 +49,62 @@ class MeasuredCost:
         self.measured = 0
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
-        self._known: dict[tuple[Term, ...], float] = {}
+        self._known: dict[tuple[Term, ...], float | None] = {}
+        self._estimates = Estimates()
         self._overhead_s: tuple[float, float] | None = None
 
-    def cost(self, graph: Graph) -> float:
-        """Seconds; infinite where a kernel cannot run. Raises `OutOfTime` past the deadline if measuring is needed."""
-        return math.fsum(seconds for _, seconds in self.breakdown(graph))
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
+        """Seconds; infinite where a kernel cannot run, and where what is measured first passes `most` already.
+
+        Raises `OutOfTime` past the deadline if measuring is needed.
+        """
+        kernels = self._cut(graph)
+        known = [self._look_up(kernel) for kernel in kernels]
+        unknown = [kernel for kernel, seconds in zip(kernels, known, strict=True) if seconds is None]
+        total = math.fsum(seconds for seconds in known if seconds is not None)
+        # Those that may take longest first: where the graph is too costly, that is known soonest.
+        for kernel in sorted(unknown, key=self._estimates.seconds, reverse=True):
+            if total > most:
+                return math.inf
+            total += self._seconds(kernel)
+        return math.fsum(map(self._seconds, kernels))
+
+    def estimate(self, graph: Graph) -> float:
+        """Seconds, where kernels that were not measured take what others of their kind let expect."""
+        total = 0.0
+        for kernel in self._cut(graph):
+            seconds = self._look_up(kernel)
+            total += self._estimates.seconds(kernel) if seconds is None else seconds
+        return total
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """The kernels of a graph with their seconds. Raises `OutOfTime`."""
         kernels = self._cut(graph)
         return [(kernel, self._seconds(kernel)) for kernel in kernels]
 
-    def remaining(self, graph: Graph) -> int:
-        """How many kernels must still be measured before the cost of a graph is known."""
-        return len({k.graph for k in self._cut(graph) if self._look_up(k) is None})
-
     def _cut(self, graph: Graph) -> list[Kernel]:
         return cut(unfolded(concretize(graph, self.sizes)))
 
     def _look_up(self, kernel: Kernel) -> float | None:
-        known = self._known.get(kernel.graph.outputs)
-        if known is None:
+        key = kernel.graph.outputs
+        if key not in self._known:
             timing = self.table.get(self._key, kernel.signature)
+            self._known[key] = None if timing is None else timing.seconds
             if timing is not None:
-                known = self._known[kernel.graph.outputs] = timing.seconds
-        return known
+                self._estimates.learn(kernel, timing.seconds)
+        return self._known[key]
 
     def _seconds(self, kernel: Kernel) -> float:
         known = self._look_up(kernel)
         if known is None:
             known = self._known[kernel.graph.outputs] = self._measure(kernel)
+            if known < math.inf:
+                self._estimates.learn(kernel, known)
         return known
 
     def _measure(self, kernel: Kernel) -> float:
+        if (known := self.table.get(self._key, kernel.signature)) is not None:
+            return known.seconds
         with self._lane(kernel.signature):
             known = self.table.get(self._key, kernel.signature)
             if known is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from superopt.dim import Shape, substitute, symbols
+from superopt.dim import Dim, Shape, substitute, symbols
 from superopt.operators import Declared
 from superopt.term import Graph, Operator, Term, Type, Variable, make, subterms
 
@@ -17,16 +17,12 @@ def concretize(graph: Graph, sizes: Mapping[str, int]) -> Graph:
 
     Raises `ShapeError` where the sizes do not fit the graph.
     """
-    if all(isinstance(d, int) for v in graph.inputs for d in v.shape) and not _symbolic(graph):
+    if all(t.sized for t in (*graph.inputs, *graph.outputs)):
         return graph
     done: dict[Term, Term] = {}
     for term in subterms(*graph.inputs, *graph.outputs):
         done[term] = make(_sized(term.operator, sizes), [done[i] for i in term.inputs])
     return Graph(tuple(done[i] for i in graph.inputs), tuple(done[o] for o in graph.outputs))
-
-
-def _symbolic(graph: Graph) -> bool:
-    return any(not isinstance(d, int) for t in subterms(*graph.outputs) for d in t.shape)
 
 
 def _sized(operator: Operator, sizes: Mapping[str, int]) -> Operator:
@@ -39,7 +35,9 @@ def _sized(operator: Operator, sizes: Mapping[str, int]) -> Operator:
 
 
 def _sizes(shape: Shape, sizes: Mapping[str, int]) -> Shape:
-    if all(isinstance(d, int) for d in shape):
-        return shape
-    values = {name: sizes.get(name, DEFAULT_SIZE) for d in shape for name in symbols(d)}
-    return tuple(substitute(d, values) for d in shape)
+    return shape if all(isinstance(d, int) for d in shape) else tuple(sized_dim(d, sizes) for d in shape)
+
+
+def sized_dim(size: Dim, sizes: Mapping[str, int]) -> Dim:
+    """A size with the values of its symbols; of those not in `sizes`, `DEFAULT_SIZE`."""
+    return substitute(size, {name: sizes.get(name, DEFAULT_SIZE) for name in symbols(size)})

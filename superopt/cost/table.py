@@ -7,8 +7,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
@@ -27,6 +28,16 @@ _COLUMNS = ["runtime", "version", "device", "threads", "signature", "seconds", "
 _WAIT_S = 30.0
 _POLL_S = 0.02
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A timing in the table: what it depends on, and when it was measured (ISO 8601, UTC)."""
+
+    key: Key
+    signature: str
+    timing: Timing
+    measured_at: str
 
 
 def cache_directory() -> Path:
@@ -63,9 +74,27 @@ class Table:
 
     def put(self, key: Key, signature: str, timing: Timing) -> None:
         """Enter a timing; a newer one of the same kernel replaces the older."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (*_columns(key), signature, timing.seconds, timing.spread, timing.runs, now)
-        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO timings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row))
+        self.enter([Row(key, signature, timing, datetime.now(UTC).isoformat(timespec="seconds"))])
+
+    def enter(self, rows: Sequence[Row]) -> None:
+        """Enter rows, all of them or none."""
+        values = [(*_columns(r.key), r.signature, *_numbers(r.timing), r.measured_at) for r in rows]
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN")
+            try:
+                connection.executemany("INSERT OR REPLACE INTO timings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            except sqlite3.Error:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+        self._mended(write)
+
+    def rows(self) -> list[Row]:
+        """All timings, in the order of what they depend on."""
+        found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())
+        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found]
 
     def __len__(self) -> int:
         return int(self._mended(lambda c: c.execute("SELECT COUNT(*) FROM timings").fetchone()[0]))
@@ -146,6 +175,10 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 def _columns(key: Key) -> tuple[Any, ...]:
     return key.runtime, key.version, key.device, key.threads
+
+
+def _numbers(timing: Timing) -> tuple[Any, ...]:
+    return timing.seconds, timing.spread, timing.runs
 
 
 _within = threading.RLock()

@@ -8,11 +8,12 @@ from functools import partial
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
+from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
-from superopt.term import Term
+from superopt.term import REAL, Term
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
     if isinstance(op, Concat):
         return Form(_chained(term, op, inner), lambda out, *names: out.node("Concat", names, {"axis": op.axis}))
     if isinstance(op, Reshape):
-        return _reshape(term, op)
+        return _repeated(term, op, inner) or _reshape(term, op)
     if isinstance(op, Expand):
         return _expand(term, op)
     if isinstance(op, Slice):
@@ -83,6 +84,43 @@ def _reshape(term: Term, op: Reshape) -> Form:
         return out.node("Reshape", (name, out.integers(_shape_vector(x.shape, op.to))))
 
     return Form((x,), write)
+
+
+def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | None:
+    """Each place of an image repeated, along axes of their own that then merge, is one Resize to the nearest."""
+    (wide,) = term.inputs
+    if not isinstance(wide.operator, Expand) or not inner(wide) or term.constant:
+        return None
+    (x,) = wide.inputs
+    to, even = wide.operator.to, tuple(range(0, len(wide.operator.to), 2))
+    factors = to[1::2]
+    if (
+        wide.operator.axes != even
+        or len(op.to) != len(even)
+        or x.type.dtype not in (REAL, *ONNX_TYPES)
+        or x.type.rank != 4
+    ):
+        return None
+    merges = all(_same(d, size * factor) for d, size, factor in zip(op.to, x.shape, factors, strict=True))
+    if not merges or factors[:2] != (1, 1) or not all(isinstance(f, int) for f in factors):
+        return None
+
+    def write(out: Emitter, name: str) -> str:
+        if out.opset < 11:
+            apart = out.node("Reshape", (name, out.integers([d if i % 2 == 0 else 1 for i, d in enumerate(to)])))
+            wider = out.node("Expand" if out.opset >= 8 else "Tile", (apart, out.integers(_tiles(to))))
+            return out.node("Reshape", (wider, out.integers(op.to)))
+        # Before opset 13 what is left out had to be there, and empty.
+        nothing = "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
+        given = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return out.node("Resize", (name, nothing, nothing, out.integers(op.to)), given)
+
+    return Form((x,), write)
+
+
+def _tiles(to: Shape) -> Shape:
+    """How often what has its sizes at even places is repeated, to have these."""
+    return tuple(1 if i % 2 == 0 else d for i, d in enumerate(to))
 
 
 def _shape_vector(source: Shape, to: Shape) -> Shape:

@@ -1,0 +1,85 @@
+"""Timings as text, so that a fleet of equal machines measures once: `superopt timings export` and `import`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from superopt.cost.runtime import Key, Timing
+from superopt.cost.table import Row, Table
+from superopt.errors import UsageError
+
+FORMAT = 1
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Entry(BaseModel):
+    """One kernel's timing, as `Timing` has it, with what it depends on, as `Key` has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    runtime: str
+    version: str
+    device: str
+    threads: Annotated[int, Field(ge=1)]
+    signature: str
+    seconds: _Positive
+    spread: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    runs: Annotated[int, Field(ge=1)]
+    measured_at: str
+
+
+class Exported(BaseModel):
+    """A file of timings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    format: Literal[1]
+    timings: tuple[Entry, ...]
+
+
+def exported(rows: Iterable[Row]) -> str:
+    """Rows of a table as JSON, a line for each."""
+    lines = [
+        Entry(**vars(r.key), signature=r.signature, **vars(r.timing), measured_at=r.measured_at).model_dump_json()
+        for r in rows
+    ]
+    return f'{{"format": {FORMAT}, "timings": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def read_exported(path: Path, text: str) -> list[Row]:
+    """The rows of a file. Raises `UsageError` for what is no such file, or of another version."""
+    try:
+        stated = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: no file of timings: {error}") from None
+    version = stated.get("format") if isinstance(stated, dict) else None
+    if version is None:
+        raise UsageError(f"{path}: no file of timings; `superopt timings export` writes one")
+    if version != FORMAT:
+        raise UsageError(f"{path}: timings of format {version}; this superopt reads format {FORMAT}")
+    try:
+        entries = Exported.model_validate(stated).timings
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+    return [
+        Row(
+            Key(e.runtime, e.version, e.device, e.threads),
+            e.signature,
+            Timing(e.seconds, e.spread, e.runs),
+            e.measured_at,
+        )
+        for e in entries
+    ]
+
+
+def merged(table: Table, rows: Iterable[Row]) -> int:
+    """Enter rows, of the same kernel the one that was measured last; gives how many were new or newer."""
+    known = {(r.key, r.signature): r.measured_at for r in table.rows()}
+    newer = [r for r in rows if known.get((r.key, r.signature), "") < r.measured_at]
+    table.enter(newer)
+    return len(newer)

@@ -1,0 +1,74 @@
+"""`superopt timings`: tables are shown, written and entered whole, and what is no table is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from superopt.cost.runtime import Key, Timing
+from superopt.cost.table import Row, Table
+from tests.commands import assert_refused, superopt
+
+KEY = Key("onnxruntime-cpu", "1.0", "a processor", 1)
+ROWS = [Row(KEY, f"(kernel {i})", Timing(0.001 * i, 0.0, 7), f"2026-01-0{i}T00:00:00+00:00") for i in (1, 2)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t.sqlite"
+    with Table(path) as made:
+        made.enter(ROWS)
+    return path
+
+
+def test_what_is_exported_is_imported_again(table: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "t.json", tmp_path / "other.sqlite"
+    assert superopt("timings", "export", out, "--timings", table, cwd=tmp_path).code == 0
+    first, second = (superopt("timings", "import", out, "--timings", other, cwd=tmp_path) for _ in range(2))
+    assert ("2 of 2" in first.out, "0 of 2" in second.out) == (True, True)
+    with Table(other) as made:
+        assert made.rows() == ROWS
+
+
+def test_of_two_timings_the_later_stays(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t.json"
+    superopt("timings", "export", out, "--timings", table, cwd=tmp_path)
+    newer = Row(KEY, "(kernel 1)", Timing(9.0, 0.0, 7), "2026-02-01T00:00:00+00:00")
+    with Table(table) as made:
+        made.enter([newer])
+    assert "0 of 2" in superopt("timings", "import", out, "--timings", table, cwd=tmp_path).out
+    with Table(table) as made:
+        assert made.get(KEY, "(kernel 1)") == newer.timing
+
+
+def test_what_was_measured_is_shown(table: Path, tmp_path: Path) -> None:
+    found = json.loads(superopt("timings", "show", "--timings", table, "--kernels", 1, "--json", cwd=tmp_path).out)
+    assert found["groups"] == [{**vars(KEY), "kernels": 2, "last": ROWS[1].measured_at}]
+    assert [kernel["signature"] for kernel in found["longest"]] == ["(kernel 2)"]
+    assert "a processor" in superopt("timings", "show", "--timings", table, cwd=tmp_path).out
+
+
+def entry(**other: object) -> str:
+    whole = {**vars(KEY), "signature": "s", "seconds": 1, "spread": 0, "runs": 1, "measured_at": ""}
+    return json.dumps({"format": 1, "timings": [{**whole, **other}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nothing", "no file of timings"),
+        ("[]", "no file of timings"),
+        ('{"format": 2, "timings": []}', "format 2"),
+        ('{"format": 1, "timings": [{"runtime": "r"}]}', "timings.0.version"),
+        (entry(seconds=-1), "timings.0.seconds"),
+        (entry(mood="good"), "timings.0.mood"),
+    ],
+    ids=["no JSON", "a list", "another version", "fields are missing", "less than no time", "a field too many"],
+)
+def test_what_is_no_file_of_timings_is_refused(text: str, says: str, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(text, encoding="utf-8")
+    assert_refused(superopt("timings", "import", "bad.json", "--timings", table, cwd=tmp_path), 2, "bad.json", says)
+    with Table(table) as made:
+        assert made.rows() == ROWS

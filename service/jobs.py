@@ -81,7 +81,7 @@ async def optimize(folder: Path, wish: Wish, settings: Settings) -> Optimized:
 
 def _options(wish: Wish, seconds: float) -> list[str]:
     """What was asked for; the rest is the command's own default, said in one place only."""
-    asked = {"time": seconds, "alpha": wish.alpha, "seed": wish.seed, "threads": wish.threads}
+    asked = {"time": seconds, **wish.model_dump(exclude={"time"})}
     return [part for name, value in asked.items() if value is not None for part in (f"--{name}", str(value))]
 
 

@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,12 +26,16 @@ from superopt.errors import UsageError
 from superopt.onnx_io import LARGE, Program, facts, load, opset_of, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
+from superopt.rules.parted import parted
 from superopt.search import report as parts
-from superopt.search.optimize import Attempt, applied_rewrites, attempt
+from superopt.search.optimize import Attempt, Trial, applied_rewrites, attempt
+from superopt.search.optimize import replay as apply_again
 from superopt.search.paired import Latency
+from superopt.search.replay import solution_text
 from superopt.search.rewrites import rewrites_of
 from superopt.search.same import Agreement
 from superopt.search.solve import Progress
+from superopt.search.strategies import STRATEGIES
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
@@ -39,7 +44,8 @@ Model = str | Path | onnx.ModelProto | ir.Model
 
 @dataclass(frozen=True)
 class Options:
-    """How to optimize. `time` is the limit in seconds; `rules` are rule files (None: those that come with superopt);
+    """How to optimize. `time` is the limit in seconds; `strategy` is one of `STRATEGIES`, and `alpha` how much dearer
+    than the best the graphs may be that it goes on from; `rules` are rule files (None: those that come with superopt);
     `operators` are Python files that declare further operators, for as long as the process lives;
     `definitions` allows composite operators to be unfolded; `timings` is the table of measured kernels (None: the
     user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions.
@@ -47,7 +53,8 @@ class Options:
 
     time: float = 60.0
     threads: int = 1
-    alpha: float = 1.05
+    strategy: str = "backtrack"
+    alpha: float = 1.15
     seed: int = 0
     rules: tuple[Path, ...] | None = None
     operators: tuple[Path, ...] = ()
@@ -61,6 +68,7 @@ class Options:
         for fits, name, value, domain in (
             (0 < self.time < math.inf, "time", self.time, "a number of seconds above 0"),
             (1 <= self.threads <= cores, "threads", self.threads, f"1 to {cores}, as many as this machine has"),
+            (self.strategy in STRATEGIES, "strategy", self.strategy, " or ".join(STRATEGIES)),
             (1 <= self.alpha < math.inf, "alpha", self.alpha, "a number of at least 1"),
             (self.seed >= 0, "seed", self.seed, "at least 0"),
             (min((self.sizes or {"": 1}).values()) >= 1, "sizes", self.sizes, "at least 1 each"),
@@ -97,40 +105,72 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     options, progress = options or Options(), progress or (lambda stage, done: None)
     progress("load", 0.0)
     declare_files(options.operators)
+    files = tuple(shipped_rules()) if options.rules is None else options.rules
+    proved = trusted_rules(files, progress)
+    rules = [*proved, *(p for rule in proved for p in parted(rule))]
+    rewrites = rewrites_of(rules, definitions() if options.definitions else [])
+    laws = {r.name: r.by for r in rules}
+    with _trial(model, options, progress) as (before, trial):
+        tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha)
+        return _result(model, before, trial, tried, options, files, laws)
+
+
+def replay(
+    report: parts.Report, model: Model, options: Options | None = None, progress: Progress | None = None
+) -> Result:
+    """Apply what a report found to a model again, without a search, and check it as `optimize` does.
+
+    The model is the one of the report, or one of the same structure with other weights. Raises what `optimize` does,
+    and `UsageError` where nothing of the report fits.
+    """
+    options, progress = options or Options(), progress or (lambda stage, done: None)
+    texts = [s.text for s in report.solutions if s.text is not None]
+    if len(texts) < len(report.solutions):
+        raise UsageError("the report holds a piece without a text, which cannot be replayed; optimize the model again")
+    if not texts:
+        raise UsageError("the report found nothing faster, so there is nothing to replay")
+    declare_files(options.operators)
+    with _trial(model, options, progress) as (before, trial):
+        tried = apply_again(trial, texts)
+        again = _result(model, before, trial, tried, options, (), {})
+    if again.report.outcome == "original":
+        return again
+    known = {"rewrites": report.rewrites, "solutions": report.solutions}
+    return Result(again.model, again.report.model_copy(update=known))
+
+
+@contextmanager
+def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[parts.ModelFacts, Trial]]:
+    """What a model is made of, and what is tried with it; its files are gone afterwards."""
     loaded = load(model)
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
-    before = _facts(loaded)
-    files = tuple(shipped_rules()) if options.rules is None else options.rules
-    rules = trusted_rules(files, progress)
-    rewrites = rewrites_of(rules, definitions() if options.definitions else [])
     with tempfile.TemporaryDirectory(prefix="superopt-") as name, Table(options.timings) as table:
         folder = Path(name)
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
-        loaded = load(working)
+        before, loaded = _facts(loaded), load(working)
         gc.collect()  # the model that was read lies in reference cycles, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes)
-        tried = attempt(
-            program,
-            original,
-            working,
-            folder,
-            rewrites,
-            cost,
-            alpha=options.alpha,
-            limit=options.time,
-            seed=options.seed,
-            inputs=[dict(i) for i in options.inputs],
-            progress=progress,
-        )
-        optimized = None
-        if tried.accepted and tried.candidate is not None:
-            optimized = load(tried.candidate)
-            ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
-        laws = {r.name: r.by for r in rules}
-        report = _report(before, optimized, program, tried, cost, options, files, laws)
+        inputs = [dict(i) for i in options.inputs]
+        yield before, Trial(program, original, working, folder, cost, options.time, options.seed, inputs, progress)
+
+
+def _result(
+    model: Model,
+    before: parts.ModelFacts,
+    trial: Trial,
+    tried: Attempt,
+    options: Options,
+    files: Sequence[Path],
+    laws: dict[str, tuple[str, ...]],
+) -> Result:
+    optimized = None
+    if tried.accepted and tried.candidate is not None:
+        optimized = load(tried.candidate)
+        ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
+    report = _report(before, optimized, trial.program, tried, trial.cost, options, files, laws)
     return Result(load(model) if optimized is None else optimized, report)
 
 
@@ -172,6 +212,7 @@ def _report(
         understood=summary.understood,
         opaque=summary.opaque,
         rewrites=tuple(applied_rewrites(tried.solved, laws)) if optimized is not None else (),
+        solutions=_solutions(tried) if optimized is not None else (),
         predicted=_predicted(tried),
         measured=_measured(tried),
         compared=None if tried.agreement is None else _compared(tried.agreement),
@@ -186,6 +227,7 @@ def _report(
         settings=parts.Settings(
             time=options.time,
             threads=options.threads,
+            strategy=options.strategy,
             alpha=options.alpha,
             seed=options.seed,
             definitions=options.definitions,
@@ -202,6 +244,11 @@ def _report(
 
 def _facts(model: ir.Model) -> parts.ModelFacts:
     return parts.ModelFacts(**facts(model))
+
+
+def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
+    winners = [s for s in tried.solved if s.gain > 1.0]
+    return tuple(parts.Solution(text=solution_text(s), places=len(s.places), gain=s.gain) for s in winners)
 
 
 def _predicted(tried: Attempt) -> parts.Predicted | None:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
-from superopt.errors import InvalidModel, VerificationFailed
+from superopt.errors import InvalidModel, UsageError, VerificationFailed
 from superopt.onnx_io import Program, check, left_to_chance, rewritten, save
 from superopt.operators.reader import term_text
+from superopt.search.found import Strategy
 from superopt.search.paired import Latency, Paired, compare, faster, latency
 from superopt.search.pieces import Piece, cut_into_pieces
 from superopt.search.reference import reference_of
+from superopt.search.replay import Placement, placement, placements
 from superopt.search.report import Rewritten
 from superopt.search.rewrites import Rewrite
 from superopt.search.same import Agreement, examine
@@ -49,76 +51,99 @@ class Attempt:
     search_seconds: float = 0.0
 
 
-def attempt(
-    program: Program,
-    original: Path,
-    working: Path,
-    folder: Path,
-    rewrites: Sequence[Rewrite],
-    cost: MeasuredCost,
-    *,
-    alpha: float,
-    limit: float,
-    seed: int,
-    inputs: Sequence[Feeds],
-    progress: Progress,
-) -> Attempt:
-    """Optimize a program whose model lies at `original`; a candidate is written into `folder`.
+@dataclass(frozen=True)
+class Trial:
+    """What is optimized, and within which bounds: a program whose model lies at `original`.
 
-    Candidates are compared with the original, and measured beside `working`: the same model, its weights in a file that
-    sessions map into memory, as the candidate's are.
-
-    Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit (seconds from now)
-    passes before anything is known.
+    Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
+    sessions map into memory, as the candidate's are. `limit` is in seconds from when this is made.
     """
-    start = time.monotonic()
-    tried = Attempt(cut_into_pieces(program))
-    cost.deadline = start + SEARCH_SHARE * limit
-    if chance := left_to_chance(program):
+
+    program: Program
+    original: Path
+    working: Path
+    folder: Path
+    cost: MeasuredCost
+    limit: float
+    seed: int
+    inputs: Sequence[Feeds]
+    progress: Progress
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(self.limit - (time.monotonic() - self.start), 0.0)
+
+
+def attempt(trial: Trial, rewrites: Sequence[Rewrite], strategy: Strategy, alpha: float) -> Attempt:
+    """Search for a faster program, and judge what was found.
+
+    Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
+    is known.
+    """
+    tried, cost = Attempt(cut_into_pieces(trial.program)), trial.cost
+    cost.deadline = trial.start + SEARCH_SHARE * trial.limit
+    if chance := left_to_chance(trial.program):
         reason = (
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
         )
-        return _original(tried, reason, working, cost, limit, seed)
+        return _original(tried, trial, reason)
     if tried.pieces:
-        tried.solved = solve(tried.pieces, rewrites, cost, alpha, cost.deadline, progress)
-    tried.search_seconds = time.monotonic() - start
+        tried.solved = solve(tried.pieces, rewrites, cost, strategy, alpha, cost.deadline, trial.progress)
+    tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.solved if s.gain > 1.0]
-    left = max(limit - (time.monotonic() - start), 0.0)
     if not winners:
-        return _original(tried, "no rewrite makes a piece of it faster", working, cost, left, seed)
+        return _original(tried, trial, "no rewrite makes a piece of it faster")
     if expected_speedup(tried.solved) < LEAST_EXPECTED:
-        reason = "what its pieces gain is too little of the whole to be told from noise"
-        return _original(tried, reason, working, cost, left, seed)
-    progress("write", 0.0)
-    tried.candidate = _written(program, winners, folder / "candidate.onnx")
+        return _original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
+    return _judged(tried, trial, [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places])
+
+
+def replay(trial: Trial, solutions: Sequence[str]) -> Attempt:
+    """Put what another search found in its places, and judge that. Raises as `attempt`, and `UsageError` where nothing
+    of it fits this model.
+    """
+    tried = Attempt(cut_into_pieces(trial.program))
+    found = placements(tried.pieces, solutions)
+    if not found:
+        raise UsageError("nothing of the report fits this model: it is about another one")
+    return _judged(tried, trial, found)
+
+
+def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt:
+    """Write the model with its pieces replaced, compare it with the original, and measure both."""
+    cost, program = trial.cost, trial.program
+    trial.progress("write", 0.0)
+    tried.candidate = _written(program, found, trial.folder / "candidate.onnx")
     program.release_weights()
-    progress("compare", 0.0)
+    trial.progress("compare", 0.0)
     try:
+        reference = reference_of(program)
         tried.agreement = examine(
-            original, tried.candidate, cost.runtime, reference_of(program), seed, inputs, sizes=cost.sizes
+            trial.original, tried.candidate, cost.runtime, reference, trial.seed, trial.inputs, sizes=cost.sizes
         )
     except RuntimeFailed as error:
-        return _original(tried, f"nothing could be compared: {error}", working, cost, left, seed)
+        return _original(tried, trial, f"nothing could be compared: {error}")
     differs = not tried.agreement.agrees and (tried.agreement.examined or tried.agreement.outputs)
     if not tried.agreement.examined and not differs:
-        reason = f"nothing could be compared: {tried.agreement.reason}; give inputs on which the outputs differ"
-        return _original(tried, reason, working, cost, left, seed)
+        why = tried.agreement.reason
+        return _original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")
     if differs:
         raise VerificationFailed(
             f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
         )
-    left = limit - (time.monotonic() - start)
-    if left <= 0:
-        reason = f"{limit:.0f} s passed before a candidate could be measured; allow more with --time"
-        return _original(tried, reason, working, cost, left, seed)
+    if not trial.left:
+        reason = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
+        return _original(tried, trial, reason)
     program.release_weights()  # two sessions are alive from here on, each with weights of its own
     tried.paired = compare(
-        working,
+        trial.working,
         tried.candidate,
         cost.runtime,
-        budget_s=0.9 * left,
-        seed=seed,
-        progress=lambda done, all_: progress("measure", done / all_),
+        budget_s=0.9 * trial.left,
+        seed=trial.seed,
+        progress=lambda done, all_: trial.progress("measure", done / all_),
         draw=Draw(sizes=cost.sizes),
     )
     tried.accepted = faster(tried.paired)
@@ -133,15 +158,15 @@ def expected_speedup(solved: Sequence[Solved]) -> float:
     return before / after if after else 1.0
 
 
-def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, left: float, seed: int) -> Attempt:
+def _original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     """The attempt where the original is the answer: measured, unless the runtime does not run it.
 
     Raises `RuntimeFailed` for want of memory: that says nothing about the model.
     """
-    tried.reason = reason
+    tried.reason, cost = reason, trial.cost
     try:
-        budget = min(0.3 * left, 2.0)
-        tried.alone = latency(original, cost.runtime, budget_s=budget, seed=seed, draw=Draw(sizes=cost.sizes))
+        budget, draw = min(0.3 * trial.left, 2.0), Draw(sizes=cost.sizes)
+        tried.alone = latency(trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw)
     except RuntimeFailed as error:
         if any(sign in str(error) for sign in _NO_ROOM):
             raise
@@ -149,14 +174,13 @@ def _original(tried: Attempt, reason: str, original: Path, cost: MeasuredCost, l
     return tried
 
 
-def _written(program: Program, winners: Sequence[Solved], path: Path) -> Path:
-    """The model with the winning pieces in place, saved and checked by ONNX's own checker."""
+def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
+    """The model with pieces replaced, saved and checked by ONNX's own checker."""
     new: dict[str, Term] = {}
     origins: dict[Term, str] = {}
-    for solved in winners:
-        for piece in solved.places:
-            new |= dict(zip(piece.names, piece.placed(solved.winner.graph.outputs), strict=True))
-            origins |= piece.origins
+    for placed in found:
+        new |= placed.new
+        origins |= placed.origins
     model = rewritten(program, new, origins)
     try:
         check(model, "the optimized model")

@@ -64,8 +64,10 @@ def _parts(program: Program, run: list[Step], largest: int) -> list[list[Step]]:
     parts: list[list[Step]] = []
     crossing = _crossing(program, run)
     start = 0
-    while len(run) - start > largest:
-        window = range(start + SMALLEST, start + largest + 1)
+    while len(run) - start > SMALLEST:
+        window = range(start + SMALLEST, min(start + largest, len(run) - SMALLEST) + 1)
+        if len(run) - start <= largest and not any(crossing[i] <= 1 for i in window):
+            break
         # Of equally narrow places the first before a contraction: what follows one is fused with it.
         end = min(window, key=lambda i: (crossing[i], not _contracts(run[i]), i))
         parts.append(run[start:end])

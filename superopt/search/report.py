@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from superopt.errors import UsageError
 
 
 class Part(BaseModel):
@@ -64,6 +68,17 @@ class Rewritten(Part):
     times: int
 
 
+class Solution(Part):
+    """A piece and what replaces it, as text, at so many places; `gain` is how many times faster it was measured to be.
+
+    `superopt replay` puts it in place again. `text` is None where it has none.
+    """
+
+    text: str | None
+    places: int
+    gain: float
+
+
 class OutputError(Part):
     """How far one output is from the original's, relative to its largest magnitude, and how far that was allowed.
 
@@ -111,6 +126,7 @@ class Settings(Part):
 
     time: float
     threads: int
+    strategy: str
     alpha: float
     seed: int
     definitions: bool
@@ -126,10 +142,14 @@ class Versions(Part):
     onnx: str
 
 
+FORMAT = 2
+"""Of the report; 1 had no solutions and no strategy."""
+
+
 class Report(Part):
     """Everything about one optimization. `outcome` is *original* where nothing faster was found, for `reason`."""
 
-    format: int = 1
+    format: int = FORMAT
     outcome: Literal["faster", "original"]
     reason: str
     original: ModelFacts
@@ -137,9 +157,28 @@ class Report(Part):
     understood: int
     opaque: dict[str, dict[str, int]]
     rewrites: tuple[Rewritten, ...]
+    solutions: tuple[Solution, ...]
     predicted: Predicted | None
     measured: Measured | None
     compared: Compared | None
     searched: Searched
     settings: Settings
     versions: Versions
+
+
+def read_report(path: Path, text: bytes) -> Report:
+    """The report in a file. Raises `UsageError` for what is none, or one of another format."""
+    try:
+        stated = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: no report: {error}") from None
+    version = stated.get("format") if isinstance(stated, dict) else None
+    if version is None:
+        raise UsageError(f"{path}: no report; `superopt optimize --report` writes one")
+    if version != FORMAT:
+        raise UsageError(f"{path}: a report of format {version}; this superopt reads format {FORMAT}")
+    try:
+        return Report.model_validate(stated)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +10,31 @@ from typing import Literal, Protocol
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
+from superopt.operators.layout import Expand
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule, of_any_rank
-from superopt.search.narrow import narrowed
-from superopt.term import Graph, Term, replace_all, subterms
+from superopt.term import Term, subterms
 
 Known = Literal["proved", "definition"]
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """What a term must look like to be matched: its rank, and the operators of its inputs; None and empty for any."""
+
+    rank: int | None = None
+    names: tuple[str, ...] = ()
+    swaps: bool = False
+    """Whether two inputs may stand in either order."""
+
+    def passes(self, term: Term) -> bool:
+        """Whether a term may match."""
+        if self.rank is not None and term.type.rank != self.rank:
+            return False
+        return self._agrees(term.inputs) or (self.swaps and self._agrees(term.inputs[::-1]))
+
+    def _agrees(self, inputs: Sequence[Term]) -> bool:
+        return all(not name or name == i.operator.name for name, i in zip(self.names, inputs, strict=False))
 
 
 class Rewrite(Protocol):
@@ -34,7 +52,12 @@ class Rewrite(Protocol):
     def heads(self) -> tuple[str, ...]:
         """The operators of the terms that it replaces together; they do not depend on each other."""
 
-    def may_fit(self, term: Term) -> bool:
+    @property
+    def depth(self) -> int:
+        """How many operators below each other it looks at, at most."""
+
+    @property
+    def sieve(self) -> Sieve:
         """A quick test of a first term: where it fails, there is no match."""
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
@@ -59,28 +82,24 @@ class ByRule:
         return tuple(s.operator.name for s in self.rule.source)
 
     @cached_property
-    def _below(self) -> tuple[int | None, tuple[str, ...], bool]:
-        """Of the first source: rank, operators of the inputs (None and empty for any), whether these may be swapped."""
+    def depth(self) -> int:
+        """That of its sources."""
+        return max(map(_depth, self.rule.source))
+
+    @cached_property
+    def sieve(self) -> Sieve:
+        """The rank, and the operators of the inputs, of the first source."""
         source = self.rule.source[0]
         names = tuple("" if i.is_variable else i.operator.name for i in source.inputs)
         rank = None if of_any_rank(source) else source.type.rank
-        return rank, names, isinstance(source.operator, Declared) and source.operator.commutative
-
-    def may_fit(self, term: Term) -> bool:
-        """Whether the rank is right, and the operators of the inputs."""
-        rank, names, swaps = self._below
-        if rank is not None and term.type.rank != rank:
-            return False
-        given = [i.operator.name for i in term.inputs]
-        return _agree(names, given) or (swaps and _agree(names, given[::-1]))
+        return Sieve(rank, names, isinstance(source.operator, Declared) and source.operator.commutative)
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """The targets, for every match of all sources together."""
         for bindings in matches(self.rule, roots):
             with assuming():  # the proof says that the target is well formed wherever the source is
                 built = build(self.rule, bindings)
-            bound = [term for pattern, term in bindings.tensors.items() if pattern.is_variable]
-            if built is not None and not _cyclic(roots, bound):
+            if built is not None:
                 yield built
 
 
@@ -102,6 +121,11 @@ class Unfold:
         return (FURTHER_DEFINITIONS[self.definition][0] if self._further else self.definition,)
 
     @property
+    def depth(self) -> int:
+        """The operator, and whether its inputs are constants repeated."""
+        return 2
+
+    @property
     def _further(self) -> bool:
         return self.definition in FURTHER_DEFINITIONS
 
@@ -111,9 +135,10 @@ class Unfold:
         meaning = FURTHER_DEFINITIONS[self.definition][1](operator, *inputs)
         return () if meaning is None else (meaning,)
 
-    def may_fit(self, term: Term) -> bool:
-        """Always: the definition itself says."""
-        return True
+    @property
+    def sieve(self) -> Sieve:
+        """Everything: the definition itself says."""
+        return Sieve()
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """The terms that it stands for."""
@@ -126,75 +151,25 @@ class Unfold:
             yield from ((meaning,) for meaning in meanings)
 
 
-class Matching:
-    """Where rewrites apply.
-
-    Most terms of a graph are those of the graph that it was made from, and what may replace a term does not depend on
-    what stands around it. So it is looked for once, and remembered as long as this object.
-    """
-
-    def __init__(self, rewrites: Sequence[Rewrite]) -> None:
-        self._alone: dict[str, list[Rewrite]] = {}
-        self._together: list[Rewrite] = []
-        for rewrite in rewrites:
-            if len(rewrite.heads) == 1:
-                self._alone.setdefault(rewrite.heads[0], []).append(rewrite)
-            else:
-                self._together.append(rewrite)
-        self._found: dict[Term, list[tuple[Rewrite, dict[Term, Term]]]] = {}
-
-    def applications(self, graph: Graph) -> Iterator[tuple[Rewrite, dict[Term, Term]]]:
-        """Every rewrite that applies to a graph, with the terms that it replaces and what by."""
-        places = by_operator(graph)
-        for terms in places.values():
-            for term in terms:
-                yield from self._at(term)
-        for rewrite in self._together:
-            for roots in itertools.product(*(places.get(head, []) for head in rewrite.heads)):
-                if len(set(roots)) == len(roots):
-                    for new in rewrite.at(roots):
-                        yield rewrite, dict(zip(roots, new, strict=True))
-
-    def _at(self, term: Term) -> list[tuple[Rewrite, dict[Term, Term]]]:
-        if term not in self._found:
-            rewrites = [r for r in self._alone.get(term.operator.name, []) if r.may_fit(term)]
-            self._found[term] = [(rewrite, {term: new}) for rewrite in rewrites for (new,) in rewrite.at((term,))]
-        return self._found[term]
-
-
-def _agree(wanted: Sequence[str], given: Sequence[str]) -> bool:
-    return all(w in ("", g) for w, g in zip(wanted, given, strict=True))
-
-
-def by_operator(graph: Graph) -> dict[str, list[Term]]:
-    """The terms of a graph that run, by operator; what is made of constants alone is left to folding."""
-    found: dict[str, list[Term]] = {}
-    for term in subterms(*graph.outputs):
-        if not term.is_variable and not term.constant:
-            found.setdefault(term.operator.name, []).append(term)
-    return found
-
-
-def applied(graph: Graph, new: dict[Term, Term], narrow: dict[Term, Term] | None = None) -> Graph:
-    """The graph with terms replaced, everything above them made anew; `narrow` is what `narrowed` remembers."""
-    with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
-        return Graph(graph.inputs, narrowed(replace_all(graph.outputs, new), narrow))
+def _depth(term: Term) -> int:
+    return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
 
 def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:
     """Definitions first (they are few, and change most), then rules.
 
     A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
+    So are those that say in several point-wise operators what one does: they never gain, and apply everywhere.
     """
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
-    found.extend(ByRule(rule) for rule in rules if foreign(rule.target) <= foreign(rule.source))
+    found.extend(ByRule(r) for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r))
     return found
 
 
-def _cyclic(roots: Sequence[Term], bound: Sequence[Term]) -> bool:
-    """Whether something that a match binds depends on what it replaces, which would close a cycle."""
-    if len(roots) == 1:
-        return False
-    below = set(subterms(*bound))
-    return any(root in below for root in roots)
+def _rephrases(rule: Rule) -> bool:
+    """Whether a rule makes several point-wise operators of a single one of ONNX: `x + y = x − (−y)`."""
+    before, after = ([t for t in subterms(*side) if t.inputs] for side in (rule.source, rule.target))
+    both = [t.operator for t in (*before, *after) if not isinstance(t.operator, Expand)]
+    plain = all(isinstance(op, Declared) and op.pointwise and not op.domain for op in both)
+    return len(before) == 1 and len(after) > 1 and plain

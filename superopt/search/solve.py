@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from superopt.cost.measured import MeasuredCost
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.backtrack import Found, Limits, Outcome, backtrack
+from superopt.search.found import Found, Limits, Outcome, Strategy
+from superopt.search.matching import Matching
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Rewrite
 from superopt.term import Graph, Term
@@ -46,6 +47,7 @@ def solve(
     pieces: Sequence[Piece],
     rewrites: Sequence[Rewrite],
     cost: MeasuredCost,
+    strategy: Strategy,
     alpha: float,
     deadline: float,
     progress: Progress,
@@ -54,6 +56,7 @@ def solve(
     groups: dict[tuple[Term, ...], list[Piece]] = {}
     for piece in pieces:
         groups.setdefault(piece.canonical.outputs, []).append(piece)
+    matching = Matching(rewrites)
     starts = _start_costs(groups, cost, progress)
     solved: list[Solved] = []
     order = sorted(starts, key=lambda key: -starts[key])
@@ -62,7 +65,7 @@ def solve(
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
-        outcome = backtrack(groups[key][0].canonical, rewrites, cost, limits)
+        outcome = strategy(groups[key][0].canonical, matching, cost, limits)
         winner, gain = _best_in_context(outcome, cost)
         solved.append(Solved(tuple(groups[key]), outcome, winner, gain))
     return solved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +20,9 @@ from superopt.onnx_io import load, rewritten, save, understand
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
-from superopt.search.backtrack import Limits, backtrack
+from superopt.search.backtrack import backtrack
+from superopt.search.found import Limits
+from superopt.search.matching import Matching
 from superopt.search.narrow import narrowed
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.rewrites import Unfold, rewrites_of
@@ -72,7 +75,7 @@ class Apart(AnalyticCost):
 
     counted: ClassVar[Iterator[int]] = itertools.count()
 
-    def cost(self, graph: Graph) -> float:
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
         return super().cost(graph) + 1e-12 * next(self.counted)
 
 
@@ -91,7 +94,7 @@ def test_folding_makes_no_file_larger_than_is_allowed(tmp_path: Path) -> None:
     (piece,) = cut_into_pieces(program)
     rules = [r for path in shipped_rules() for r in load_rules(path).rules]
     limits = Limits(expanded=12, alpha=3.0, keep=100)
-    outcome = backtrack(piece.canonical, rewrites_of(rules, ["batchnorm"]), Apart(), limits)
+    outcome = backtrack(piece.canonical, Matching(rewrites_of(rules, ["batchnorm"])), Apart(), limits)
     tried = [f for f in outcome.best if f is not outcome.start]
     assert len(tried) > 5
     for found in tried:

@@ -21,8 +21,9 @@ from superopt.errors import RuleError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
-from superopt.search.backtrack import Found, Outcome
-from superopt.search.optimize import Attempt, attempt
+from superopt.search.backtrack import backtrack
+from superopt.search.found import Found, Outcome
+from superopt.search.optimize import Attempt, Trial, attempt
 from superopt.search.reference import reference_of
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
 from superopt.search.same import DRAWS
@@ -44,19 +45,10 @@ def tried(
     given: onnx.ModelProto, rewrites: list[Rewrite], cost: MeasuredCost, folder: Path, limit: float = 4
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")
-    return attempt(
-        understand(load(given)),
-        folder / "original.onnx",
-        folder / "original.onnx",
-        folder,
-        rewrites,
-        cost,
-        alpha=1.05,
-        limit=limit,
-        seed=0,
-        inputs=[],
-        progress=lambda stage, done: None,
-    )
+    path = folder / "original.onnx"
+    program = understand(load(given))
+    trial = Trial(program, path, path, folder, cost, limit, seed=0, inputs=[], progress=lambda stage, done: None)
+    return attempt(trial, rewrites, backtrack, alpha=1.05)
 
 
 def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Relu
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.rule import Rule
-from superopt.search.rewrites import ByRule, Matching, Unfold, applied, rewrites_of
+from superopt.search.matching import Matching
+from superopt.search.rewrites import ByRule, Rewrite, Unfold, rewrites_of
+from superopt.search.space import applied
 from superopt.shipped import shipped_rules
 from superopt.term import Graph, Term, make, subterms, variable, variables
 from superopt.verify.check import verify
@@ -38,7 +40,11 @@ def graph(*outputs: Term) -> Graph:
 
 
 def results(text: str, start: Graph) -> list[Graph]:
-    return [applied(start, new) for _, new in Matching([ByRule(rule(text))]).applications(start)]
+    return all_results(ByRule(rule(text)), start)
+
+
+def all_results(rewrite: Rewrite, start: Graph) -> list[Graph]:
+    return [applied(start, application.new) for application in Matching([rewrite]).applications(start)]
 
 
 def test_a_rule_of_two_outputs_makes_two_products_one() -> None:
@@ -88,8 +94,7 @@ def test_a_definition_unfolds_at_symbolic_sizes_too() -> None:
     seen = 0
     for shape in ((1, 8, 5, 5), (n, 8, side, side)):
         start = graph(Lrn(5)(variable("x", shape, "float32")))
-        for _, new in Matching([Unfold("lrn")]).applications(start):
-            found = applied(start, new)
+        for found in all_results(Unfold("lrn"), start):
             seen += 1
             assert "lrn" not in {t.operator.name for t in subterms(*found.outputs)}
             assert found.outputs[0].type == start.outputs[0].type
@@ -118,10 +123,10 @@ def test_the_quick_test_lets_every_match_pass() -> None:
     assert shipped
     for r in shipped:
         first, by_rule = r.source[0], ByRule(r)
-        assert by_rule.may_fit(first)
+        assert by_rule.sieve.passes(first)
         if isinstance(first.operator, Declared) and first.operator.commutative:
             with assuming():
-                assert by_rule.may_fit(make(first.operator, first.inputs[::-1]))
+                assert by_rule.sieve.passes(make(first.operator, first.inputs[::-1]))
 
 
 def test_what_was_found_at_a_term_is_found_again() -> None:

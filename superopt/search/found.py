@@ -1,0 +1,114 @@
+"""What a search gives and takes: graphs found, with the steps that led to them; its limits; what a strategy is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from superopt.cost.model import Cost
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.matching import Matching
+from superopt.search.rewrites import Known
+from superopt.term import Graph, Term, running
+
+EACH = 0.01
+"""What an operator that runs counts beside a graph's seconds, of the start's: of graphs that take about the same time,
+those come first that consist of less, since most ways to a gain lead through what can be folded.
+"""
+
+TOLD_APART = 0.005
+"""Costs that differ by less than this share of the start's are taken as equal."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rewrite that was applied: its name, how it is known to be right, and the term before and after."""
+
+    name: str
+    known: Known
+    before: Term
+    after: Term
+
+
+@dataclass(frozen=True)
+class Found:
+    """A graph equal to the start, what led to it, and its seconds: estimated, or predicted from measured kernels."""
+
+    graph: Graph
+    cost: float
+    steps: tuple[Applied, ...]
+    measured: bool = False
+
+
+@dataclass
+class Outcome:
+    """The cheapest graphs found, cheapest first; how many were seen; and why the search ended."""
+
+    start: Found
+    best: list[Found] = field(default_factory=list)
+    seen: int = 0
+    reason: str = "exhausted"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: graphs rewritten, those of them in a row that gain nothing, a time of `time.monotonic`, how far
+    above the best to go on; and how many results to keep.
+    """
+
+    expanded: int = 2000
+    patience: int = 60
+    deadline: float = math.inf
+    alpha: float = 1.15
+    keep: int = 2
+
+
+class Strategy(Protocol):
+    """A way of searching. The same arguments give the same outcome, unless the deadline passes.
+
+    Raises `OutOfTime` only where not even the start could be costed.
+    """
+
+    def __call__(self, graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome: ...
+
+
+def priority(found: Found, start: Found) -> float:
+    """By what graphs are gone on with: the least first. More operators than at the start count no more than those."""
+    count = min(len(running(*graph.outputs)) for graph in (found.graph, start.graph))
+    return found.cost + EACH * start.cost * count
+
+
+def measured(found: Found, cost: Cost, most: float) -> Found | None:
+    """A graph with its predicted seconds; None where these are more than `most`, or nothing can write or run it.
+
+    Raises `OutOfTime`.
+    """
+    if found.measured:
+        return found
+    try:
+        seconds = cost.cost(found.graph, most)
+    except OutOfTime:
+        raise
+    except SuperoptError:
+        return None
+    return replace(found, cost=seconds, measured=True) if seconds <= most else None
+
+
+def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
+    """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps.
+
+    Of graphs that are made of the same kernels one is enough.
+    """
+    same = next((f for f in outcome.best if f.cost == found.cost and _kernels(f, cost) == _kernels(found, cost)), None)
+    if same is not None and len(same.steps) <= len(found.steps):
+        return
+    told_apart = TOLD_APART * outcome.start.cost or 1.0
+    outcome.best[:] = [*(f for f in outcome.best if f is not same), found]
+    outcome.best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
+    del outcome.best[count:]
+
+
+def _kernels(found: Found, cost: Cost) -> Counter[tuple[Term, ...]]:
+    return Counter(kernel.graph.outputs for kernel, _ in cost.breakdown(found.graph))

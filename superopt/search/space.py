@@ -1,0 +1,132 @@
+"""The graphs that a search moves among: what is one rewrite away, simplified, and never twice the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from superopt.cost.model import Cost
+from superopt.dim import assuming
+from superopt.errors import SuperoptError
+from superopt.operators.declare import Declared
+from superopt.search.found import Applied, Found
+from superopt.search.matching import Application, Matching
+from superopt.search.narrow import narrowed
+from superopt.term import Graph, Term, make, running
+
+DESCENTS = 16
+"""How many simplifications may follow a rewrite."""
+
+NEAR = 4
+"""How far above the deepest new operator further simplifications are looked for."""
+
+
+class Space:
+    """Graphs equal to a start. Remembers which were seen, by what runs in them: constants count by type alone.
+
+    What is made of constants is computed before the model runs, so graphs that differ there alone take the same time,
+    and nearly always the same rewrites.
+    """
+
+    def __init__(self, start: Graph, matching: Matching, cost: Cost) -> None:
+        self._matching, self._cost = matching, cost
+        matching.forget_terms()
+        self._narrow: dict[Term, Term] = {}
+        self._prints: dict[Term, int] = {}
+        self._known = {self._print(start)}
+        self.seen = 1
+
+    def neighbours(self, here: Found) -> Iterator[Found]:
+        """Every graph one rewrite away that was not seen before, and what it simplifies to, with estimated costs."""
+        terms = running(*here.graph.outputs)
+        old = frozenset(terms)
+        for application in self._matching.applications(here.graph):
+            step = self._stepped(here, application, terms)
+            if step is not None and self._is_new(step.graph):
+                yield from self._estimated(step)
+                yield from self._simplified(step, old)
+
+    def simplified(self, found: Found) -> Iterator[Found]:
+        """What a graph simplifies to, if it was not seen before."""
+        yield from self._simplified(found, frozenset())
+
+    def _is_new(self, graph: Graph) -> bool:
+        """Whether no such graph was seen before; from now on it was."""
+        key = self._print(graph)
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self.seen += 1
+        return True
+
+    def _estimated(self, found: Found) -> Iterator[Found]:
+        try:
+            seconds = self._cost.estimate(found.graph)
+        except SuperoptError:  # sizes that the graph does not accept
+            return
+        if math.isfinite(seconds):
+            yield replace(found, cost=seconds)
+
+    def _stepped(self, here: Found, application: Application, terms: Sequence[Term]) -> Found | None:
+        """The graph, whose running terms these are, with one rewrite applied; None where types do not allow that."""
+        try:
+            graph = applied(here.graph, application.new, terms, self._narrow)
+        except SuperoptError:
+            return None
+        rewrite = application.template.rewrite
+        steps = tuple(Applied(rewrite.name, rewrite.known, b, a) for b, a in application.new.items())
+        return Found(graph, here.cost, (*here.steps, *steps))
+
+    def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:
+        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`."""
+        start = found
+        for _ in range(DESCENTS):
+            savings = [a for t in _changed(found.graph, old) for a in self._matching.at(t) if a.template.saves > 0]
+            if not savings:
+                break
+            best = max(savings, key=lambda a: a.template.saves)
+            step = self._stepped(found, best, running(*found.graph.outputs))
+            if step is None:
+                break
+            found = step
+        if found is not start and self._is_new(found.graph):
+            yield from self._estimated(found)
+
+    def _print(self, graph: Graph) -> int:
+        """What tells graphs apart: operators and where they take their inputs from; of constants the type."""
+        for term in running(*graph.outputs, known=self._prints):
+            below = [self._prints[i] if i in self._prints else _leaf_print(i) for i in term.inputs]
+            if isinstance(term.operator, Declared) and term.operator.commutative:
+                below.sort()
+            # The name as well: the hashes of operators without attributes are all equal.
+            self._prints[term] = hash((term.operator.name, term.operator, *below))
+        return hash(tuple(self._prints[o] if o in self._prints else _leaf_print(o) for o in graph.outputs))
+
+
+def _leaf_print(term: Term) -> int:
+    return hash(term.type) if term.constant else hash(term)
+
+
+def _changed(graph: Graph, old: Container[Term]) -> list[Term]:
+    """The running terms of a graph that are not `old`, as far as rewrites see that they are not."""
+    distance: dict[Term, int] = {}
+    for term in running(*graph.outputs, known=old):
+        below = [distance[i] for i in term.inputs if i in distance]
+        distance[term] = 1 + min(below) if below else 0
+    return [term for term, number in distance.items() if number <= NEAR]
+
+
+def applied(
+    graph: Graph, new: Mapping[Term, Term], terms: Sequence[Term] | None = None, narrow: dict[Term, Term] | None = None
+) -> Graph:
+    """The graph with terms replaced, everything above them made anew.
+
+    `terms` are those of it that run, where the caller knows them; `narrow` is what `narrowed` remembers.
+    """
+    done = dict(new)
+    with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
+        for term in running(*graph.outputs) if terms is None else terms:
+            if term not in done and any(i in done for i in term.inputs):
+                done[term] = make(term.operator, [done.get(i, i) for i in term.inputs])
+        return Graph(graph.inputs, narrowed(tuple(done.get(o, o) for o in graph.outputs), narrow))

@@ -1,0 +1,110 @@
+"""Terms as a pattern sees them: down to a certain depth, what lies below replaced by variables.
+
+Rewrites look at a few operators at a time. A rewrite near the inputs renews every term above it, but what rewrites see
+of those is as it was: so what applies there is found once for all terms of one window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from superopt.dim import assuming
+from superopt.operators.facts import known_facts
+from superopt.operators.layout import Expand
+from superopt.term import Fact, Term, make, replace_all, variable
+
+Key: TypeAlias = "tuple[object, ...]"
+"""What windows are known by: equal for equal ones."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Terms over variables of its own, and what is known of these."""
+
+    roots: tuple[Term, ...]
+    facts: tuple[Fact, ...]
+
+
+class Windows:
+    """Makes windows, and tells cheaply which are equal."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._heads: dict[Term, int] = {}
+        self._leaves: dict[Term, int] = {}
+
+    def key(self, roots: Sequence[Term], depth: int) -> Key:
+        """What the window of terms down to so many operators is known by."""
+        levels = _levels(roots, depth)
+        place = {term: i for i, term in enumerate(levels)}
+        found: list[object] = [depth]
+        for term, level in levels.items():
+            if _ends(term, level, depth):
+                found.append(self._leaf(term))
+            else:
+                found.append(self._head(term))
+                found += [place[i] for i in term.inputs]
+        return tuple(found)
+
+    def _head(self, term: Term) -> int:
+        if term not in self._heads:
+            self._heads[term] = self._numbers.setdefault(("head", term.operator, term.type), len(self._numbers))
+        return self._heads[term]
+
+    def _leaf(self, term: Term) -> int:
+        if term not in self._leaves:
+            what = ("leaf", term.type, term.constant, known_facts(term))
+            self._leaves[term] = self._numbers.setdefault(what, len(self._numbers))
+        return self._leaves[term]
+
+
+def window(roots: Sequence[Term], depth: int) -> Window:
+    """Terms down to so many operators. What is made of constants counts as one, but for repetitions and numbers."""
+    leaves = below(roots, depth)
+    names = dict(zip(leaves, _variables(leaves), strict=True))
+    done = dict(names)
+    with assuming():
+        own = tuple(_made(root, done) for root in roots)
+    return Window(own, tuple(Fact(kind, v) for term, v in names.items() for kind in sorted(known_facts(term))))
+
+
+def below(roots: Sequence[Term], depth: int) -> tuple[Term, ...]:
+    """What the variables of a window stand for, in their order."""
+    return tuple(term for term, level in _levels(roots, depth).items() if _ends(term, level, depth))
+
+
+def _variables(leaves: Sequence[Term]) -> Iterator[Term]:
+    return (variable(f"_{i}", t.shape, t.type.dtype, t.constant) for i, t in enumerate(leaves))
+
+
+def placed(targets: Sequence[Term], leaves: Sequence[Term]) -> tuple[Term, ...]:
+    """Terms over a window's variables, over what these stand for."""
+    with assuming():  # what held there of sizes holds here
+        return replace_all(tuple(targets), dict(zip(_variables(leaves), leaves, strict=True)))
+
+
+def _levels(roots: Sequence[Term], depth: int) -> dict[Term, int]:
+    """How many operators stand above each term at least, as far as the window goes; in the order of first sight."""
+    levels = dict.fromkeys(roots, 0)
+    row = list(levels)
+    for number in range(1, depth + 1):
+        below = [i for term in row if not _is_leaf(term) for i in term.inputs]
+        row = [i for i in dict.fromkeys(below) if i not in levels]
+        levels.update(dict.fromkeys(row, number))
+    return levels
+
+
+def _is_leaf(term: Term) -> bool:
+    return term.is_variable or (term.constant and bool(term.inputs) and not isinstance(term.operator, Expand))
+
+
+def _ends(term: Term, level: int, depth: int) -> bool:
+    return bool(level == depth and term.inputs) or _is_leaf(term)
+
+
+def _made(term: Term, done: dict[Term, Term]) -> Term:
+    if term not in done:
+        done[term] = make(term.operator, [_made(i, done) for i in term.inputs])
+    return done[term]

@@ -1,0 +1,73 @@
+"""Replaying: what was found for a piece reads back as text, and fits wherever the same piece stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from superopt.cost.analytic import AnalyticCost
+from superopt.errors import UsageError
+from superopt.onnx_io import load, rewritten, understand
+from superopt.search.backtrack import backtrack
+from superopt.search.found import Limits
+from superopt.search.matching import Matching
+from superopt.search.pieces import cut_into_pieces
+from superopt.search.replay import placements, solution_text
+from superopt.search.rewrites import Unfold
+from superopt.search.solve import Solved
+from tests.models import normalized
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    """What a search makes of the model: its normalization by definition."""
+    (piece,) = cut_into_pieces(understand(load(normalized())))
+    outcome = backtrack(piece.canonical, Matching([Unfold("lrn")]), AnalyticCost(), Limits(alpha=100.0, keep=9))
+    winner = next(f for f in outcome.best if f.steps)
+    found = solution_text(Solved((piece,), outcome, winner, 2.0))
+    assert found is not None
+    return found
+
+
+def replayed(model: onnx.ModelProto, text: str) -> onnx.ModelProto:
+    program = understand(load(model))
+    (placed,) = placements(cut_into_pieces(program), [text])
+    return ir.to_proto(rewritten(program, placed.new, placed.origins))
+
+
+def outputs(model: onnx.ModelProto) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)
+    feeds = {i.name: rng.standard_normal(i.shape).astype(np.float32) for i in session.get_inputs()}
+    return [np.asarray(value) for value in session.run(None, feeds)]
+
+
+def retrained() -> onnx.ModelProto:
+    """The same model with other weights, and other names of its values."""
+    model = normalized()
+    for weight in model.graph.initializer:
+        array = onnx.numpy_helper.to_array(weight)
+        weight.CopyFrom(onnx.numpy_helper.from_array(np.asarray(array * 1.5, array.dtype), weight.name))
+    return model
+
+
+@pytest.mark.parametrize("model", [normalized(), retrained()], ids=["the same", "other weights"])
+def test_what_was_found_is_put_in_its_place_again(model: onnx.ModelProto, text: str) -> None:
+    again = replayed(model, text)
+    assert "LRN" not in {node.op_type for node in again.graph.node}
+    for ours, theirs in zip(outputs(again), outputs(model), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_piece_of_another_model_is_left() -> None:
+    pieces = cut_into_pieces(understand(load(normalized())))
+    assert placements(pieces, ["(rule piece (given (?v0 1 2)) (from (relu ?v0)) (to ?v0))"]) == []
+
+
+def test_a_text_that_is_none_is_refused() -> None:
+    pieces = cut_into_pieces(understand(load(normalized())))
+    with pytest.raises(UsageError, match="cannot be read"):
+        placements(pieces, ["(rule"])

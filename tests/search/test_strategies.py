@@ -1,0 +1,158 @@
+"""Every strategy: deterministic, within alpha, limits and deadline, and right about what it found."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from superopt.cost.analytic import AnalyticCost
+from superopt.cost.kernels import Kernel
+from superopt.errors import OutOfTime, ShapeError
+from superopt.onnx_io import load, understand
+from superopt.operators.pointwise import Add, Relu
+from superopt.rules.format import load_rules, parse_file
+from superopt.search.found import Found, Limits, Outcome, Strategy
+from superopt.search.matching import Matching
+from superopt.search.pieces import cut_into_pieces
+from superopt.search.rewrites import ByRule, Unfold, rewrites_of
+from superopt.search.strategies import STRATEGIES
+from superopt.shipped import shipped_rules
+from superopt.term import Graph, Term, subterms, variable
+from tests.models import normalized
+
+RELU = "(rule relu-relu (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))"
+SWAP = "(rule swap (given (?x n c) (?y n c)) (from (add (relu ?x) ?y)) (to (add ?y (relu ?x))))"
+LONGER = [
+    "(rule wider (given (?x n c)) (from (relu ?x)) (to (sqrt (sqrt ?x))))",
+    "(rule wider (given (?x n c)) (from (sqrt ?x)) (to (relu (relu ?x))))",
+]
+CHEAPER = "(rule cheaper (given (?x n c)) (from (relu ?x)) (to (abs ?x)))"
+X = variable("x", (64, 64), "float32")
+
+
+@pytest.fixture(params=STRATEGIES.values(), ids=STRATEGIES)
+def search(request: pytest.FixtureRequest) -> Strategy:
+    strategy: Strategy = request.param
+    return strategy
+
+
+def rewrites(*texts: str) -> Matching:
+    return Matching([ByRule(r) for text in texts for r in parse_file(text).rules])
+
+
+def relus(count: int) -> Graph:
+    term: Term = X
+    for _ in range(count):
+        term = Relu()(term)
+    return Graph((X,), (term,))
+
+
+@dataclass
+class Priced:
+    """A cost that a test makes up: seconds for each operator that runs."""
+
+    prices: dict[str, float] = field(default_factory=dict)
+    fails: dict[int, Exception] = field(default_factory=dict)
+    """What to raise for graphs of so many relus."""
+
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
+        names = [t.operator.name for t in subterms(*graph.outputs) if not t.is_variable]
+        if names.count("relu") in self.fails:
+            raise self.fails[names.count("relu")]
+        return math.fsum(self.prices.get(n, 1.0) for n in names)
+
+    def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
+        return [(Kernel(t, Graph((), (t,))), 0.0) for t in subterms(*graph.outputs) if not t.is_variable]
+
+    def estimate(self, graph: Graph) -> float:
+        names = [t.operator.name for t in subterms(*graph.outputs) if not t.is_variable]
+        return math.fsum(self.prices.get(n, 1.0) for n in names)
+
+
+def told(outcome: Outcome) -> list[tuple[str, float, list[str]]]:
+    return [(str(f.graph.outputs), f.cost, [s.name for s in f.steps]) for f in outcome.best]
+
+
+def cheapest(outcome: Outcome) -> Found:
+    return min(outcome.best, key=lambda f: f.cost)
+
+
+def test_a_chain_is_shortened_step_by_step(search: Strategy) -> None:
+    outcome = search(relus(4), rewrites(RELU), Priced(), Limits())
+    assert cheapest(outcome).graph.outputs == relus(1).outputs
+    assert [s.name for s in cheapest(outcome).steps] == ["relu-relu"] * 3
+    assert (outcome.start.cost, cheapest(outcome).cost, outcome.reason) == (4.0, 1.0, "exhausted")
+
+
+def test_the_same_search_twice_finds_the_same(search: Strategy) -> None:
+    (piece,) = cut_into_pieces(understand(load(normalized())))
+    rules = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+    first, second = (
+        search(piece.canonical, Matching(rewrites_of(rules, ["lrn"])), AnalyticCost(), Limits(expanded=8, alpha=20.0))
+        for _ in range(2)
+    )
+    assert first.seen > 3
+    assert (told(first), first.seen, first.reason) == (told(second), second.seen, second.reason)
+
+
+def test_a_graph_is_never_seen_twice(search: Strategy) -> None:
+    """Forward and back between two orders would never end."""
+    y = variable("y", (64, 64), "float32")
+    back = "(rule back (given (?x n c) (?y n c)) (from (add ?y (relu ?x))) (to (add (relu ?x) ?y)))"
+    start = Graph((X, y), (Add()(Relu()(X), Relu()(y)),))
+    outcome = search(start, rewrites(SWAP, back), Priced(), Limits())
+    assert outcome.reason == "exhausted"
+    assert outcome.seen <= 4
+
+
+@pytest.mark.parametrize(("alpha", "reached"), [(1.0, False), (1.2, False), (1.4, True)])
+def test_a_costlier_graph_is_gone_on_from_only_within_alpha(search: Strategy, alpha: float, reached: bool) -> None:
+    """A detour of one more operator, 4 over 3, leads on to a graph of 4, and that to one of cost 1."""
+    ways = ("(relu (relu (relu ?x)))", "(sqrt (abs (sqrt (relu ?x))))", "(sqrt (neg (sqrt (relu ?x))))", "(sqrt ?x)")
+    steps = [f"(rule r (given (?x n c)) (from {a}) (to {b}))" for a, b in itertools.pairwise(ways)]
+    outcome = search(relus(3), rewrites(*steps), Priced(), Limits(alpha=alpha))
+    assert (cheapest(outcome).cost == 1.0) is reached
+
+
+def test_the_number_of_graphs_is_limited(search: Strategy) -> None:
+    outcome = search(relus(1), rewrites(*LONGER), Priced({"relu": 0.0, "sqrt": 0.0}), Limits(expanded=5))
+    assert outcome.reason == "limit of graphs"
+    assert 5 < outcome.seen < 100
+
+
+def test_a_search_past_its_deadline_ends_with_what_it_has(search: Strategy) -> None:
+    outcome = search(relus(4), rewrites(RELU), Priced(), Limits(deadline=time.monotonic() - 1))
+    assert (outcome.reason, outcome.best) == ("out of time", [outcome.start])
+
+
+def test_time_that_runs_out_while_measuring_keeps_what_was_found(search: Strategy) -> None:
+    outcome = search(relus(4), rewrites(CHEAPER), Priced({"abs": 0.5}, {2: OutOfTime("now")}), Limits())
+    assert outcome.reason == "out of time"
+    assert cheapest(outcome).cost == 3.5
+
+
+def test_a_graph_that_cannot_be_costed_is_left_out(search: Strategy) -> None:
+    outcome = search(relus(4), rewrites(CHEAPER), Priced({"abs": 0.5}, {2: ShapeError("not this one")}), Limits())
+    assert cheapest(outcome).cost == 3.5
+
+
+def test_a_graph_of_infinite_cost_is_left_out(search: Strategy) -> None:
+    dear = "(rule dear (given (?x n c)) (from (relu ?x)) (to (sqrt ?x)))"
+    outcome = search(relus(1), rewrites(dear), Priced({"sqrt": math.inf}), Limits())
+    assert outcome.best == [outcome.start]
+
+
+def test_few_results_are_kept_and_the_cheapest_first(search: Strategy) -> None:
+    outcome = search(relus(6), rewrites(RELU), Priced(), Limits(keep=2, alpha=10))
+    assert [f.cost for f in outcome.best] == [1.0, 2.0]
+
+
+def test_a_definition_is_a_step_with_its_own_kind(search: Strategy) -> None:
+    (piece,) = cut_into_pieces(understand(load(normalized())))
+    outcome = search(piece.canonical, Matching([Unfold("lrn")]), Priced({"lrn": 100.0}), Limits())
+    (step,) = cheapest(outcome).steps
+    assert (step.name, step.known, step.before.operator.name) == ("definition of lrn", "definition", "lrn")

@@ -1,0 +1,102 @@
+"""`superopt explain`: a page that holds every rewrite of a report, drawn, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from superopt.explanation import explanation
+from superopt.search.report import (
+    FORMAT,
+    ModelFacts,
+    Report,
+    Rewritten,
+    Searched,
+    Settings,
+    Solution,
+    Versions,
+)
+from tests.commands import assert_refused, superopt
+
+FACTS = ModelFacts(nodes={"Relu": 2}, bytes=0, inputs={}, outputs={}, opset=17, ir_version=8)
+REWRITES = (
+    Rewritten(
+        name="relu-relu-to-relu",
+        known="proved",
+        by=("relu-relu",),
+        before="(relu (relu ?v0))",
+        after="(relu ?v0)",
+        value="y<1>",
+        times=2,
+    ),
+    Rewritten(
+        name="definition of lrn",
+        known="definition",
+        by=(),
+        before="(lrn 5 ?v0)",
+        after="(conv :pads (1 1 1 1) (expand () (scalar 2.0)) ?v1)",
+        value="z",
+        times=1,
+    ),
+)
+
+
+def report(rewrites: tuple[Rewritten, ...]) -> Report:
+    return Report(
+        outcome="faster" if rewrites else "original",
+        reason="because",
+        original=FACTS,
+        optimized=FACTS if rewrites else None,
+        understood=2,
+        opaque={},
+        rewrites=rewrites,
+        solutions=tuple(Solution(text=None, places=2, gain=1.5) for _ in rewrites[:1]),
+        predicted=None,
+        measured=None,
+        compared=None,
+        searched=Searched(pieces=1, distinct=1, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)),
+        settings=Settings(
+            time=60, threads=1, strategy="beam", alpha=1.1, seed=0, definitions=True, rules=("core.rules",)
+        ),
+        versions=Versions(superopt="0", runtime="r", device="d", onnx="o"),
+    )
+
+
+def test_each_rewrite_is_drawn_before_and_after() -> None:
+    page = explanation(report(REWRITES), "m")
+    tree = ET.fromstring(page.removeprefix("<!doctype html>").replace('<meta charset="utf-8">', ""))
+    pictures = tree.findall(".//svg")
+    assert [[t.text for t in p.findall("text")] for p in pictures] == [
+        ["?v0", "relu", "relu"],
+        ["?v0", "relu"],
+        ["?v0", "lrn 5"],
+        ["scalar 2.0", "expand ()", "?v1", "conv :pads (1 1 1 1)"],
+    ]
+    said = " ".join(tree.itertext())
+    assert all(what in said for what in ("relu-relu-to-relu", "2 times", "proved by Z3", "y<1>", "1.500×"))
+    assert "http" not in page
+
+
+def test_that_nothing_was_found_is_said() -> None:
+    assert "original came back" in explanation(report(()), "m")
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(report(REWRITES).model_dump_json(), encoding="utf-8")
+    assert superopt("explain", "r.json", cwd=tmp_path).code == 0
+    assert "relu-relu-to-relu" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert_refused(superopt("explain", "r.json", cwd=tmp_path), 2, "r.html", "exists already")
+
+
+@pytest.mark.parametrize("command", ["explain", "replay"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("{", "no report"), ("[]", "no report"), ('{"format": 1}', "format 1"), (f'{{"format": {FORMAT}}}', "outcome")],
+)
+def test_what_is_no_report_is_refused(command: str, text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
+    (tmp_path / "m.onnx").write_bytes(b"")
+    more = ["m.onnx"] if command == "replay" else []
+    assert_refused(superopt(command, "r.json", *more, cwd=tmp_path), 2, "r.json", says)

@@ -64,10 +64,11 @@ def measured(name: str, limit: float, folder: Path) -> list[Run]:
         (RULES_ALONE, FULL, ["--no-definitions"]),
         (DEFINITIONS_ALONE, FULL, ["--rules", str(none)]),
     )
-    return [_run(model, uses, kind, [*more, "--timings", str(timings)], limit, folder) for uses, kind, more in ways]
+    return [run_once(model, uses, kind, [*more, "--timings", str(timings)], limit, folder) for uses, kind, more in ways]
 
 
-def _run(model: Path, uses: str, kind: str, more: list[str], limit: float, folder: Path) -> Run:
+def run_once(model: Path, uses: str, kind: str, more: list[str], limit: float, folder: Path) -> Run:
+    """Run the command on one model; the result lies in the folder, as `out.onnx`."""
     report, said = folder / "report.json", folder / "stderr"
     report.unlink(missing_ok=True)
     command = [SUPEROPT, "optimize", str(model), str(folder / "out.onnx"), "--time", str(limit), *more]

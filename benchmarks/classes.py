@@ -9,16 +9,17 @@ on a picture resized first, as SRCNN, Dong et al. 2014), an attention layer and 
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.networks import write_some
 
 Shape: TypeAlias = "Sequence[int]"
 
@@ -232,20 +233,10 @@ CLASSES: dict[str, Callable[[Sketch], onnx.ModelProto]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Write models as files."""
-    parser = argparse.ArgumentParser(description="Write models of single classes, with random weights, into a folder.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(CLASSES)} [default: all]")
-    arguments = parser.parse_args()
-    if unknown := sorted({*arguments.names} - {*CLASSES}):
-        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(CLASSES)}")
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in arguments.names or CLASSES:
-        path = arguments.folder / f"{name}.onnx"
-        onnx.save(CLASSES[name](Sketch()), path)
-        print(path)
+def model(name: str, seed: int = 0) -> onnx.ModelProto:
+    """The model of a class, of `CLASSES`."""
+    return CLASSES[name](Sketch(seed))
 
 
 if __name__ == "__main__":
-    main()
+    write_some("models of single classes", {name: partial(model, name) for name in CLASSES})

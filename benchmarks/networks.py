@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,21 +156,21 @@ def _run(node: onnx.NodeProto, values: dict[str, Array], opsets: Sequence[onnx.O
     return runtime.run(runtime.session(model.SerializeToString()), feeds)[0]
 
 
-def main() -> None:
-    """Write networks as files."""
-    parser = argparse.ArgumentParser(description="Write the networks, with random weights, into a folder.")
+def write_some(kind: str, made: Mapping[str, Callable[[int], onnx.ModelProto]]) -> None:
+    """A command that writes the models that it is given the names of into a folder; each is made from a seed."""
+    parser = argparse.ArgumentParser(description=f"Write {kind}, with random weights, into a folder.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(NAMES)} [default: all]")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(made)} [default: all]")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    if unknown := sorted({*arguments.names} - {*NAMES}):
-        parser.error(f"there is no network {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if unknown := sorted({*arguments.names} - {*made}):
+        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(made)}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name in arguments.names or NAMES:
+    for name in arguments.names or made:
         path = arguments.folder / f"{name}.onnx"
-        onnx.save(network(name, arguments.seed), path)
+        onnx.save(made[name](arguments.seed), path)
         print(path)
 
 
 if __name__ == "__main__":
-    main()
+    write_some("the networks", {name: partial(network, name) for name in NAMES})

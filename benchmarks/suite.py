@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.classes import CLASSES, Sketch
+from benchmarks.classes import CLASSES, model
 from benchmarks.runs import BOTH, EMPTY, FULL, Run
 from benchmarks.zoo import ROOT, run_once
 from superopt.cost.runtime import Runtime, RuntimeFailed
@@ -135,7 +135,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="superopt-suite-") as folder:
         for name in arguments.names or CLASSES:
             path = FOLDER / f"{name}.onnx"
-            path.write_bytes(CLASSES[name](Sketch()).SerializeToString())
+            path.write_bytes(model(name).SerializeToString())
             rows.append(measured(name, arguments.time, Path(folder)))
             console.print("  ".join(rows[-1].cells()), highlight=False)
     shown = Table(*COLUMNS, show_edge=False, pad_edge=False)

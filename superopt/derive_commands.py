@@ -11,12 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from superopt.bars import stage_bar
 from superopt.dim import assuming
 from superopt.errors import ParseError, UsageError
 from superopt.operators.files import declare_files
 from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term, term_text
-from superopt.rule_commands import OperatorFiles, RuleFiles, stage_bar
+from superopt.options import OperatorFiles, RuleFiles
 from superopt.rules.derive import Rules, Step
 from superopt.rules.derive import operators as operators_of
 from superopt.rules.format import load_rules

@@ -11,11 +11,12 @@ from typing import Annotated
 
 import typer
 
+from superopt.bars import stage_bar
 from superopt.errors import RuleError
 from superopt.operators.files import declare_files
+from superopt.options import OperatorFiles
 from superopt.outputs import demand_writable, read_bytes, write_bytes
 from superopt.proof_commands import Told, save_witnesses, tell, total
-from superopt.rule_commands import OperatorFiles, stage_bar
 from superopt.rules.exchange.egg import egg_refusals, to_egg
 from superopt.rules.exchange.json_form import parse_json, print_json
 from superopt.rules.exchange.onnxscript_source import onnxscript_refusals, to_onnxscript

@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from superopt.bars import stage_bar
 from superopt.errors import RuleError, UsageError
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.files import declare_files
 from superopt.operators.laws import Law, declared_laws
-from superopt.rule_commands import OperatorFiles, stage_bar
+from superopt.options import OperatorFiles
 from superopt.term import subterms
 from superopt.text import show
 from superopt.verify.law_check import Checked, Settings, check_laws, families

@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 
+from superopt.bars import stage_bar
 from superopt.errors import RuleError, SuperoptError, UsageError
 from superopt.operators.files import declare_files
+from superopt.options import OperatorFiles
 from superopt.outputs import demand_writable, write_text
-from superopt.rule_commands import OperatorFiles, stage_bar
 from superopt.rules.format import load_rules, print_rule
 from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule

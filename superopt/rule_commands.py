@@ -5,24 +5,22 @@ from __future__ import annotations
 import json as json_format
 import os
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from superopt.bars import stage_bar
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.family import load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
-from superopt.enumerate.grow import Progress as Told
 from superopt.errors import SuperoptError, UsageError
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
+from superopt.options import OperatorFiles, RuleFiles
 from superopt.outputs import demand_writable, write_text
 from superopt.rules.format import laws_hash, load_rules, print_file, print_rule
 from superopt.rules.picture import flowchart
@@ -33,16 +31,6 @@ from superopt.verify.trusted import sealed
 rules_app = typer.Typer(
     help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
 )
-
-OperatorFiles = Annotated[
-    list[Path] | None,
-    typer.Option("--operators", metavar="FILE", help="Python files that declare further operators; they are run."),
-]
-
-RuleFiles = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
-]
 
 
 @rules_app.command()
@@ -168,14 +156,3 @@ def show_rule(
                 typer.echo(flowchart(rule) if picture else print_rule(rule), nl=not picture)
                 return
     raise UsageError(f"no rule is called {name}; see: superopt rules list")
-
-
-@contextmanager
-def stage_bar() -> Iterator[Told]:
-    """A bar on stderr for each stage; nothing where stderr is no terminal."""
-    console = Console(stderr=True)
-    counted = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    columns = (*counted, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("start", total=None)
-        yield lambda stage, done, whole: bar.update(task, description=stage, completed=done, total=whole)

@@ -58,8 +58,8 @@ def entry(**other: object) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nothing", "no file of timings"),
-        ("[]", "no file of timings"),
+        ("nothing", "no table of timings"),
+        ("[]", "no table of timings"),
         ('{"format": 2, "timings": []}', "format 2"),
         ('{"format": 1, "timings": [{"runtime": "r"}]}', "timings.0.version"),
         (entry(seconds=-1), "timings.0.seconds"),

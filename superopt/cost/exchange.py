@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
-from superopt.errors import UsageError
+from superopt.versioned import read_versioned
 
 FORMAT = 1
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -51,21 +50,7 @@ def exported(rows: Iterable[Row]) -> str:
 
 def read_exported(path: Path, text: str) -> list[Row]:
     """The rows of a file. Raises `UsageError` for what is no such file, or of another version."""
-    try:
-        stated = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{path}: no file of timings: {error}") from None
-    version = stated.get("format") if isinstance(stated, dict) else None
-    if version is None:
-        raise UsageError(f"{path}: no file of timings; `superopt timings export` writes one")
-    if version != FORMAT:
-        raise UsageError(f"{path}: timings of format {version}; this superopt reads format {FORMAT}")
-    try:
-        entries = Exported.model_validate(stated).timings
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+    entries = read_versioned(path, text, Exported, FORMAT, "table of timings", "superopt timings export").timings
     return [
         Row(
             Key(e.runtime, e.version, e.device, e.threads),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from superopt.errors import UsageError
+from superopt.versioned import read_versioned
 
 
 class Part(BaseModel):
@@ -168,17 +167,4 @@ class Report(Part):
 
 def read_report(path: Path, text: bytes) -> Report:
     """The report in a file. Raises `UsageError` for what is none, or one of another format."""
-    try:
-        stated = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{path}: no report: {error}") from None
-    version = stated.get("format") if isinstance(stated, dict) else None
-    if version is None:
-        raise UsageError(f"{path}: no report; `superopt optimize --report` writes one")
-    if version != FORMAT:
-        raise UsageError(f"{path}: a report of format {version}; this superopt reads format {FORMAT}")
-    try:
-        return Report.model_validate(stated)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return read_versioned(path, text, Report, FORMAT, "report", "superopt optimize --report")

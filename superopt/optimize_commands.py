@@ -1,0 +1,169 @@
+"""`superopt optimize`, `replay` and `explain`: what takes or gives a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from superopt import api, tables
+from superopt.bars import progress_line
+from superopt.errors import UsageError
+from superopt.explanation import explanation
+from superopt.onnx_io import save
+from superopt.options import (
+    DryRun,
+    ModelIn,
+    ModelOut,
+    OperatorFiles,
+    Overwrite,
+    ReportIn,
+    ReportJson,
+    ReportOut,
+    SampleFiles,
+    SaveExternal,
+    Seed,
+    Threads,
+)  # fmt: skip
+from superopt.outputs import demand_writable, read_bytes, same_file, write_text
+from superopt.search.report import read_report
+from superopt.search.strategies import STRATEGIES
+
+
+def optimize(
+    source: ModelIn,
+    target: ModelOut = None,
+    time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
+    threads: Threads = 1,
+    strategy: Annotated[str, typer.Option(help=f"How to search: {' or '.join(STRATEGIES)}.")] = api.Options.strategy,
+    alpha: Annotated[
+        float, typer.Option(help="Go on from graphs that cost up to this much times the best.")
+    ] = api.Options.alpha,
+    seed: Seed = 0,
+    rules: Annotated[
+        list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")
+    ] = None,
+    operators: OperatorFiles = None,
+    definitions: Annotated[bool, typer.Option(help="Unfold composite operators by their definitions.")] = True,
+    inputs: SampleFiles = None,
+    timings: Annotated[
+        Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")
+    ] = None,
+    report: ReportOut = None,
+    json: ReportJson = False,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+    save_external: SaveExternal = False,
+) -> None:
+    """Find an equivalent, faster model.
+
+    The result was compared with the original, and measured to be faster on this machine; where nothing faster is found
+    the original is written, byte for byte. Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the
+    original (nothing is written), 5 out of time without an answer.
+    """
+    target = target or source.with_name(f"{source.stem}.optimized.onnx")
+    read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
+    if timings is not None and any(same_file(timings, other) for other in read):
+        raise UsageError(f"{timings}: this is no table of timings; name another file")
+    _demand_targets(source, None if dry_run else target, report, overwrite, read)
+    options = api.Options(
+        time=time,
+        threads=threads,
+        strategy=strategy,
+        alpha=alpha,
+        seed=seed,
+        rules=None if rules is None else tuple(rules),
+        operators=tuple(operators or ()),
+        definitions=definitions,
+        timings=timings,
+        inputs=tuple(api.load_inputs(p) for p in inputs or ()),
+    )
+    with progress_line() as progress:
+        result = api.optimize(source, options, progress)
+    _deliver(result, source, None if dry_run else target, report, save_external, json)
+
+
+def replay(
+    report: ReportIn,
+    source: ModelIn,
+    target: ModelOut = None,
+    time: Annotated[float, typer.Option(help="Time limit in seconds, for measuring.")] = 60.0,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    operators: OperatorFiles = None,
+    inputs: SampleFiles = None,
+    new_report: ReportOut = None,
+    json: ReportJson = False,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+    save_external: SaveExternal = False,
+) -> None:
+    """Apply what a report found to a model again, without a search: the same model, or one that was trained anew.
+
+    The result is compared with the model and measured beside it as after a search, and the exit codes are the same.
+    """
+    target = target or source.with_name(f"{source.stem}.optimized.onnx")
+    read = [report, source, *(operators or ()), *(inputs or ())]
+    _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
+    found = read_report(report, read_bytes(report))
+    samples = tuple(api.load_inputs(p) for p in inputs or ())
+    options = api.Options(time=time, threads=threads, seed=seed, operators=tuple(operators or ()), inputs=samples)
+    with progress_line() as progress:
+        result = api.replay(found, source, options, progress)
+    _deliver(result, source, None if dry_run else target, new_report, save_external, json)
+
+
+def explain(
+    report: ReportIn,
+    target: Annotated[
+        Path | None, typer.Argument(metavar="OUT", help="The page to write [default: REPORT.html].", show_default=False)
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a page of HTML about an optimization: before and after around each rewrite, its rule, proof and gain."""
+    target = target or report.with_suffix(".html")
+    demand_writable(target, overwrite, [report])
+    write_text(target, explanation(read_report(report, read_bytes(report)), report.stem))
+    typer.echo(f"written to {target}")
+
+
+def _demand_targets(source: Path, target: Path | None, report: Path | None, overwrite: bool, read: list[Path]) -> None:
+    """Raise `UsageError` for files to write that cannot be, before the work."""
+    if target is not None:
+        demand_writable(target, overwrite, read)
+        beside = target.resolve().is_relative_to(source.parent.resolve())  # as a model's weights have to be
+        if target.exists() and beside and any(same_file(target, f) for f in api.weight_files(source)):
+            raise UsageError(
+                f"{target}: this file holds the model's weights, and is never overwritten; name another one"
+            )
+    if report is not None:
+        demand_writable(report, overwrite, [*read, *([] if target is None else [target])])
+
+
+def _deliver(
+    result: api.Result, source: Path, target: Path | None, report: Path | None, save_external: bool, json: bool
+) -> None:
+    """Write what was asked for, and say what was found."""
+    if target is not None:
+        _write(result, source, target, save_external)
+    if report is not None:
+        write_text(report, result.report.model_dump_json(indent=2) + "\n")
+    if json:
+        typer.echo(result.report.model_dump_json(indent=2))
+    else:
+        Console(highlight=False).print(tables.optimization(result.report, source, target), crop=False)
+
+
+def _write(result: api.Result, source: Path, target: Path, external: bool) -> None:
+    """Write the answer: the optimized model, or the original byte for byte unless its weights are to move out.
+
+    Weights that were in files stay in files.
+    """
+    if external:
+        save(result.model, target, external_data=True)
+    elif result.report.outcome == "faster":
+        save(result.model, target, external_data=bool(api.weight_files(source)) or None)
+    else:
+        api.copy_model(source, target)

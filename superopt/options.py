@@ -1,0 +1,33 @@
+"""Options that several commands have, each stated once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelIn = Annotated[Path, typer.Argument(metavar="IN", help="The ONNX model to read.", show_default=False)]
+ModelOut = Annotated[
+    Path | None,
+    typer.Argument(metavar="OUT", help="Where to write the result [default: IN.optimized.onnx].", show_default=False),
+]
+ReportIn = Annotated[Path, typer.Argument(metavar="REPORT", help="What `optimize --report` wrote.")]
+ReportOut = Annotated[Path | None, typer.Option("--report", help="Write the report, as JSON, to this file.")]
+ReportJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of tables.")]
+SampleFiles = Annotated[
+    list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")
+]
+OperatorFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--operators", metavar="FILE", help="Python files that declare further operators; they are run."),
+]
+RuleFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
+]
+Threads = Annotated[int, typer.Option(help="Threads that the runtime uses.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Do all but write the model.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+SaveExternal = Annotated[bool, typer.Option("--save-external", help="Write weights to OUT.data, not into OUT.")]

@@ -76,28 +76,22 @@ class Variable(Operator):
 class Term:
     """An operator applied to terms. Make one with `make` or `variable`; equal terms are the same object."""
 
-    __slots__ = ("__weakref__", "constant", "inputs", "operator", "sized", "type")
+    __slots__ = ("__weakref__", "constant", "inputs", "is_variable", "operator", "shape", "sized", "type")
     operator: Operator
     inputs: tuple[Term, ...]
     type: Type
     constant: bool
     """Whether the value is known before the model runs: all leaves are constants."""
+    is_variable: bool
+    """Whether this is a leaf that stands for a value from outside."""
+    shape: Shape
+    """The shape of the value."""
     sized: bool
     """Whether all sizes in it are numbers."""
     _interned: ClassVar[WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term]] = WeakValueDictionary()
 
     def __reduce__(self) -> tuple[Callable[..., Term], tuple[Operator, tuple[Term, ...]]]:
         return make, (self.operator, self.inputs)
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of the value."""
-        return self.type.shape
-
-    @property
-    def is_variable(self) -> bool:
-        """Whether this is a leaf that stands for a value from outside."""
-        return isinstance(self.operator, Variable)
 
     @property
     def label(self) -> str:
@@ -120,7 +114,8 @@ def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
         return known
     type_ = operator.type_of(tuple(i.type for i in inputs))
     term = object.__new__(Term)
-    term.operator, term.inputs, term.type = operator, inputs, type_
+    term.operator, term.inputs, term.type, term.shape = operator, inputs, type_, type_.shape
+    term.is_variable = isinstance(operator, Variable)
     term.constant = operator.is_known(inputs)
     term.sized = all(isinstance(d, int) for d in type_.shape) and all(i.sized for i in inputs)
     Term._interned[key] = term

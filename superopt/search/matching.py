@@ -10,7 +10,8 @@ from functools import cached_property
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
-from superopt.search.rewrites import Rewrite, Sieve
+from superopt.search.index import Index
+from superopt.search.rewrites import Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 
@@ -51,16 +52,22 @@ class Matching:
     """Finds applications of rewrites. What may replace a term does not depend on what stands around it."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
-        # By operator and depth, so that those that look less deep see fewer windows; and what can be sieved, at once.
-        self._alone: dict[str, dict[int, dict[Sieve, list[Rewrite]]]] = {}
-        self._together: list[Rewrite] = []
+        self._untold: dict[str, list[Rewrite]] = {}
+        self._alone: Index[Rewrite] = Index()
+        self._together = [r for r in rewrites if len(r.heads) > 1]
+        self._parts: Index[tuple[int, int]] = Index()
         for rewrite in rewrites:
-            if len(rewrite.heads) == 1:
-                by_depth = self._alone.setdefault(rewrite.heads[0], {})
-                by_depth.setdefault(max(rewrite.depth, SHALLOW), {}).setdefault(rewrite.sieve, []).append(rewrite)
+            if len(rewrite.heads) > 1:
+                continue
+            if rewrite.patterns:
+                self._alone.insert(rewrite.patterns[0], rewrite)
             else:
-                self._together.append(rewrite)
+                self._untold.setdefault(rewrite.heads[0], []).append(rewrite)
+        for number, rewrite in enumerate(self._together):
+            for place, pattern in enumerate(rewrite.patterns):
+                self._parts.insert(pattern, (number, place))
         self._found: dict[Term, list[Application]] = {}
+        self._fits: dict[Term, list[tuple[int, int]]] = {}
         self._windows = Windows()
         self._templates: dict[Key, list[Template]] = {}
         self._both: dict[tuple[int, Key], list[Template]] = {}
@@ -68,29 +75,38 @@ class Matching:
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        self._found.clear()
-        self._apart.clear()
+        for known in (self._found, self._fits, self._apart):
+            known.clear()
+        for index in (self._alone, self._parts):
+            index.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
-        places = by_operator(graph)
-        for terms in places.values():
-            for term in terms:
-                yield from self.at(term)
+        terms = [t for of_one in by_operator(graph).values() for t in of_one]
+        for term in terms:
+            yield from self.at(term)
+        places: dict[tuple[int, int], list[Term]] = {}
+        for term in terms:
+            if term not in self._fits:
+                self._fits[term] = self._parts.fitting(term)
+            for part in self._fits[term]:
+                places.setdefault(part, []).append(term)
         for number, rewrite in enumerate(self._together):
-            for roots in itertools.product(*(places.get(head, []) for head in rewrite.heads)):
+            for roots in itertools.product(*(places.get((number, i), []) for i in range(len(rewrite.heads)))):
                 if len(set(roots)) == len(roots) and self._are_apart(roots):
                     yield from self._at_all(number, rewrite, roots)
 
     def at(self, term: Term) -> list[Application]:
         """The rewrites that replace a term alone."""
         if term not in self._found:
+            by_depth: dict[int, list[Rewrite]] = {}
+            for rewrite in (*self._untold.get(term.operator.name, ()), *self._alone.fitting(term)):
+                by_depth.setdefault(max(rewrite.depth, SHALLOW), []).append(rewrite)
             found = self._found[term] = []
-            for depth, rewrites in self._alone.get(term.operator.name, {}).items():
+            for depth, fitting in by_depth.items():
                 key = self._windows.key((term,), depth)
                 if key not in self._templates:
                     seen = window((term,), depth)
-                    fitting = [r for sieve, own in rewrites.items() if sieve.passes(seen.roots[0]) for r in own]
                     self._templates[key] = [t for r in fitting for t in _templates(r, seen)]
                 found += [Application(t, (term,), depth) for t in self._templates[key]]
         return self._found[term]

@@ -12,29 +12,10 @@ from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, matches
-from superopt.rules.rule import Rule, of_any_rank
+from superopt.rules.rule import Rule
 from superopt.term import Term, subterms
 
 Known = Literal["proved", "definition"]
-
-
-@dataclass(frozen=True)
-class Sieve:
-    """What a term must look like to be matched: its rank, and the operators of its inputs; None and empty for any."""
-
-    rank: int | None = None
-    names: tuple[str, ...] = ()
-    swaps: bool = False
-    """Whether two inputs may stand in either order."""
-
-    def passes(self, term: Term) -> bool:
-        """Whether a term may match."""
-        if self.rank is not None and term.type.rank != self.rank:
-            return False
-        return self._agrees(term.inputs) or (self.swaps and self._agrees(term.inputs[::-1]))
-
-    def _agrees(self, inputs: Sequence[Term]) -> bool:
-        return all(not name or name == i.operator.name for name, i in zip(self.names, inputs, strict=False))
 
 
 class Rewrite(Protocol):
@@ -57,8 +38,8 @@ class Rewrite(Protocol):
         """How many operators below each other it looks at, at most."""
 
     @property
-    def sieve(self) -> Sieve:
-        """A quick test of a first term: where it fails, there is no match."""
+    def patterns(self) -> tuple[Term, ...]:
+        """What the terms must look like, one for each; empty where only trying tells."""
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """What terms of these operators may be replaced by, one for each."""
@@ -86,13 +67,10 @@ class ByRule:
         """That of its sources."""
         return max(map(_depth, self.rule.source))
 
-    @cached_property
-    def sieve(self) -> Sieve:
-        """The rank, and the operators of the inputs, of the first source."""
-        source = self.rule.source[0]
-        names = tuple("" if i.is_variable else i.operator.name for i in source.inputs)
-        rank = None if of_any_rank(source) else source.type.rank
-        return Sieve(rank, names, isinstance(source.operator, Declared) and source.operator.commutative)
+    @property
+    def patterns(self) -> tuple[Term, ...]:
+        """Its sources."""
+        return self.rule.source
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """The targets, for every match of all sources together."""
@@ -136,9 +114,9 @@ class Unfold:
         return () if meaning is None else (meaning,)
 
     @property
-    def sieve(self) -> Sieve:
-        """Everything: the definition itself says."""
-        return Sieve()
+    def patterns(self) -> tuple[Term, ...]:
+        """None: the definition itself says."""
+        return ()
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """The terms that it stands for."""

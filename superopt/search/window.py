@@ -90,18 +90,19 @@ def _levels(roots: Sequence[Term], depth: int) -> dict[Term, int]:
     levels = dict.fromkeys(roots, 0)
     row = list(levels)
     for number in range(1, depth + 1):
-        below = [i for term in row if not _is_leaf(term) for i in term.inputs]
+        below = [i for term in row if not is_leaf(term) for i in term.inputs]
         row = [i for i in dict.fromkeys(below) if i not in levels]
         levels.update(dict.fromkeys(row, number))
     return levels
 
 
-def _is_leaf(term: Term) -> bool:
+def is_leaf(term: Term) -> bool:
+    """Whether patterns see nothing of what a term is made of: it is a variable, or made of constants alone."""
     return term.is_variable or (term.constant and bool(term.inputs) and not isinstance(term.operator, Expand))
 
 
 def _ends(term: Term, level: int, depth: int) -> bool:
-    return bool(level == depth and term.inputs) or _is_leaf(term)
+    return bool(level == depth and term.inputs) or is_leaf(term)
 
 
 def _made(term: Term, done: dict[Term, Term]) -> Term:

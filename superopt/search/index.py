@@ -1,0 +1,98 @@
+"""Which patterns may match a term, found by one walk down it for all of them: a discrimination tree (McCune 1992).
+
+Patterns are spelled from the root down, left to right, operator by operator; those that begin alike share a path. What
+the walk passes over is whether sizes fit and whether what a pattern names twice is the same: that is for matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Generic, TypeAlias, TypeVar
+
+from superopt.operators.declare import Declared
+from superopt.rules.rule import of_any_rank
+from superopt.search.window import is_leaf
+from superopt.term import Term
+
+Letter: TypeAlias = "tuple[object, ...]"
+"""An operator with its attributes but for sizes, or a variable (of an empty name); and a rank, or None for any."""
+
+Pending: TypeAlias = "tuple[Term, Pending] | None"
+"""Terms that are still to be walked down, the next one first."""
+
+T = TypeVar("T")
+
+
+class Index(Generic[T]):
+    """Patterns by how they are spelled, each with a value."""
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+        self._size = 0
+        self._letters: dict[Term, tuple[Letter, ...]] = {}
+
+    def insert(self, pattern: Term, value: T) -> None:
+        """Add a pattern; where operators commute it is found either way round."""
+        for word in dict.fromkeys(_spelled(pattern)):
+            node = self._root
+            for letter in word:
+                node = node.children.setdefault(letter, _Node())
+            node.values.append((self._size, value))
+        self._size += 1
+
+    def fitting(self, term: Term) -> list[T]:
+        """The values of all patterns that may match a term, in the order of insertion."""
+        found = dict(self._walk(self._root, (term, None)))
+        return [found[number] for number in sorted(found)]
+
+    def forget_terms(self) -> None:
+        """Forget what was remembered of terms."""
+        self._letters.clear()
+
+    def _walk(self, node: _Node[T], pending: Pending) -> Iterator[tuple[int, T]]:
+        if pending is None:
+            yield from node.values
+            return
+        term, rest = pending
+        if term not in self._letters:
+            self._letters[term] = _letters(term)
+        wild, *heads = self._letters[term]
+        for letter in (wild, _ANY):
+            if letter in node.children:
+                yield from self._walk(node.children[letter], rest)
+        for letter in heads:
+            if letter in node.children:
+                below = rest
+                for i in reversed(term.inputs):
+                    below = i, below
+                yield from self._walk(node.children[letter], below)
+
+
+class _Node(Generic[T]):
+    def __init__(self) -> None:
+        self.children: dict[Letter, _Node[T]] = {}
+        self.values: list[tuple[int, T]] = []
+
+
+_ANY: Letter = ("", None)
+
+
+def _letters(term: Term) -> tuple[Letter, ...]:
+    """As what a term may be read: as something of its rank, and as its operator, at its rank or at any."""
+    wild, op = ("", term.type.rank), term.operator
+    if is_leaf(term) or not isinstance(op, Declared):
+        return (wild,)
+    head = (op.name, op.structure(), len(term.inputs))
+    return wild, (*head, term.type.rank), (*head, None)
+
+
+def _spelled(pattern: Term) -> Iterator[tuple[Letter, ...]]:
+    rank, op = None if of_any_rank(pattern) else pattern.type.rank, pattern.operator
+    if not isinstance(op, Declared):
+        yield (("", rank),)
+        return
+    orders = (pattern.inputs, pattern.inputs[::-1]) if op.commutative else (pattern.inputs,)
+    for inputs in orders:
+        for words in product(*map(list, map(_spelled, inputs))):
+            yield ((op.name, op.structure(), len(inputs), rank), *(letter for word in words for letter in word))

@@ -1,8 +1,8 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
 A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation; a
-matrix product takes in transposed factors, a bias and an activation; a chain of concats is one, and so is a repetition
-within an image. Everything else runs alone. What is computed from constants only is done before the model runs, so it
+matrix product takes in transposed factors, a bias and an activation; a chain of concats is one, so are slices along
+different axes and a repetition within an image. Everything else runs alone. What is computed from constants only is done before the model runs, so it
 is a constant like any other. An `expand` whose consumer broadcasts by itself is no kernel.
 
 A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
-from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
@@ -35,9 +35,21 @@ class Kernel:
     graph: Graph
 
     @cached_property
+    def is_view(self) -> bool:
+        """Whether it only gives memory another shape. Within a model the runtime then moves nothing."""
+        (root,) = self.graph.outputs
+        return isinstance(root.operator, Reshape) and root.inputs[0].is_variable
+
+    @cached_property
     def signature(self) -> str:
         """The text of the kernel, by which a table knows it."""
-        return show(form("kernel", *map(term_sexp, self.graph.outputs), *map(_variable_sexp, self.graph.inputs)))
+        return show(
+            form(
+                "view" if self.is_view else "kernel",
+                *map(term_sexp, self.graph.outputs),
+                *map(_variable_sexp, self.graph.inputs),
+            )
+        )
 
 
 _FUSED: Mapping[tuple[str, str], str] = {
@@ -79,7 +91,7 @@ def _fuse(graph: Graph, terms: list[Term]) -> _Fusion:
         if term in vanishing:
             continue
         alone = {i for i in term.inputs if uses[i] == 1 and i in fusion.inner}
-        taken = [*_taken_before(term, alone), *_taken_after(term, alone, fusion)]
+        taken = [*_taken_before(term, alone, fusion), *_taken_after(term, alone, fusion)]
         fusion.taken.update(taken)
         fusion.inner[term] = (*taken, *(i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)))
         for i in taken:
@@ -101,7 +113,7 @@ def _broadcasts(term: Term) -> bool:
     return isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise)
 
 
-def _taken_before(term: Term, alone: set[Term]) -> list[Term]:
+def _taken_before(term: Term, alone: set[Term], fusion: _Fusion) -> list[Term]:
     """What an operator takes in of what is done to its inputs."""
     op = term.operator
     if isinstance(op, Conv):
@@ -112,7 +124,15 @@ def _taken_before(term: Term, alone: set[Term]) -> list[Term]:
         return [i for i in term.inputs if i in alone and isinstance(i.operator, Expand)]
     if isinstance(op, Concat):
         return [i for i in term.inputs if i in alone and i.operator == op]
+    if isinstance(op, Slice):
+        cut = [i for i in term.inputs if i in alone and isinstance(i.operator, Slice)]
+        return [i for i in cut if op.axis not in _axes_cut(i, fusion)]
     return []
+
+
+def _axes_cut(term: Term, fusion: _Fusion) -> set[int]:
+    """The axes along which a kernel of slices cuts."""
+    return {t.operator.axis for t in (term, *fusion.inner[term]) if isinstance(t.operator, Slice)}
 
 
 def _swaps_last_two(term: Term) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from superopt.dim import Dim, Shape, equal
 from superopt.operators import Declared, Emitter, NotUnderstood
+from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
@@ -48,7 +49,7 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
     if isinstance(op, Expand):
         return _expand(term, op)
     if isinstance(op, Slice):
-        return _slice(term, op)
+        return _slices(term, inner)
     if isinstance(op, Every) and isinstance(term.inputs[0].operator, Slice) and inner(term.inputs[0]):
         return _strided(term.inputs[0], op) or Form(term.inputs, op.to_onnx)
     return Form(_without_expands(term, given), op.to_onnx)
@@ -144,11 +145,25 @@ def _expand(term: Term, op: Expand) -> Form:
     return Form((aligned(term),), write)
 
 
-def _slice(term: Term, op: Slice) -> Form:
-    """A bound at a fixed distance from the end of a symbolic axis is counted from there."""
-    (x,) = term.inputs
-    start, stop = (_from_end(bound, x.shape[op.axis]) for bound in (op.start, op.stop))
-    return Form((x,), replace(op, start=start, stop=stop).to_onnx)
+def _slices(term: Term, inner: Callable[[Term], bool]) -> Form:
+    """Slices of each other along different axes are one Slice.
+
+    A bound at a fixed distance from the end of a symbolic axis is counted from there.
+    """
+    cuts: dict[int, tuple[Dim, Dim]] = {}
+    while isinstance(op := term.operator, Slice) and op.axis not in cuts and (not cuts or inner(term)):
+        (term,) = term.inputs
+        start, stop = (_from_end(bound, term.shape[op.axis]) for bound in (op.start, op.stop))
+        cuts[op.axis] = start, stop
+
+    def write(out: Emitter, name: str) -> str:
+        starts, ends = zip(*cuts.values(), strict=True)
+        if out.opset >= 10:
+            return out.node("Slice", (name, *map(out.integers, (starts, ends, tuple(cuts)))))
+        numbers = {"starts": concrete(starts, "slice"), "ends": concrete(ends, "slice"), "axes": list(cuts)}
+        return out.node("Slice", (name,), numbers)
+
+    return Form((term,), write)
 
 
 def _strided(cut: Term, op: Every) -> Form | None:

@@ -61,6 +61,19 @@ def test_chain_of_concats_is_one_kernel() -> None:
     assert len(texts(make(Concat(1), (make(Concat(0), (a, b)), tensor("d", 4, 3))))) == 2
 
 
+def test_slices_along_different_axes_are_one_kernel() -> None:
+    x = tensor("x", 4, 6, 8)
+    cut_twice = Slice(2, 1, 7)(Slice(1, 0, 5)(x))
+    assert texts(cut_twice) == ["(slice 2 1 7 (slice 1 0 5 ?v0))"]
+    assert len(texts(Slice(1, 2, 3)(cut_twice))) == 2
+
+
+def test_only_a_reshape_alone_moves_nothing() -> None:
+    x, b = tensor("x", 4, 6), weight("b", 6)
+    kernels = cut(graph(Reshape((24,))(Relu()(x)), Reshape((2, 12))(Expand((1,), (4, 6))(b)), Transpose((1, 0))(x)))
+    assert [k.is_view for k in kernels] == [False, True, False]
+
+
 def test_expand_costs_nothing_where_its_consumer_broadcasts() -> None:
     x, b = tensor("x", 1, 4, 8, 8), tensor("b", 4)
     assert texts(make(Mul(), (x, per_channel(b, x)))) == ["(mul ?v0 (expand (1) ?v1))"]

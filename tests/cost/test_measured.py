@@ -76,6 +76,14 @@ def test_what_vanishes_costs_nothing(cost: MeasuredCost) -> None:
     assert cost.measured == 0
 
 
+def test_a_reshape_between_kernels_moves_nothing(cost: MeasuredCost) -> None:
+    x = tensor("x", 512, 2048)
+    narrow, wide = (graph(Relu()(Reshape(shape)(Relu()(x)))) for shape in ((512, 2048), (2048, 512)))
+    assert cost.ratio(narrow, wide) > 0.7  # a copy would be a third of three
+    ((_, seconds),) = [k for k in cost.breakdown(wide) if k[0].is_view]
+    assert seconds < 0.05 * cost.cost(wide)
+
+
 def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
     tiny = graph(make(Reshape((4, 1)), (tensor("x", 2, 2),)))
     assert 0 <= cost.cost(tiny) < in_turns([tiny], RUNTIME, 17)[0].seconds

@@ -83,6 +83,8 @@ SAMPLES: dict[str, Term] = {
     "concat": Concat(1)(X, X),
     "concat of three": Concat(2)(Concat(2)(X, X), X),
     "slice": Slice(2, 1, 5)(X),
+    "slices along two axes": Slice(3, 2, 6)(Slice(2, 1, 5)(X)),
+    "slices of which two are along one axis": Slice(2, 1, 3)(Slice(3, 2, 6)(Slice(2, 1, 5)(X))),
     "pad": Pad((0, 1, 2, 0, 0, 0, 1, 3))(X),
     "expand": Expand((0, 2), (3, 2, 5))(M),
     "add": Add()(X, X),

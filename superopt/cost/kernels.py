@@ -2,8 +2,9 @@
 
 A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation; a
 matrix product takes in transposed factors, a bias and an activation; a chain of concats is one, so are slices along
-different axes and a repetition within an image. Everything else runs alone. What is computed from constants only is done before the model runs, so it
-is a constant like any other. An `expand` whose consumer broadcasts by itself is no kernel.
+different axes, and a repetition within an image. Everything else runs alone. What is computed from constants only is
+done before the model runs, so it is a constant like any other. An `expand` whose consumer broadcasts by itself is no
+kernel.
 
 A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
 its *signature*: equal kernels have equal signatures wherever they stand.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -159,6 +160,11 @@ class Graph:
 
     inputs: tuple[Term, ...]
     outputs: tuple[Term, ...]
+
+    @cached_property
+    def runs(self) -> tuple[Term, ...]:
+        """The terms that are computed when it runs: see `running`."""
+        return tuple(running(*self.outputs))
 
     def __str__(self) -> str:
         return " ".join(map(repr, self.outputs))

@@ -8,14 +8,16 @@ from superopt.operators.declare import Declared
 from superopt.term import Graph, Term, replace_all, subterms
 
 
-def unfolded(graph: Graph) -> Graph:
+def unfolded(graph: Graph, plain: set[Term] | None = None) -> Graph:
     """A graph with operators of other domains replaced by their definitions, which is what a runtime runs of them.
 
-    Those without a definition stay.
+    Those without a definition stay. `plain` remembers terms in which there is nothing to replace, and is added to.
     """
     outputs = graph.outputs
-    while new := {t: meaning for t in subterms(*outputs) if (meaning := _meaning(t)) is not None}:
+    while new := {t: meaning for t in subterms(*outputs, known=plain or ()) if (meaning := _meaning(t)) is not None}:
         outputs = replace_all(outputs, new)
+    if plain is not None:
+        plain.update(subterms(*outputs, known=plain))
     return graph if outputs == graph.outputs else Graph(graph.inputs, outputs)
 
 

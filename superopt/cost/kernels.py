@@ -13,8 +13,8 @@ its *signature*: equal kernels have equal signatures wherever they stand.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
@@ -24,7 +24,7 @@ from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
-from superopt.term import Graph, Term, make, running, variable
+from superopt.term import Graph, Term, make, variable
 from superopt.text import Sexp, form, show
 
 
@@ -68,45 +68,43 @@ _ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard
 
 def cut(graph: Graph) -> list[Kernel]:
     """The kernels that run when a graph is evaluated, inputs before users. All sizes are integers."""
-    terms = running(*graph.outputs)
-    fused = _fuse(graph, terms)
-    return [_kernel(term, fused.inner[term]) for term in terms if term in fused.inner and term not in fused.taken]
-
-
-@dataclass
-class _Fusion:
-    """`inner` maps each term that is computed to the inputs that it takes into its kernel; `taken` are all of those."""
-
-    stage: dict[Term, str] = field(default_factory=dict)
-    inner: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
-    taken: set[Term] = field(default_factory=set)
-
-
-def _fuse(graph: Graph, terms: list[Term]) -> _Fusion:
     uses = Counter(graph.outputs)
-    for term in terms:
+    for term in graph.runs:
         uses.update(set(term.inputs))
-    vanishing = _vanishing(graph, terms)
-    fusion = _Fusion()
-    for term in terms:
-        if term in vanishing:
-            continue
-        alone = {i for i in term.inputs if uses[i] == 1 and i in fusion.inner}
-        taken = [*_taken_before(term, alone, fusion), *_taken_after(term, alone, fusion)]
-        fusion.taken.update(taken)
-        fusion.inner[term] = (*taken, *(i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)))
-        for i in taken:
-            fusion.inner[term] += fusion.inner[i]
-    return fusion
+    vanishing = _vanishing(graph)
+    parts: dict[Term, _Part] = {}
+    for term in graph.runs:
+        if term not in vanishing:
+            parts[term] = _part(term, tuple([parts.get(i) if uses[i] == 1 else None for i in term.inputs]))
+    taken = {t for part in parts.values() for t in part.taken}
+    return [_kernel(term, part.inner) for term, part in parts.items() if term not in taken]
 
 
-def _vanishing(graph: Graph, terms: list[Term]) -> set[Term]:
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a term is in its kernel: what that has computed then, the inputs taken in, and all that is below in it."""
+
+    stage: str
+    taken: tuple[Term, ...]
+    inner: tuple[Term, ...]
+
+
+@lru_cache(maxsize=1 << 16)  # a rewrite leaves most terms as they were, and what they take in
+def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
+    """The part of a term; `below` are those of the inputs that nothing else uses."""
+    alone = {i: part for i, part in zip(term.inputs, below, strict=True) if part is not None}
+    after, stage = _taken_after(term, alone)
+    taken = (*_taken_before(term, alone), *after)
+    repeats = (i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term))
+    return _Part(stage, taken, (*taken, *repeats, *(t for i in taken for t in alone[i].inner)))
+
+
+def _vanishing(graph: Graph) -> set[Term]:
     """The expands that nobody needs written out."""
-    needed = set(graph.outputs)
-    for term in terms:
-        if not _broadcasts(term):
-            needed.update(term.inputs)
-    return {t for t in terms if isinstance(t.operator, Expand) and t not in needed}
+    expands = {t for t in graph.runs if isinstance(t.operator, Expand)}
+    if not expands:
+        return expands
+    return expands.difference(graph.outputs, *(t.inputs for t in graph.runs if not _broadcasts(t)))
 
 
 def _broadcasts(term: Term) -> bool:
@@ -114,7 +112,7 @@ def _broadcasts(term: Term) -> bool:
     return isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise)
 
 
-def _taken_before(term: Term, alone: set[Term], fusion: _Fusion) -> list[Term]:
+def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     """What an operator takes in of what is done to its inputs."""
     op = term.operator
     if isinstance(op, Conv):
@@ -127,13 +125,13 @@ def _taken_before(term: Term, alone: set[Term], fusion: _Fusion) -> list[Term]:
         return [i for i in term.inputs if i in alone and i.operator == op]
     if isinstance(op, Slice):
         cut = [i for i in term.inputs if i in alone and isinstance(i.operator, Slice)]
-        return [i for i in cut if op.axis not in _axes_cut(i, fusion)]
+        return [i for i in cut if op.axis not in _axes_cut((i, *alone[i].inner))]
     return []
 
 
-def _axes_cut(term: Term, fusion: _Fusion) -> set[int]:
-    """The axes along which a kernel of slices cuts."""
-    return {t.operator.axis for t in (term, *fusion.inner[term]) if isinstance(t.operator, Slice)}
+def _axes_cut(terms: Iterable[Term]) -> set[int]:
+    """The axes along which slices cut."""
+    return {t.operator.axis for t in terms if isinstance(t.operator, Slice)}
 
 
 def _swaps_last_two(term: Term) -> bool:
@@ -141,18 +139,15 @@ def _swaps_last_two(term: Term) -> bool:
     return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
 
 
-def _taken_after(term: Term, alone: set[Term], fusion: _Fusion) -> list[Term]:
-    """The kernel to which an operator is one more step, if any; notes what has been computed then."""
+def _taken_after(term: Term, alone: Mapping[Term, _Part]) -> tuple[list[Term], str]:
+    """The kernel to which an operator is one more step, if any, and what has been computed then."""
     op = term.operator
-    if isinstance(op, Conv | MatMul | Gemm):
-        fusion.stage[term] = {Conv: "conv", MatMul: "product", Gemm: "biased"}[type(op)]
     # The later of two candidates: the other is computed by then.
     for producer in [i for i in reversed(term.inputs) if i in alone]:
-        then = _FUSED.get((fusion.stage.get(producer, ""), _step(term, producer)))
+        then = _FUSED.get((alone[producer].stage, _step(term, producer)))
         if then is not None:
-            fusion.stage[term] = then
-            return [producer]
-    return []
+            return [producer], then
+    return [], {Conv: "conv", MatMul: "product", Gemm: "biased"}.get(type(op), "")
 
 
 def _step(term: Term, producer: Term) -> str:

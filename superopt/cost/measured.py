@@ -50,6 +50,7 @@ class MeasuredCost:
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
+        self._plain: set[Term] = set()
         self._estimates = Estimates()
         self._overhead_s: tuple[float, float] | None = None
 
@@ -83,7 +84,7 @@ class MeasuredCost:
         return [(kernel, self._seconds(kernel)) for kernel in kernels]
 
     def _cut(self, graph: Graph) -> list[Kernel]:
-        return cut(unfolded(concretize(graph, self.sizes)))
+        return cut(unfolded(concretize(graph, self.sizes), self._plain))
 
     def _look_up(self, kernel: Kernel) -> float | None:
         key = kernel.graph.outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from superopt.dim import Dim, Expr, Shape, assuming, equal, substitute, substitute_condition, symbol_name, symbols
 from superopt.errors import ShapeError, Undecided
@@ -15,8 +15,7 @@ from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Term, make, subterms
 
 
-@dataclass(frozen=True)
-class Bindings:
+class Bindings(NamedTuple):
     """What a match found: terms for variables, sizes for symbols, and equations of sizes still to be checked."""
 
     tensors: Mapping[Term, Term]
@@ -102,7 +101,7 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         for p, t in zip(pattern.inputs, inputs, strict=True):
             found = [b for a in found for b in _match(p, t, a)]
         for b in found:
-            yield replace(b, tensors={**b.tensors, pattern: term})
+            yield b._replace(tensors={**b.tensors, pattern: term})
 
 
 def _same_head(pattern: Term, term: Term) -> bool:
@@ -117,7 +116,7 @@ def _same_head(pattern: Term, term: Term) -> bool:
 
 
 def _bind_shape(pattern: Term, term: Term, bindings: Bindings) -> Bindings | None:
-    bound = replace(bindings, tensors={**bindings.tensors, pattern: term})
+    bound = bindings._replace(tensors={**bindings.tensors, pattern: term})
     if any(isinstance(d, int) and d == 0 for d in term.shape):
         return None
     if of_any_rank(pattern):
@@ -130,7 +129,7 @@ def _bind_shape(pattern: Term, term: Term, bindings: Bindings) -> Bindings | Non
 def _bind_axes(shape: Shape, bindings: Bindings) -> Bindings | None:
     """Let `*` stand for all axes of a shape, which are then those of every tensor that has it."""
     if bindings.axes is None:
-        return replace(bindings, axes=shape)
+        return bindings._replace(axes=shape)
     same = len(shape) == len(bindings.axes) and all(
         equal(a, b) is True for a, b in zip(shape, bindings.axes, strict=True)
     )
@@ -151,7 +150,7 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
                 return None
         else:
             pending.append((ours, theirs))
-    return replace(bindings, sizes=sizes, pending=tuple(pending))
+    return bindings._replace(sizes=sizes, pending=tuple(pending))
 
 
 def _settled(rule: Rule, bindings: Bindings) -> bool:

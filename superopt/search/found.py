@@ -11,7 +11,7 @@ from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.matching import Matching
 from superopt.search.rewrites import Known
-from superopt.term import Graph, Term, running
+from superopt.term import Graph, Term
 
 EACH = 0.01
 """What an operator that runs counts beside a graph's seconds, of the start's: of graphs that take about the same time,
@@ -59,10 +59,10 @@ class Limits:
     """
 
     expanded: int = 2000
-    patience: int = 60
+    patience: int = 20
     deadline: float = math.inf
     alpha: float = 1.15
-    keep: int = 2
+    keep: int = 4
 
 
 class Strategy(Protocol):
@@ -76,7 +76,7 @@ class Strategy(Protocol):
 
 def priority(found: Found, start: Found) -> float:
     """By what graphs are gone on with: the least first. More operators than at the start count no more than those."""
-    count = min(len(running(*graph.outputs)) for graph in (found.graph, start.graph))
+    count = min(len(graph.runs) for graph in (found.graph, start.graph))
     return found.cost + EACH * start.cost * count
 
 

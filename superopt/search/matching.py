@@ -128,7 +128,7 @@ class Matching:
 def by_operator(graph: Graph) -> dict[str, list[Term]]:
     """The terms of a graph that run, by operator; what is made of constants alone is left to folding."""
     found: dict[str, list[Term]] = {}
-    for term in running(*graph.outputs):
+    for term in graph.runs:
         found.setdefault(term.operator.name, []).append(term)
     return found
 

@@ -13,6 +13,7 @@ from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
+from superopt.search.window import is_leaf
 from superopt.term import Term, subterms
 
 Known = Literal["proved", "definition"]
@@ -137,11 +138,13 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewri
     """Definitions first (they are few, and change most), then rules.
 
     A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
-    So are those that say in several point-wise operators what one does: they never gain, and apply everywhere.
+    So are those that say in several point-wise operators what one does: they never gain, and apply everywhere; and
+    those that look into what is made of constants, which is folded.
     """
+    useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r) and not _unfolds(r)]
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
-    found.extend(ByRule(r) for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r))
+    found.extend(map(ByRule, useful))
     return found
 
 
@@ -151,3 +154,8 @@ def _rephrases(rule: Rule) -> bool:
     both = [t.operator for t in (*before, *after) if not isinstance(t.operator, Expand)]
     plain = all(isinstance(op, Declared) and op.pointwise and not op.domain for op in both)
     return len(before) == 1 and len(after) > 1 and plain
+
+
+def _unfolds(rule: Rule) -> bool:
+    """Whether a rule asks how something is made of constants."""
+    return any(is_leaf(t) and not t.is_variable for t in subterms(*rule.source))

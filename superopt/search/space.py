@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from superopt.cost.model import Cost
@@ -39,10 +39,9 @@ class Space:
 
     def neighbours(self, here: Found) -> Iterator[Found]:
         """Every graph one rewrite away that was not seen before, and what it simplifies to, with estimated costs."""
-        terms = running(*here.graph.outputs)
-        old = frozenset(terms)
+        old = frozenset(here.graph.runs)
         for application in self._matching.applications(here.graph):
-            step = self._stepped(here, application, terms)
+            step = self._stepped(here, application)
             if step is not None and self._is_new(step.graph):
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)
@@ -68,10 +67,10 @@ class Space:
         if math.isfinite(seconds):
             yield replace(found, cost=seconds)
 
-    def _stepped(self, here: Found, application: Application, terms: Sequence[Term]) -> Found | None:
-        """The graph, whose running terms these are, with one rewrite applied; None where types do not allow that."""
+    def _stepped(self, here: Found, application: Application) -> Found | None:
+        """The graph with one rewrite applied; None where types do not allow that."""
         try:
-            graph = applied(here.graph, application.new, terms, self._narrow)
+            graph = applied(here.graph, application.new, self._narrow)
         except SuperoptError:
             return None
         rewrite = application.template.rewrite
@@ -86,7 +85,7 @@ class Space:
             if not savings:
                 break
             best = max(savings, key=lambda a: a.template.saves)
-            step = self._stepped(found, best, running(*found.graph.outputs))
+            step = self._stepped(found, best)
             if step is None:
                 break
             found = step
@@ -117,16 +116,11 @@ def _changed(graph: Graph, old: Container[Term]) -> list[Term]:
     return [term for term, number in distance.items() if number <= NEAR]
 
 
-def applied(
-    graph: Graph, new: Mapping[Term, Term], terms: Sequence[Term] | None = None, narrow: dict[Term, Term] | None = None
-) -> Graph:
-    """The graph with terms replaced, everything above them made anew.
-
-    `terms` are those of it that run, where the caller knows them; `narrow` is what `narrowed` remembers.
-    """
+def applied(graph: Graph, new: Mapping[Term, Term], narrow: dict[Term, Term] | None = None) -> Graph:
+    """The graph with terms replaced, everything above them made anew; `narrow` is what `narrowed` remembers."""
     done = dict(new)
     with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
-        for term in running(*graph.outputs) if terms is None else terms:
+        for term in graph.runs:
             if term not in done and any(i in done for i in term.inputs):
                 done[term] = make(term.operator, [done.get(i, i) for i in term.inputs])
         return Graph(graph.inputs, narrowed(tuple(done.get(o, o) for o in graph.outputs), narrow))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(CLASSES)} [default: all]")
     parser.add_argument("--time", type=float, default=60.0, help="limit of each run of superopt, in seconds")
     arguments = parser.parse_args()
+    if missing := [p for p in PEERS if importlib.util.find_spec(p) is None]:
+        parser.error(f"{', '.join(missing)} not installed; the suite needs: pip install 'superopt[bench]'")
     if unknown := sorted({*arguments.names} - {*CLASSES}):
         parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(CLASSES)}")
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
@@ -85,6 +87,12 @@ def measured(name: str, limit: float, folder: Path) -> Row:
 
 
 def _compared(original: Path, candidate: Path) -> Paired | None:
+    """In a process of its own: what this one held would count as peak memory of the commands that it runs."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_side_by_side, original, candidate).result()
+
+
+def _side_by_side(original: Path, candidate: Path) -> Paired | None:
     try:
         return compare(original, candidate, Runtime(1), budget_s=BUDGET_S, seed=1)
     except RuntimeFailed:

@@ -59,6 +59,8 @@ _TOKEN = re.compile(
 )
 _DIGITS = 300
 _INTEGER = re.compile(r"[+-]?\d+")
+_OF_NUMBERS = frozenset("+-.0123456789in")
+"""What the text of a number may begin with."""
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
 
 
@@ -110,15 +112,15 @@ def form(*items: Sexp | str | int | float) -> Form:
 def _tokens(text: str, source: str) -> Iterator[tuple[str, str, Place]]:
     line, line_start, position = 1, 0, 0
     while position < len(text):
-        place = Place(source, line, position - line_start + 1)
-        match = _TOKEN.match(text, position)
+        start, match = position, _TOKEN.match(text, position)
         if match is None:
+            place = Place(source, line, start - line_start + 1)
             raise ParseError(f"{place}: a string in double quotes is not closed on its line")
-        position = match.end()
-        if match.lastgroup == "newline":
+        kind, position = match.lastgroup, match.end()
+        if kind == "newline":
             line, line_start = line + 1, position
-        elif match.lastgroup is not None:
-            yield match.lastgroup, match.group(), place
+        elif kind is not None:
+            yield kind, match.group(), Place(source, line, start - line_start + 1)
 
 
 def _atom(kind: str, token: str, place: Place) -> Atom:
@@ -127,6 +129,8 @@ def _atom(kind: str, token: str, place: Place) -> Atom:
             return Atom(json.loads(token), quoted=True, place=place)
         except json.JSONDecodeError as error:
             raise ParseError(f"{place}: not a string: {token} ({error.msg})") from None
+    if token[0] not in _OF_NUMBERS:
+        return Atom(token, place=place)
     if _INTEGER.fullmatch(token):
         if len(token) > _DIGITS:
             raise ParseError(f"{place}: an integer of {len(token)} digits; {_DIGITS} at most are expected")

@@ -20,7 +20,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -154,7 +154,7 @@ def file_of(commented: Iterable[tuple[Sexp, str]]) -> RuleFile:
     header: dict[str, str] | None = None
     rules: dict[str, tuple[Rule, Place]] = {}
     for sexp, comment in commented:
-        part = _read_part(sexp)
+        part = _read_part(sexp, comment)
         if not isinstance(part, Rule):
             if header is not None or rules:
                 raise ParseError(f"{sexp.place}: expected one header, before all rules")
@@ -163,23 +163,23 @@ def file_of(commented: Iterable[tuple[Sexp, str]]) -> RuleFile:
             first = rules[part.name][1]
             raise RuleError(f"{sexp.place}: expected another name, the rule at {first} is called {part.name} too")
         else:
-            rules[part.name] = replace(part, comment=comment), sexp.place
+            rules[part.name] = part, sexp.place
     return RuleFile(tuple(rule for rule, _ in rules.values()), header or {})
 
 
-def _read_part(sexp: Sexp) -> Rule | dict[str, str]:
+def _read_part(sexp: Sexp, comment: str) -> Rule | dict[str, str]:
     try:
         if isinstance(sexp, Form) and sexp.head == "rules":
             return _read_header(sexp)
         if isinstance(sexp, Form) and sexp.head == "rule":
-            return parse_rule(sexp)
+            return parse_rule(sexp, comment)
         raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
     except RecursionError:
         raise ParseError(f"{sexp.place}: expected a rule, found forms that are nested too deeply") from None
 
 
-def parse_rule(sexp: Form) -> Rule:
-    """One rule. Raises `ParseError` or `RuleError`."""
+def parse_rule(sexp: Form, comment: str = "") -> Rule:
+    """One rule, with the comment above it. Raises `ParseError` or `RuleError`."""
     if len(sexp.items) < 2:
         raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
     name = _word(sexp.items[1], "(rule name …)")
@@ -201,7 +201,7 @@ def parse_rule(sexp: Form) -> Rule:
         conditions, facts = read_conditions(parts.get("if", ()), names)
     by = tuple(_word(law, "the name of a law") for law in parts.get("by", ()))
     try:
-        return Rule(name, source, target, conditions, by, facts=facts)
+        return Rule(name, source, target, conditions, by, comment, facts)
     except SuperoptError as error:
         raise RuleError(f"{sexp.place}: {error}") from None
 

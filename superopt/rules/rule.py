@@ -46,10 +46,11 @@ class Rule:
             raise RuleError(f"rule {self.name}: {len(self.source)} sources and {len(self.target)} targets")
         if any(s.is_variable for s in self.source):
             raise RuleError(f"rule {self.name}: a source that is a bare variable would match everything")
-        unbound = [v.label for v in variables(*self.target) if v not in set(self.given)]
+        given = set(self.given)
+        unbound = [v.label for v in variables(*self.target) if v not in given]
         if unbound:
             raise RuleError(f"rule {self.name}: unbound variable ?{unbound[0]} on the right")
-        unknown = [f for f in self.facts if f.of not in set(self.given)]
+        unknown = [f for f in self.facts if f.of not in given]
         if unknown:
             raise RuleError(f"rule {self.name}: the condition {unknown[0]} is about no variable of the left")
         sizes = set(all_symbols(*self.source))

@@ -1,15 +1,26 @@
 """superopt: a graph superoptimizer for ONNX."""
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # onnxruntime reports to its maker unless told not to before it is first imported; that is not ours to allow, and it
 # disturbs what is measured.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-from superopt.api import Options, Result, optimize
-from superopt.errors import InvalidModel, OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
-from superopt.operators.files import declare_files
-from superopt.search.report import Report
+if TYPE_CHECKING:
+    from superopt.api import Options, Result, optimize
+    from superopt.errors import InvalidModel, OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
+    from superopt.operators.files import declare_files
+    from superopt.search.report import Report
+
+_HOMES = {
+    "superopt.api": ("Options", "Result", "optimize"),
+    "superopt.errors": ("InvalidModel", "OutOfTime", "RuleError", "SuperoptError", "UsageError", "VerificationFailed"),
+    "superopt.operators.files": ("declare_files",),
+    "superopt.search.report": ("Report",),
+}
+"""Where the library's names live. They are imported when asked for: a process that only times models needs few."""
 
 __all__ = [
     "InvalidModel",
@@ -24,3 +35,10 @@ __all__ = [
     "declare_files",
     "optimize",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'superopt' has no attribute {name!r}")

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from superopt.cost.child import Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
-from superopt.cost.runtime import KERNEL, Runtime, Timing
+from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
-from superopt.cost.whole import fingerprint, in_turns, session_of
+from superopt.cost.timed import time_alone, time_in_turns
+from superopt.cost.whole import fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.operators.pointwise import Add
 from superopt.term import Graph, Term, variable
 
-KERNEL_BUDGET_S = 0.15
-"""The longest that the runs of one kernel take, beyond three."""
+T = TypeVar("T")
+
+LONGEST_S = 30.0
+"""What has not been timed by then is taken as never ending."""
 _CHAIN = 32
 
 
@@ -32,7 +37,8 @@ class MeasuredCost:
     """Costs on a runtime. What the table lacks is measured when it is asked for, one process at a time.
 
     `sizes` gives symbolic dimensions; `deadline` is a time of `time.monotonic`, past which nothing more is measured.
-    `unrunnable` says, by signature, why kernels have infinite cost; that is not kept beyond this object.
+    Kernels run in a process of their own: `unrunnable` says, by signature, why those have infinite cost that could not
+    be run, crashed the runtime, or did not end; that is not kept beyond this object.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class MeasuredCost:
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.deadline, self.lock_directory = deadline, lock_directory
         self.measured = 0
+        self._child = Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
@@ -114,6 +121,8 @@ class MeasuredCost:
             try:
                 # Alone a view would be a copy, of the model's input to its output.
                 whole = Timing(call_s + node_s, 0.0, _CHAIN) if kernel.is_view else self._time(kernel.graph)
+            except OutOfTime:
+                raise
             except SuperoptError as error:
                 self.unrunnable[kernel.signature] = str(error)
                 return math.inf
@@ -146,8 +155,18 @@ class MeasuredCost:
         return self._overhead_s
 
     def _time(self, graph: Graph) -> Timing:
-        session = session_of(graph, self.runtime, self.opset)
-        return self.runtime.time(session, self.runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
+        with written([graph], self.opset) as (model,):
+            return self._apart("a kernel", time_alone, self.runtime, model)
+
+    def _apart(self, what: str, function: Callable[..., T], *arguments: object) -> T:
+        """What a function gives in the process for measuring. Raises what it does, and `OutOfTime` at the deadline."""
+        left = self.deadline - time.monotonic()
+        try:
+            return self._child.call(min(LONGEST_S, max(left, 0.0)), function, *arguments)
+        except Unending:
+            if left > LONGEST_S:
+                raise
+            raise OutOfTime(f"no time is left to measure {what}") from None
 
     def ratio(self, original: Graph, candidate: Graph) -> float:
         """How many times faster one graph is than another, each timed whole, in turns, and kept like the kernels.
@@ -162,7 +181,8 @@ class MeasuredCost:
             with self._lane("whole pieces"):
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
-                    known = list(in_turns(graphs, self.runtime, self.opset, self.lock_directory))
+                    with written(graphs, self.opset) as models:
+                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)

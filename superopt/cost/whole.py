@@ -1,53 +1,45 @@
-"""Graphs as models of their own, timed whole: there kernels stand in their context."""
+"""Graphs as models of their own, written to be timed; and what tells such graphs apart."""
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from superopt.cost.runtime import KERNEL, WARM_UP, Bound, Runtime, RuntimeFailed, Session, Timing, summary
-from superopt.cost.table import measuring
+import numpy as np
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.cost.timed import Written
 from superopt.onnx_io import standalone_apart
 from superopt.term import Graph, Term, subterms
 
-ROUNDS, ROUNDS_S = (5, 21), 0.25
-"""How often graphs are run in turns: at least, at most, and for about how many seconds."""
 
-
-def in_turns(
-    graphs: Sequence[Graph], runtime: Runtime, opset: int, lock_directory: Path | None = None
-) -> tuple[Timing, ...]:
-    """Time graphs whole, one run of each after the other, so that drift falls on all alike.
+@contextmanager
+def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Written]]:
+    """Models of these terms alone, over weights of random values; the files of large ones are there within the block.
 
     Raises what emitting does, and `RuntimeFailed`.
     """
-    bound = []
-    for graph in graphs:
-        session = session_of(graph, runtime, opset)
-        bound.append(Bound(session, runtime.feeds(session, seed=0, draw=KERNEL), runtime.clock))
-    times: list[list[float]] = [[] for _ in bound]
-    with measuring(lock_directory):
-        for b in bound * WARM_UP:
-            b.run()
-        end = time.perf_counter() + ROUNDS_S
-        while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
-            for b, own in zip(bound, times, strict=True):
-                own.append(b.run())
-    return tuple(map(summary, times))
+    with TemporaryDirectory(prefix="superopt-") as folder:
+        yield [_written(graph, opset, Path(folder) / str(i)) for i, graph in enumerate(graphs)]
 
 
-def session_of(graph: Graph, runtime: Runtime, opset: int) -> Session:
-    """A session of these terms alone, over weights of random values.
-
-    Raises what emitting does, and `RuntimeFailed`.
-    """
+def _written(graph: Graph, opset: int, folder: Path) -> Written:
     try:
         message, weights = standalone_apart(graph, opset)
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
-    return runtime.session(message, weights=weights)
+    paths: dict[str, Path] = {}
+    try:
+        for i, (name, array) in enumerate(weights.items()):
+            folder.mkdir(exist_ok=True)
+            paths[name] = folder / f"{i}.npy"
+            np.save(paths[name], array)
+    except OSError as error:
+        raise RuntimeFailed(f"weights cannot be written to be timed: {error.strerror or error}") from None
+    return Written(message, paths)
 
 
 def fingerprint(graph: Graph) -> str:

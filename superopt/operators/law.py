@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 from superopt.dim import Condition, symbol
@@ -103,6 +104,7 @@ def composed(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]
     return tuple(first[a] for a in second)
 
 
+@lru_cache(maxsize=1 << 14)
 def names(term: Term) -> frozenset[str]:
     """The names of the operators of a term."""
     return frozenset(t.operator.name for t in subterms(term) if not t.is_variable)

@@ -41,6 +41,10 @@ class MatMul(Declared):
     (law identity-matmul (given (?x m n)) (= (matmul (band m) ?x) ?x))
     (law matmul-transpose (given (?x m k) (?y k n))
       (= (transpose (1 0) (matmul ?x ?y)) (matmul (transpose (1 0) ?y) (transpose (1 0) ?x))))
+    (law matmul-transpose (given (?x b m k) (?y b k n))
+      (= (transpose (0 2 1) (matmul ?x ?y)) (matmul (transpose (0 2 1) ?y) (transpose (0 2 1) ?x))))
+    (law matmul-transpose (given (?x b h m k) (?y b h k n))
+      (= (transpose (0 1 3 2) (matmul ?x ?y)) (matmul (transpose (0 1 3 2) ?y) (transpose (0 1 3 2) ?x))))
     """
 
     def shape(self, x: Shape, y: Shape) -> Shape:  # type: ignore[override]

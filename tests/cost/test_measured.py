@@ -11,7 +11,8 @@ import pytest
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.table import Table
-from superopt.cost.whole import fingerprint, in_turns, session_of
+from superopt.cost.timed import loaded, time_alone, time_in_turns
+from superopt.cost.whole import fingerprint, written
 from superopt.dim import symbol
 from superopt.errors import OutOfTime
 from superopt.onnx_io import LARGE, standalone_apart
@@ -86,7 +87,8 @@ def test_a_reshape_between_kernels_moves_nothing(cost: MeasuredCost) -> None:
 
 def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
     tiny = graph(make(Reshape((4, 1)), (tensor("x", 2, 2),)))
-    assert 0 <= cost.cost(tiny) < in_turns([tiny], RUNTIME, 17)[0].seconds
+    with written([tiny], 17) as (model,):
+        assert 0 <= cost.cost(tiny) < time_alone(RUNTIME, model).seconds
 
 
 def test_nothing_is_measured_past_the_deadline(table: Table, tmp_path: Path) -> None:
@@ -121,7 +123,8 @@ def test_an_expand_of_an_input_is_part_of_its_consumer(cost: MeasuredCost) -> No
 
 
 def test_a_graph_is_timed_whole_too() -> None:
-    (timing,) = in_turns([products(2, 32)], RUNTIME, opset=17)
+    with written([products(2, 32)], 17) as models:
+        (timing,) = time_in_turns(RUNTIME, models)
     assert timing.seconds > 0
     assert timing.runs >= 7
 
@@ -158,5 +161,7 @@ def test_large_weights_are_given_apart_and_used() -> None:
     assert [w.nbytes > LARGE for w in apart.values()] == [True]
     assert len(message) < 1000
     feeds = {"x": np.ones((1, 4096), np.float32)}
-    (found,) = RUNTIME.run(session_of(g, RUNTIME, 17), feeds)
+    with written([g], 17) as (model,):
+        assert [*model.weights] == [*apart]
+        (found,) = RUNTIME.run(loaded(RUNTIME, model), feeds)
     np.testing.assert_allclose(found, feeds["x"] @ apart["w"], rtol=1e-3, atol=1e-4)

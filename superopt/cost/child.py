@@ -1,0 +1,108 @@
+"""A process of its own for what may crash or never end: models run in it, and the command survives them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from superopt.cost.runtime import RuntimeFailed, one_line
+from superopt.errors import SuperoptError
+
+T = TypeVar("T")
+
+_MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from superopt.cost.child import serve; serve({}, {})"
+)
+"""What the process runs. An interrupt is for whoever asks: its end ends this one."""
+_PR_SET_PDEATHSIG = 1
+
+
+class Unending(RuntimeFailed):
+    """What was run had not ended when its time was over."""
+
+
+class Child:
+    """Calls functions in another process, one at a time. It starts with the first call, and anew after each that it
+    did not survive.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function gives; it and its arguments are pickled.
+
+        Raises what it raises, if that is a `SuperoptError`; `Unending` past the limit in seconds, and `RuntimeFailed`
+        for whatever else the process ended of, or could not do.
+        """
+        pipe = self._started()
+        try:
+            pipe.send((function, arguments))
+            if not pipe.poll(limit_s):
+                self.close()
+                raise Unending(f"it did not end within {limit_s:.0f} s")
+            succeeded, value = pipe.recv()
+        except (EOFError, OSError):
+            raise RuntimeFailed(f"the runtime crashed ({self._end()})") from None
+        if not succeeded:
+            raise value
+        return value  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None and self._pipe is not None:
+            self._pipe.close()
+            self._process.kill()
+            self._process.wait()
+            self._process = self._pipe = None
+
+    def _started(self) -> Connection:
+        if self._process is None or self._pipe is None:
+            self._pipe, theirs = Pipe()
+            fd, nothing = theirs.fileno(), subprocess.DEVNULL
+            command = [sys.executable, "-P", "-c", _MAIN.format(fd, os.getpid())]
+            self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
+            theirs.close()
+        return self._pipe
+
+    def _end(self) -> str:
+        """How a process ended that closed its pipe."""
+        assert self._process is not None
+        code = self._process.wait()
+        self.close()
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def serve(fd: int, parent: int) -> None:
+    """Do what is asked through a pipe, until that is closed."""
+    if sys.platform == "linux":  # a run that never ends must not outlive who asked for it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return
+    with Connection(fd) as pipe:
+        while True:
+            try:
+                function, arguments = pipe.recv()
+            except EOFError:
+                return
+            pipe.send(_done(function, arguments))
+
+
+def _done(function: Callable[..., object], arguments: tuple[Any, ...]) -> tuple[bool, object]:
+    try:
+        return True, function(*arguments)
+    except SuperoptError as error:
+        return False, error
+    except MemoryError as error:
+        return False, RuntimeFailed(f"no memory is left: {one_line(error)}")

@@ -1,0 +1,114 @@
+"""What runs in a process of its own may crash or never end: who asked for it survives, and says what happened."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from superopt.cost.child import Child, Unending
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed, Session, Timing
+from superopt.cost.table import Table
+from superopt.errors import OutOfTime, UsageError
+from superopt.operators.pointwise import Relu, Sqrt
+from tests.cost.graphs import graph, tensor
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process finds this module too."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    made = Child()
+    yield made
+    made.close()
+
+
+def refuse(what: str) -> None:
+    raise UsageError(what)
+
+
+def test_a_call_gives_what_the_function_gives(child: Child) -> None:
+    assert [child.call(60.0, divmod, 7, n) for n in (2, 3)] == [(3, 1), (2, 1)]
+
+
+def test_it_is_another_process_and_the_same_for_all_calls(child: Child) -> None:
+    pids = {child.call(60.0, os.getpid) for _ in range(2)}
+    assert len(pids) == 1
+    assert os.getpid() not in pids
+
+
+def test_an_error_comes_back_as_it_was(child: Child) -> None:
+    with pytest.raises(UsageError, match="not this"):
+        child.call(60.0, refuse, "not this")
+    assert child.call(60.0, abs, -1) == 1
+
+
+def test_a_crash_is_told_by_its_signal_and_the_next_call_works(child: Child) -> None:
+    with pytest.raises(RuntimeFailed, match=r"crashed \(SIGABRT\)"):
+        child.call(60.0, os.abort)
+    assert child.call(60.0, abs, -1) == 1
+
+
+def test_what_never_ends_is_ended(child: Child) -> None:
+    first = child.call(60.0, os.getpid)
+    with pytest.raises(Unending, match="did not end within 1 s"):
+        child.call(1.0, time.sleep, 600)
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    assert child.call(60.0, os.getpid) != first
+
+
+def test_an_interrupt_is_not_for_it(child: Child) -> None:
+    os.kill(child.call(60.0, os.getpid), signal.SIGINT)
+    assert child.call(60.0, abs, -1) == 1
+
+
+@dataclass(frozen=True)
+class Fragile(Runtime):
+    """A runtime that takes square roots ill: it crashes, or never ends."""
+
+    crashes: bool = True
+
+    def session(self, model: bytes | Path, *given: object, **more: object) -> Session:  # type: ignore[override]
+        """As ever, but for square roots."""
+        assert isinstance(model, bytes)
+        if b"Sqrt" in model:
+            if self.crashes:
+                os.abort()
+            time.sleep(600)
+        return super().session(model)
+
+    def time(self, session: Session, feeds: Feeds, *given: float) -> Timing:  # type: ignore[override]
+        """At once."""
+        return Timing(1e-3, 0.0, 3)
+
+    def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
+        """None."""
+        return {}
+
+
+def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tmp_path: Path) -> None:
+    x = tensor("x", 4, 4)
+    cost = MeasuredCost(Fragile(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    assert cost.cost(graph(Sqrt()(x))) == float("inf")
+    ((signature, why),) = cost.unrunnable.items()
+    assert "sqrt" in signature
+    assert why == "the runtime crashed (SIGABRT)"
+    assert cost.cost(graph(Relu()(x))) < float("inf")
+
+
+def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(tmp_path: Path) -> None:
+    cost = MeasuredCost(Fragile(crashes=False), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    cost.cost(graph(Relu()(tensor("x", 4, 4))))
+    cost.deadline = time.monotonic() + 1.0
+    with pytest.raises(OutOfTime, match="no time is left"):
+        cost.cost(graph(Sqrt()(tensor("x", 4, 4))))
+    assert time.monotonic() < cost.deadline + 5.0

@@ -73,24 +73,33 @@ def run_once(model: Path, uses: str, kind: str, more: list[str], limit: float, f
     report.unlink(missing_ok=True)
     command = [SUPEROPT, "optimize", str(model), str(folder / "out.onnx"), "--time", str(limit), *more]
     command += ["--report", str(report), "--overwrite"]
-    start = time.monotonic()
-    with said.open("w") as errors:
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        # Unlike `getrusage` of all children, this is about this one.
-        _, status, usage = os.wait4(child.pid, 0)
+    start, peak = time.monotonic(), 0
+    with said.open("w") as errors, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as child:
+        while child.poll() is None:
+            peak = max(peak, resident(child.pid))
+            time.sleep(0.05)
     seconds = time.monotonic() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
     return Run(
         network=model.stem,
         uses=uses,
         timings=kind,
         seconds=seconds,
-        peak_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        peak_bytes=peak,
         model_bytes=model.stat().st_size,
         code=child.returncode,
         error=said.read_text(encoding="utf-8").strip() if child.returncode else "",
         report=json.loads(report.read_text(encoding="utf-8")) if report.exists() else None,
     )
+
+
+def resident(pid: int) -> int:
+    """The bytes that a process and those that it started hold in memory now; 0 where it has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
 
 
 def _facts(runs: Sequence[Run], asked: str) -> dict[str, str]:

@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from superopt.cost.runtime import RuntimeFailed, one_line
 from superopt.errors import SuperoptError
 
 T = TypeVar("T")
+
+CRASHED, UNENDING = "the runtime crashed", "it did not end"
+"""How the messages of errors begin that say how a process ended."""
 
 _MAIN = (
     "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from superopt.cost.child import serve; serve({}, {})"
@@ -26,6 +29,21 @@ _PR_SET_PDEATHSIG = 1
 
 class Unending(RuntimeFailed):
     """What was run had not ended when its time was over."""
+
+
+class Caller(Protocol):
+    """Where functions are called that run models."""
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function gives."""
+
+
+class Here:
+    """This process; what never ends is waited for."""
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function gives; raises what that does."""
+        return function(*arguments)
 
 
 class Child:
@@ -48,10 +66,10 @@ class Child:
             pipe.send((function, arguments))
             if not pipe.poll(limit_s):
                 self.close()
-                raise Unending(f"it did not end within {limit_s:.0f} s")
+                raise Unending(f"{UNENDING} within {limit_s:.0f} s")
             succeeded, value = pipe.recv()
         except (EOFError, OSError):
-            raise RuntimeFailed(f"the runtime crashed ({self._end()})") from None
+            raise RuntimeFailed(f"{CRASHED} ({self._end()})") from None
         if not succeeded:
             raise value
         return value  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from superopt.cost.child import Child, Unending
+from superopt.cost.child import CRASHED, UNENDING, Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
@@ -37,8 +37,8 @@ class MeasuredCost:
     """Costs on a runtime. What the table lacks is measured when it is asked for, one process at a time.
 
     `sizes` gives symbolic dimensions; `deadline` is a time of `time.monotonic`, past which nothing more is measured.
-    Kernels run in a process of their own: `unrunnable` says, by signature, why those have infinite cost that could not
-    be run, crashed the runtime, or did not end; that is not kept beyond this object.
+    Kernels run in a process of their own, the `child`: `unrunnable` says, by signature, why those have infinite cost
+    that could not be run, crashed the runtime, or did not end; that is not kept beyond this object.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class MeasuredCost:
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.deadline, self.lock_directory = deadline, lock_directory
         self.measured = 0
-        self._child = Child()
+        self.child = Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
@@ -84,6 +84,11 @@ class MeasuredCost:
             seconds = self._look_up(kernel)
             total += self._estimates.seconds(kernel) if seconds is None else seconds
         return total
+
+    @property
+    def deadly(self) -> list[str]:
+        """The signatures of kernels that crashed the runtime, or did not end."""
+        return [signature for signature, why in self.unrunnable.items() if why.startswith((CRASHED, UNENDING))]
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """The kernels of a graph with their seconds. Raises `OutOfTime`."""
@@ -162,7 +167,7 @@ class MeasuredCost:
         """What a function gives in the process for measuring. Raises what it does, and `OutOfTime` at the deadline."""
         left = self.deadline - time.monotonic()
         try:
-            return self._child.call(min(LONGEST_S, max(left, 0.0)), function, *arguments)
+            return self.child.call(min(LONGEST_S, max(left, 0.0)), function, *arguments)
         except Unending:
             if left > LONGEST_S:
                 raise

@@ -121,7 +121,14 @@ def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt
     try:
         reference = reference_of(program)
         tried.agreement = examine(
-            trial.original, tried.candidate, cost.runtime, reference, trial.seed, trial.inputs, sizes=cost.sizes
+            trial.original,
+            tried.candidate,
+            cost.runtime,
+            reference,
+            trial.seed,
+            trial.inputs,
+            sizes=cost.sizes,
+            caller=cost.child,
         )
     except RuntimeFailed as error:
         return _original(tried, trial, f"nothing could be compared: {error}")
@@ -145,6 +152,7 @@ def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt
         seed=trial.seed,
         progress=lambda done, all_: trial.progress("measure", done / all_),
         draw=Draw(sizes=cost.sizes),
+        caller=cost.child,
     )
     tried.accepted = faster(tried.paired)
     tried.reason = "confirmed in fresh sessions" if tried.accepted else "the gain was not confirmed in fresh sessions"
@@ -166,11 +174,15 @@ def _original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     tried.reason, cost = reason, trial.cost
     try:
         budget, draw = min(0.3 * trial.left, 2.0), Draw(sizes=cost.sizes)
-        tried.alone = latency(trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw)
+        tried.alone = latency(
+            trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw, caller=cost.child
+        )
     except RuntimeFailed as error:
         if any(sign in str(error) for sign in _NO_ROOM):
             raise
         tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
+        if cost.deadly:
+            tried.reason += f"; so does this kernel alone: {cost.deadly[0]}"
     return tried
 
 

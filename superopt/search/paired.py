@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
 from superopt.cost.table import measuring
 from superopt.errors import UsageError
@@ -33,6 +34,8 @@ MOST_RUNS = 300
 LEAST_GAIN = 1.01
 LOOK_S = 4.0
 """What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
+LONGEST_ROUND_S = 300.0
+"""A round that takes longer than this beside its budget is taken as never ending."""
 _RESAMPLES = 10_000
 _CONFIDENCE = 0.95
 _CONFIDENCE_OF_A_LOOK = 1 - (1 - _CONFIDENCE) / 2
@@ -91,20 +94,22 @@ def compare(
     progress: Progress | None = None,
     draw: Draw | None = None,
     lock_directory: Path | None = None,
+    caller: Caller | None = None,
 ) -> Paired:
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
     The budget is aimed at, but each of at least five rounds has at least two runs. At most one session of each model
-    is alive. Raises `RuntimeFailed` for a model that does not run.
+    is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that does not
+    run.
     """
     both, start = (original, candidate), time.monotonic()
-    rounds = _measure(both, runtime, sessions, min(budget_s, LOOK_S), seed, progress, draw, lock_directory)
+    rounds = _measure(both, runtime, sessions, min(budget_s, LOOK_S), seed, progress, draw, lock_directory, caller)
     found, took = _paired(rounds, seed), time.monotonic() - start
     if faster(found) or found.high < LEAST_GAIN or budget_s < 2 * took:
         return found
     left = min(budget_s - took, LOOK_S)
-    rounds += _measure(both, runtime, sessions, left, seed + len(rounds), progress, draw, lock_directory)
+    rounds += _measure(both, runtime, sessions, left, seed + len(rounds), progress, draw, lock_directory, caller)
     return _paired(rounds, seed)
 
 
@@ -127,9 +132,10 @@ def latency(
     progress: Progress | None = None,
     draw: Draw | None = None,
     lock_directory: Path | None = None,
+    caller: Caller | None = None,
 ) -> Latency:
     """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run."""
-    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory)
+    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
@@ -176,8 +182,10 @@ def _measure(
     progress: Progress | None,
     draw: Draw | None,
     lock_directory: Path | None,
+    caller: Caller | None,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model."""
+    caller, limit = caller or Here(), LONGEST_ROUND_S + budget_s
     sessions = max(sessions, LEAST_SESSIONS)
     gc.collect()  # as in `examine`: two sessions are alive now
     rounds: list[list[list[float]]] = []
@@ -188,7 +196,7 @@ def _measure(
         share = (budget_s - spent) / (sessions - done)
         with measuring(lock_directory):  # between rounds others may have their turn, which is not our time
             start = time.perf_counter()
-            rounds.append(_round(models, runtime, share, seed + done, draw, backwards=done % 2 == 1))
+            rounds.append(caller.call(limit, _round, models, runtime, share, seed + done, draw, done % 2 == 1))
             spent += time.perf_counter() - start
     if progress:
         progress(sessions, sessions)

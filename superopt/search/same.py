@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+from superopt.cost.child import Caller, Here
+from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
 
 Array = NDArray[Any]
 Reference: TypeAlias = Callable[[Feeds], Sequence[Array | None]]
@@ -30,6 +31,11 @@ DRAWS = (
     Draw(scale=1.0, offset=1.0, size=3),
     Draw(scale=255.0, uniform=True),  # pictures as they come
 )
+
+LONGEST_S = 900.0
+"""What has not run on all samples by then is taken as never ending."""
+
+_Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]
 
 NOISE_FACTOR = 16.0
 ABSOLUTE_EPS = 1024.0
@@ -103,41 +109,47 @@ def examine(
     inputs: Sequence[Feeds] = (),
     draws: Sequence[Draw] = DRAWS,
     sizes: Mapping[str, int] | None = None,
+    caller: Caller | None = None,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
-    Random inputs that the original does not accept are left out. One session is alive at a time. Raises `RuntimeFailed`
-    for an original that does not load; a candidate that does not load or run does not agree.
+    Random inputs that the original does not accept are left out. One session is alive at a time, the `caller`'s (of
+    this process by default). Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never
+    ends; a candidate that does does not agree.
     """
     gc.collect()  # models that were just written lie in reference cycles, and a session needs as much again
-    session = runtime.session(original, optimize=False)
-    names = [a.name for a in runtime.outputs(session)]
-    interface = (runtime.inputs(session), runtime.outputs(session))
-    samples = _samples(runtime, session, seed, inputs, draws, sizes or {})
+    caller = caller or Here()
+    interface, samples = caller.call(LONGEST_S, _sampled, runtime, original, seed, inputs, draws, sizes or {})
+    names = [a.name for a in interface[1]]
     if not samples:
         return Agreement(False, False, "the original runs on none of the inputs", 0, ())
-    del session
+    feeds = [sample.feeds for sample in samples]
     for optimize in (False, True):
         try:
-            session = runtime.session(candidate, optimize)
-            if difference := _interface_differs(interface, (runtime.inputs(session), runtime.outputs(session))):
-                return Agreement(False, True, difference, len(samples), ())
-            for sample in samples:
-                sample.found.append(runtime.run(session, sample.feeds))
+            difference, outputs = caller.call(LONGEST_S, _ran, runtime, candidate, optimize, interface, feeds)
         except RuntimeFailed as error:
             return Agreement(False, True, f"candidate: {error}", len(samples), ())
-        del session
+        if difference:
+            return Agreement(False, True, difference, len(samples), ())
+        for sample, found in zip(samples, outputs, strict=True):
+            sample.found.append(found)
     for sample in samples:
         sample.exact = reference(sample.feeds) if reference else [None] * len(names)
     apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
     if apart:
-        _add_noise(original, runtime, apart, seed)
+        _add_noise(original, runtime, interface, apart, seed, caller)
     return _judged(names, samples)
 
 
-def _samples(
-    runtime: Runtime, session: Any, seed: int, inputs: Sequence[Feeds], draws: Sequence[Draw], sizes: Mapping[str, int]
-) -> list[_Sample]:
+def _sampled(
+    runtime: Runtime,
+    original: Path,
+    seed: int,
+    inputs: Sequence[Feeds],
+    draws: Sequence[Draw],
+    sizes: Mapping[str, int],
+) -> tuple[_Interface, list[_Sample]]:
+    session = runtime.session(original, optimize=False)
     samples = [_Sample(feeds, runtime.run(session, feeds)) for feeds in inputs]
     for i, draw in enumerate(draws):
         sized = Draw(draw.scale, draw.offset, draw.uniform, draw.size, {**draw.sizes, **sizes})
@@ -146,18 +158,29 @@ def _samples(
             samples.append(_Sample(feeds, runtime.run(session, feeds)))
         except RuntimeFailed:
             continue
-    return samples
+    return (runtime.inputs(session), runtime.outputs(session)), samples
 
 
-def _add_noise(original: Path, runtime: Runtime, samples: list[_Sample], seed: int) -> None:
+def _ran(
+    runtime: Runtime, model: Path, optimize: bool, interface: _Interface, feeds: Sequence[Feeds]
+) -> tuple[str, list[list[Array]]]:
+    """The outputs for some inputs; none where the interface is another, and how it differs."""
+    session = runtime.session(model, optimize)
+    difference = _interface_differs(interface, (runtime.inputs(session), runtime.outputs(session)))
+    return difference, [] if difference else [runtime.run(session, f) for f in feeds]
+
+
+def _add_noise(
+    original: Path, runtime: Runtime, interface: _Interface, samples: list[_Sample], seed: int, caller: Caller
+) -> None:
     """How much the original itself changes: with inputs changed in their last bit, and when it is optimized."""
-    for optimize in (False, True):
-        session = runtime.session(original, optimize)
-        for i, sample in enumerate(samples):
-            rng = np.random.default_rng(seed + i)
-            feeds = sample.feeds if optimize else {k: _last_bit(v, rng) for k, v in sample.feeds.items()}
-            sample.noisy.append(runtime.run(session, feeds))
-        del session
+    rngs = [np.random.default_rng(seed + i) for i in range(len(samples))]
+    as_given = [s.feeds for s in samples]
+    changed = [{k: _last_bit(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
+    for optimize, feeds in ((False, changed), (True, as_given)):
+        _, outputs = caller.call(LONGEST_S, _ran, runtime, original, optimize, interface, feeds)
+        for sample, noisy in zip(samples, outputs, strict=True):
+            sample.noisy.append(noisy)
 
 
 def _judged(names: Sequence[str], samples: list[_Sample]) -> Agreement:
@@ -177,7 +200,7 @@ def _last_bit(value: Array, rng: np.random.Generator) -> Array:
     return np.asarray(np.nextafter(value, toward))
 
 
-def _interface_differs(ours: tuple[Any, Any], theirs: tuple[Any, Any]) -> str:
+def _interface_differs(ours: _Interface, theirs: _Interface) -> str:
     for kind, a, b in zip(("inputs", "outputs"), ours, theirs, strict=True):
         if [(x.name, x.type) for x in a] != [(x.name, x.type) for x in b]:
             return f"{kind} differ: {_show(a)} and {_show(b)}"

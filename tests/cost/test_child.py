@@ -4,18 +4,18 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from superopt.cost.child import Child, Unending
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed, Session, Timing
+from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, UsageError
 from superopt.operators.pointwise import Relu, Sqrt
 from tests.cost.graphs import graph, tensor
+from tests.fragile import Fragile, Stuck
 
 
 @pytest.fixture(autouse=True)
@@ -71,30 +71,6 @@ def test_an_interrupt_is_not_for_it(child: Child) -> None:
     assert child.call(60.0, abs, -1) == 1
 
 
-@dataclass(frozen=True)
-class Fragile(Runtime):
-    """A runtime that takes square roots ill: it crashes, or never ends."""
-
-    crashes: bool = True
-
-    def session(self, model: bytes | Path, *given: object, **more: object) -> Session:  # type: ignore[override]
-        """As ever, but for square roots."""
-        assert isinstance(model, bytes)
-        if b"Sqrt" in model:
-            if self.crashes:
-                os.abort()
-            time.sleep(600)
-        return super().session(model)
-
-    def time(self, session: Session, feeds: Feeds, *given: float) -> Timing:  # type: ignore[override]
-        """At once."""
-        return Timing(1e-3, 0.0, 3)
-
-    def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
-        """None."""
-        return {}
-
-
 def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tmp_path: Path) -> None:
     x = tensor("x", 4, 4)
     cost = MeasuredCost(Fragile(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
@@ -106,7 +82,7 @@ def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tm
 
 
 def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(tmp_path: Path) -> None:
-    cost = MeasuredCost(Fragile(crashes=False), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Stuck(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
     cost.cost(graph(Relu()(tensor("x", 4, 4))))
     cost.deadline = time.monotonic() + 1.0
     with pytest.raises(OutOfTime, match="no time is left"):

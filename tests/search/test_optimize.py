@@ -29,6 +29,7 @@ from superopt.search.rewrites import ByRule, Rewrite, Unfold
 from superopt.search.same import DRAWS
 from superopt.search.solve import _best_in_context
 from superopt.term import Graph, variable
+from tests.fragile import Fragile
 from tests.models import model, normalized
 from tests.onnx_io.networks import run
 
@@ -66,6 +67,19 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match='"answer"'):
         tried(given, [ByRule(rule)], cost, tmp_path)
+
+
+def test_a_model_that_crashes_the_runtime_comes_back_and_the_kernel_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    nodes = [helper.make_node("Sqrt", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    given = model(nodes, [("x", TensorProto.FLOAT, (2, 3))], [("y", TensorProto.FLOAT, (2, 3))])
+    cost = MeasuredCost(Fragile(1), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    found = tried(given, [Unfold("lrn")], cost, tmp_path)
+    assert not found.accepted
+    assert "the runtime crashed (SIGABRT)" in found.reason
+    assert "(kernel (sqrt ?v0)" in found.reason
 
 
 def test_a_wrong_rule_in_a_file_is_refused_before_it_is_tried(options: Options, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-BOTH, DEFINITIONS_ALONE, RULES_ALONE = "both", "definitions", "rules"
+BOTH, DEFINITIONS_ALONE, RULES_ALONE, OF_ONE_OUTPUT = "both", "definitions", "rules", "of one output"
 """What the search may use."""
 EMPTY, FULL = "empty", "full"
 """The table of timings that it finds."""
@@ -15,7 +15,7 @@ EMPTY, FULL = "empty", "full"
 class Run:
     """One run of the command: `timings` is the table that it found; `code` is its exit code, `error` what it said.
 
-    Seconds are of the whole process, bytes its largest resident set; `report` is what it wrote.
+    Seconds are of the whole process, bytes the most that it and its processes held; `report` is what it wrote.
     """
 
     network: str

@@ -13,20 +13,29 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.attainable import attainable
 from benchmarks.classes import CLASSES, model
-from benchmarks.runs import BOTH, EMPTY, FULL, Run
+from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT, Run
+from benchmarks.table import speedup
 from benchmarks.zoo import ROOT, run_once
 from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.rules.format import load_rules, print_file
+from superopt.rules.rule import Rule
 from superopt.search.paired import Paired, compare
+from superopt.shipped import shipped_rules
+from superopt.verify.trusted import sealed
+
+T = TypeVar("T")
 
 FOLDER = ROOT / "build/classes"
 PAGE = ROOT / "docs/suite.md"
@@ -40,18 +49,26 @@ PEERS = {
 }
 """The tools by name, each a command that takes the model and the file to write."""
 
-COLUMNS = ("model", "superopt", *PEERS, "original", "s, empty table", "s, full table", "peak memory", "error")
+COLUMNS = (
+    "model", "attainable", "superopt", *PEERS, "definitions alone", "and rules of one output", "original",
+    "s, empty table", "s, full table", "peak memory", "error",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model: how much faster it is after each tool, and what superopt took. None where a tool failed."""
+    """One model: how much faster it is after each tool, and what superopt took. None where a tool failed.
+
+    `less` are runs that may use definitions alone, and these and rules of one output.
+    """
 
     model: str
+    attainable: float
     ours: Paired | None
     peers: dict[str, Paired | None]
     empty: Run
     full: Run
+    less: tuple[Run, ...]
 
     def cells(self) -> tuple[str, ...]:
         """What the table says."""
@@ -60,8 +77,10 @@ class Row:
         measured = (report.get("measured") or {}).get("original", {}).get("seconds", 0.0)
         return (
             self.model,
+            f"{self.attainable:.2f}",
             "none" if self.ours is None else _shown(self.ours),
             *("failed" if p is None else _shown(p) for p in self.peers.values()),
+            *map(speedup, self.less),
             f"{measured * 1e3:.2f} ms",
             f"{self.empty.seconds:.1f}",
             f"{self.full.seconds:.1f}",
@@ -83,13 +102,36 @@ def measured(name: str, limit: float, folder: Path) -> Row:
         theirs.unlink(missing_ok=True)
         ended = subprocess.run([*command, str(model), str(theirs)], capture_output=True, check=False, timeout=600)
         peers[peer] = _compared(model, theirs) if ended.returncode == 0 and theirs.exists() else None
-    return Row(name, ours, peers, empty, full)
+    fewer: tuple[tuple[str, list[Rule]], ...] = (
+        (DEFINITIONS_ALONE, []),
+        (OF_ONE_OUTPUT, [r for r in _shipped() if len(r.source) == 1]),
+    )
+    less = tuple(
+        run_once(model, uses, FULL, [*given, "--rules", str(_written(rules, folder))], limit, folder)
+        for uses, rules in fewer
+    )
+    return Row(name, _apart(attainable, model, folder), ours, peers, empty, full, less)
+
+
+def _shipped() -> list[Rule]:
+    return [rule for path in shipped_rules() for rule in load_rules(path).rules]
+
+
+def _written(rules: Sequence[Rule], folder: Path) -> Path:
+    """A file of rules that are known to be proved."""
+    path = folder / "some.rules"
+    path.write_text(print_file(sealed(rules, {})), encoding="utf-8")
+    return path
+
+
+def _apart(function: Callable[..., T], *arguments: object) -> T:
+    """In a process of its own: what this one held would count as memory of the commands that it runs."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def _compared(original: Path, candidate: Path) -> Paired | None:
-    """In a process of its own: what this one held would count as peak memory of the commands that it runs."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_side_by_side, original, candidate).result()
+    return _apart(_side_by_side, original, candidate)
 
 
 def _side_by_side(original: Path, candidate: Path) -> Paired | None:
@@ -117,6 +159,10 @@ How many times faster than onnxruntime with all of its own optimizations on the 
 tools people use: on one thread and in its time, in turns, in fresh pairs of sessions, with 95 % intervals. *None*: no
 gain was confirmed, and the original came back. Models are those of `benchmarks/classes.py`, with random weights; each
 result of superopt was compared with the original, and *error* is the largest, relative to the largest output.
+
+*Attainable* is what a perfect rewrite could give that leaves dense products as they are: the time of all kernels over
+that of matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one output*
+are ablations: what superopt finds with less than all of its rules, by its own measurement.
 
 {body}
 

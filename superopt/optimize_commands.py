@@ -60,7 +60,8 @@ def optimize(
     """Find an equivalent, faster model.
 
     The result was compared with the original, and measured to be faster on this machine; where nothing faster is found
-    the original is written, byte for byte. Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the
+    the original is written, byte for byte. Ctrl-C ends the search; what it has found is compared and measured, and
+    another ends that too. Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the
     original (nothing is written), 5 out of time without an answer.
     """
     target = target or source.with_name(f"{source.stem}.optimized.onnx")

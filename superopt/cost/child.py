@@ -68,6 +68,9 @@ class Child:
                 self.close()
                 raise Unending(f"{UNENDING} within {limit_s:.0f} s")
             succeeded, value = pipe.recv()
+        except KeyboardInterrupt:
+            self.close()  # its answer would be taken for that to the next call
+            raise
         except (EOFError, OSError):
             raise RuntimeFailed(f"{CRASHED} ({self._end()})") from None
         if not succeeded:

@@ -13,7 +13,7 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import INTERRUPTED, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
 from superopt.search.matching import Matching
 from superopt.search.space import Space
 from superopt.term import Graph
@@ -22,8 +22,17 @@ from superopt.term import Graph
 def backtrack(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
     """Search from a graph. Raises `OutOfTime` only where not even the start could be costed."""
     start = Found(graph, cost.cost(graph), (), measured=True)
-    outcome = Outcome(start, [start], 1)
-    space, order = Space(graph, matching, cost), itertools.count()
+    outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
+    try:
+        _explore(outcome, space, cost, limits)
+    except KeyboardInterrupt:
+        outcome.reason = INTERRUPTED
+    outcome.seen = space.seen
+    return outcome
+
+
+def _explore(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
+    start, order = outcome.start, itertools.count()
     queue: list[tuple[float, int, Found]] = []
 
     def enter(found: Found) -> None:
@@ -64,5 +73,3 @@ def backtrack(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> O
                 enter(found)
             if time.monotonic() > limits.deadline:
                 break
-    outcome.seen = space.seen
-    return outcome

@@ -9,7 +9,7 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import INTERRUPTED, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
 from superopt.search.matching import Matching
 from superopt.search.space import Space
 from superopt.term import Graph
@@ -21,8 +21,17 @@ WIDTH = 12
 def beam(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
     """Search from a graph. Raises `OutOfTime` only where not even the start could be costed."""
     start = Found(graph, cost.cost(graph), (), measured=True)
-    outcome = Outcome(start, [start], 1)
-    space = Space(graph, matching, cost)
+    outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
+    try:
+        _explore(outcome, space, cost, limits)
+    except KeyboardInterrupt:
+        outcome.reason = INTERRUPTED
+    outcome.seen = space.seen
+    return outcome
+
+
+def _explore(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
+    start = outcome.start
     best, vain, expanded = start.cost, 0, 0
     at_hand = [start]
     if time.monotonic() > limits.deadline:
@@ -49,8 +58,6 @@ def beam(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcom
         at_hand = _cheapest(made, cost, limits.alpha * best, outcome)
     for found in at_hand:
         keep(outcome, found, limits.keep, cost)
-    outcome.seen = space.seen
-    return outcome
 
 
 def _cheapest(made: list[Found], cost: Cost, most: float, outcome: Outcome) -> list[Found]:

@@ -22,6 +22,10 @@ TOLD_APART = 0.005
 """Costs that differ by less than this share of the start's are taken as equal."""
 
 
+INTERRUPTED = "interrupted"
+"""Why a search ended that somebody stopped: what it had found by then is kept."""
+
+
 @dataclass(frozen=True)
 class Applied:
     """A rewrite that was applied: its name, how it is known to be right, and the term before and after."""
@@ -66,7 +70,7 @@ class Limits:
 
 
 class Strategy(Protocol):
-    """A way of searching. The same arguments give the same outcome, unless the deadline passes.
+    """A way of searching. The same arguments give the same outcome, unless the deadline passes, or somebody stops it.
 
     Raises `OutOfTime` only where not even the start could be costed.
     """

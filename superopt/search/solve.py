@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from superopt.cost.measured import MeasuredCost
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import Found, Limits, Outcome, Strategy
+from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Strategy
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Rewrite
@@ -52,7 +52,10 @@ def solve(
     deadline: float,
     progress: Progress,
 ) -> list[Solved]:
-    """Search each distinct piece. Raises `OutOfTime` where not even one could be costed before the deadline."""
+    """Search each distinct piece; those that were done, where somebody interrupts it when something is gained already.
+
+    Raises `OutOfTime` where not even one piece could be costed before the deadline.
+    """
     groups: dict[tuple[Term, ...], list[Piece]] = {}
     for piece in pieces:
         groups.setdefault(piece.canonical.outputs, []).append(piece)
@@ -65,9 +68,21 @@ def solve(
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
-        outcome = strategy(groups[key][0].canonical, matching, cost, limits)
-        winner, gain = _best_in_context(outcome, cost)
+        try:
+            outcome = strategy(groups[key][0].canonical, matching, cost, limits)
+            winner, gain = _best_in_context(outcome, cost)
+        except KeyboardInterrupt:
+            return _kept(solved)
         solved.append(Solved(tuple(groups[key]), outcome, winner, gain))
+        if outcome.reason == INTERRUPTED:
+            return _kept(solved)
+    return solved
+
+
+def _kept(solved: list[Solved]) -> list[Solved]:
+    """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
+    if not any(s.gain > 1.0 for s in solved):
+        raise KeyboardInterrupt
     return solved
 
 

@@ -71,6 +71,17 @@ def test_an_interrupt_is_not_for_it(child: Child) -> None:
     assert child.call(60.0, abs, -1) == 1
 
 
+def interrupt_who_asked() -> None:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(600)
+
+
+def test_an_interrupted_call_leaves_no_answer_for_the_next(child: Child) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        child.call(60.0, interrupt_who_asked)
+    assert child.call(60.0, abs, -1) == 1
+
+
 def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tmp_path: Path) -> None:
     x = tensor("x", 4, 4)
     cost = MeasuredCost(Fragile(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)

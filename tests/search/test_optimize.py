@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
+from superopt.cost.model import Cost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import RuleError, VerificationFailed
@@ -22,7 +23,8 @@ from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.backtrack import backtrack
-from superopt.search.found import Found, Outcome
+from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Strategy
+from superopt.search.matching import Matching
 from superopt.search.optimize import Attempt, Trial, attempt
 from superopt.search.reference import reference_of
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
@@ -43,13 +45,18 @@ def cost(timings: Path) -> Iterator[MeasuredCost]:
 
 
 def tried(
-    given: onnx.ModelProto, rewrites: list[Rewrite], cost: MeasuredCost, folder: Path, limit: float = 4
+    given: onnx.ModelProto,
+    rewrites: list[Rewrite],
+    cost: MeasuredCost,
+    folder: Path,
+    limit: float = 4,
+    strategy: Strategy = backtrack,
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")
     path = folder / "original.onnx"
     program = understand(load(given))
     trial = Trial(program, path, path, folder, cost, limit, seed=0, inputs=[], progress=lambda stage, done: None)
-    return attempt(trial, rewrites, backtrack, alpha=1.05)
+    return attempt(trial, rewrites, strategy, alpha=1.05)
 
 
 def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:
@@ -67,6 +74,21 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match='"answer"'):
         tried(given, [ByRule(rule)], cost, tmp_path)
+
+
+def stopped(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
+    """A search that somebody interrupts at its end."""
+    return replace(backtrack(graph, matching, cost, limits), reason=INTERRUPTED)
+
+
+def test_what_an_interrupted_search_has_found_is_judged(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, strategy=stopped)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+
+
+def test_an_interrupted_search_that_has_nothing_ends_at_once(cost: MeasuredCost, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tried(normalized(), [Unfold("softmax")], cost, tmp_path, strategy=stopped)
 
 
 def test_a_model_that_crashes_the_runtime_comes_back_and_the_kernel_is_named(

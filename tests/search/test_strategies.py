@@ -56,7 +56,7 @@ class Priced:
     """A cost that a test makes up: seconds for each operator that runs."""
 
     prices: dict[str, float] = field(default_factory=dict)
-    fails: dict[int, Exception] = field(default_factory=dict)
+    fails: dict[int, BaseException] = field(default_factory=dict)
     """What to raise for graphs of so many relus."""
 
     def cost(self, graph: Graph, most: float = math.inf) -> float:
@@ -156,3 +156,11 @@ def test_a_definition_is_a_step_with_its_own_kind(search: Strategy) -> None:
     outcome = search(piece.canonical, Matching([Unfold("lrn")]), Priced({"lrn": 100.0}), Limits())
     (step,) = cheapest(outcome).steps
     assert (step.name, step.known, step.before.operator.name) == ("definition of lrn", "definition", "lrn")
+
+
+def test_who_stops_a_search_gets_what_it_has_found(search: Strategy) -> None:
+    start = relus(3)
+    cost = Priced({"abs": 0.5}, fails={0: KeyboardInterrupt()})
+    outcome = search(start, rewrites(CHEAPER), cost, Limits())
+    assert outcome.reason == "interrupted"
+    assert cheapest(outcome).cost < outcome.start.cost

@@ -18,6 +18,7 @@ from onnxscript.rewriter import RULE_NAME_TAG
 
 from superopt.onnx_io import standalone
 from superopt.operators.instances import small_instances
+from superopt.operators.layout import Slice
 from superopt.rules.exchange.onnxscript_source import onnxscript_refusals, to_onnxscript
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.ranks import at_ranks
@@ -107,10 +108,13 @@ def _is_zero(rule: Rule) -> bool:
 
 
 def _is_written_otherwise(rule: Rule) -> bool:
-    """Whether superopt writes the left as other nodes: one Concat for several, what is broadcast before a Reshape."""
+    """Whether superopt writes the left as other nodes: one Concat or Slice for several, what is broadcast before a
+    Reshape.
+    """
     below = [(t.operator, i) for t in subterms(*rule.source) for i in t.inputs]
     joined = any(op.name == "concat" and i.operator == op for op, i in below)
-    return joined or any(op.name == "expand" and not i.is_variable for op, i in below)
+    cut = any(isinstance(op, Slice) and isinstance(i.operator, Slice) and op.axis != i.operator.axis for op, i in below)
+    return joined or cut or any(op.name == "expand" and not i.is_variable for op, i in below)
 
 
 # ---------------------------------------------------------------------------------------------------- networks

@@ -4,6 +4,8 @@ A `Dim` is an `int` or an `Expr`. An `Expr` is kept as a polynomial with integer
 floor divisions that do not simplify. It is interned, so equal polynomials are one object. Comparing two dims gives a
 bool where their difference is a constant and otherwise a `Condition`, whose truth value raises `Undecided`: a shape
 rule can never branch silently on something unknown. The same conditions are what the solver is told about.
+
+All of it is one file, though a long one: sizes, floor divisions in them and conditions between them define each other.
 """
 
 from __future__ import annotations

@@ -13,25 +13,13 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import INTERRUPTED, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
-from superopt.search.matching import Matching
-from superopt.search.space import Space
-from superopt.term import Graph
+from superopt.search.found import TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.space import Space, strategy
 
 
-def backtrack(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
-    """Search from a graph. Raises `OutOfTime` only where not even the start could be costed."""
-    start = Found(graph, cost.cost(graph), (), measured=True)
-    outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
-    try:
-        _explore(outcome, space, cost, limits)
-    except KeyboardInterrupt:
-        outcome.reason = INTERRUPTED
-    outcome.seen = space.seen
-    return outcome
-
-
-def _explore(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
+@strategy
+def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
+    """Search from the start of an outcome, which is filled in."""
     start, order = outcome.start, itertools.count()
     queue: list[tuple[float, int, Found]] = []
 

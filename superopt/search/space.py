@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
+from functools import wraps
 
 from superopt.cost.model import Cost
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
-from superopt.search.found import Applied, Found
+from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Strategy
 from superopt.search.matching import Application, Matching
 from superopt.search.narrow import narrowed
 from superopt.term import Graph, Term, make, running
@@ -101,6 +102,23 @@ class Space:
             # The name as well: the hashes of operators without attributes are all equal.
             self._prints[term] = hash((term.operator.name, term.operator, *below))
         return hash(tuple(self._prints[o] if o in self._prints else _leaf_print(o) for o in graph.outputs))
+
+
+def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strategy:
+    """A strategy, from what fills in an outcome that holds the start. Interrupted, it gives what is filled in by then."""
+
+    @wraps(explore)
+    def search(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
+        start = Found(graph, cost.cost(graph), (), measured=True)
+        outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
+        try:
+            explore(outcome, space, cost, limits)
+        except KeyboardInterrupt:
+            outcome.reason = INTERRUPTED
+        outcome.seen = space.seen
+        return outcome
+
+    return search
 
 
 def _leaf_print(term: Term) -> int:

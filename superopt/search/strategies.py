@@ -1,4 +1,4 @@
-"""The strategies by name. A new one is a function like these, and a line here."""
+"""The strategies by name. A new one is a function like these (see `space.strategy`), and a line here."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Space:
 
 
 def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strategy:
-    """A strategy, from what fills in an outcome that holds the start. Interrupted, it gives what is filled in by then."""
+    """A strategy, from what fills in an outcome that holds the start. Interrupted, it gives what there is by then."""
 
     @wraps(explore)
     def search(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:

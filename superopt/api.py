@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import gc
+import hashlib
 import importlib.metadata
 import math
 import os
@@ -28,18 +29,22 @@ from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
 from superopt.search import report as parts
+from superopt.search.found import Solved
 from superopt.search.optimize import Attempt, Trial, applied_rewrites, attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.paired import Latency
-from superopt.search.replay import solution_text
+from superopt.search.remembered import Memory
 from superopt.search.rewrites import rewrites_of
 from superopt.search.same import Agreement
+from superopt.search.solution import solution_text
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
 Model = str | Path | onnx.ModelProto | ir.Model
+
+VERSION = importlib.metadata.version("superopt")
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,8 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     rewrites = rewrites_of(rules, definitions() if options.definitions else [])
     laws = {r.name: r.by for r in rules}
     with _trial(model, options, progress) as (before, trial):
-        tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha)
+        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost.opset))
+        tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
         return _result(model, before, trial, tried, options, files, laws)
 
 
@@ -187,6 +193,14 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
     return folder / "original.onnx"
 
 
+def _way(options: Options, files: Sequence[Path], opset: int) -> str:
+    """A digest of all that what a search finds for a piece depends on, besides the piece and the runtime."""
+    digests = [hashlib.sha256(f.read_bytes()).hexdigest() for f in (*files, *options.operators)]
+    sizes = sorted((options.sizes or {}).items())
+    asked = (VERSION, options.strategy, options.alpha, options.definitions, sizes, opset, *digests)
+    return hashlib.sha256(repr(asked).encode()).hexdigest()
+
+
 def definitions() -> list[str]:
     """What operators can be replaced by: the composite ones by name, then further definitions."""
     own = [name for name, cls in CATALOGUE.items() if cls.definition is not Declared.definition]
@@ -219,6 +233,7 @@ def _report(
         searched=parts.Searched(
             pieces=len(tried.pieces),
             distinct=len(tried.solved),
+            remembered=sum(s.remembered for s in tried.solved),
             graphs=sum(s.outcome.seen for s in tried.solved),
             kernels_measured=cost.measured,
             seconds=tried.search_seconds,
@@ -234,7 +249,7 @@ def _report(
             rules=tuple(f.name for f in files),
         ),
         versions=parts.Versions(
-            superopt=importlib.metadata.version("superopt"),
+            superopt=VERSION,
             runtime=f"{key.runtime} {key.version}",
             device=key.device,
             onnx=onnx.__version__,
@@ -248,7 +263,12 @@ def _facts(model: ir.Model) -> parts.ModelFacts:
 
 def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
     winners = [s for s in tried.solved if s.gain > 1.0]
-    return tuple(parts.Solution(text=solution_text(s), places=len(s.places), gain=s.gain) for s in winners)
+    return tuple(parts.Solution(text=_text(s), places=len(s.places), gain=s.gain) for s in winners)
+
+
+def _text(solved: Solved) -> str | None:
+    piece = solved.places[0].canonical
+    return solution_text(piece.outputs, solved.winner.graph.outputs, piece.inputs)
 
 
 def _predicted(tried: Attempt) -> parts.Predicted | None:

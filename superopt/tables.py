@@ -144,9 +144,10 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
     s = report.searched
+    earlier = f" ({s.remembered} of them earlier)" if s.remembered else ""
     yield (
-        f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces, measured {s.kernels_measured} new "
-        f"kernels, in {s.seconds:.1f} s"
+        f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces{earlier}, measured "
+        f"{s.kernels_measured} new kernels, in {s.seconds:.1f} s"
     )
     if target is not None:
         yield f"written to {target}"

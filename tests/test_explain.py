@@ -56,7 +56,9 @@ def report(rewrites: tuple[Rewritten, ...]) -> Report:
         predicted=None,
         measured=None,
         compared=None,
-        searched=Searched(pieces=1, distinct=1, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)),
+        searched=Searched(
+            pieces=1, distinct=1, remembered=0, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)
+        ),
         settings=Settings(
             time=60, threads=1, strategy="beam", alpha=1.1, seed=0, definitions=True, rules=("core.rules",)
         ),

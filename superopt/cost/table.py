@@ -1,4 +1,6 @@
-"""Timings on disk, so that what was measured once is not measured again, and a lock so that one measures at a time."""
+"""Timings on disk, and what searches found by them, so that nothing is measured or searched twice; and a lock, so that
+one measures at a time.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,21 @@ from typing import IO, Any, Self, TypeVar
 from superopt.cost.runtime import Key, Timing
 from superopt.errors import OutOfTime, UsageError
 
-_SCHEMA = """
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS timings (
     runtime TEXT, version TEXT, device TEXT, threads INTEGER, signature TEXT,
     seconds REAL NOT NULL, spread REAL NOT NULL, runs INTEGER NOT NULL, measured_at TEXT NOT NULL,
     PRIMARY KEY (runtime, version, device, threads, signature)
 ) WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS solutions (
+    runtime TEXT, version TEXT, device TEXT, threads INTEGER, asked TEXT, solution TEXT NOT NULL,
+    PRIMARY KEY (runtime, version, device, threads, asked)
+) WITHOUT ROWID
+""",
+)
 _COLUMNS = ["runtime", "version", "device", "threads", "signature", "seconds", "spread", "runs", "measured_at"]
 _WAIT_S = 30.0
 _POLL_S = 0.02
@@ -91,6 +101,23 @@ class Table:
 
         self._mended(write)
 
+    def solution(self, key: Key, asked: str) -> str | None:
+        """What a search found that timings of a runtime led, as text, by a digest of all that it depends on."""
+
+        def read(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(
+                "SELECT solution FROM solutions WHERE (runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)",
+                (*_columns(key), asked),
+            ).fetchone()
+            return row[0] if row else None
+
+        return self._mended(read)
+
+    def keep_solution(self, key: Key, asked: str, solution: str) -> None:
+        """Enter what a search found; it replaces an older answer to the same question."""
+        row = (*_columns(key), asked, solution)
+        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO solutions VALUES (?, ?, ?, ?, ?, ?)", row))
+
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on."""
         found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())
@@ -154,7 +181,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(_SCHEMA)
+        for statement in _SCHEMA:
+            connection.execute(statement)
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)

@@ -13,7 +13,7 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import OUT_OF_TIME, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
 from superopt.search.space import Space, strategy
 
 
@@ -31,7 +31,7 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
         enter(found)
     while queue:
         if time.monotonic() > limits.deadline:
-            outcome.reason = "out of time"
+            outcome.reason = OUT_OF_TIME
             break
         if expanded == limits.expanded or vain >= limits.patience:
             outcome.reason = "limit of graphs" if expanded == limits.expanded else "no gain for a while"
@@ -43,7 +43,7 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
             try:
                 known = measured(here, cost, limits.alpha * best)
             except OutOfTime:
-                outcome.reason = "out of time"
+                outcome.reason = OUT_OF_TIME
                 break
             if known is None:
                 continue

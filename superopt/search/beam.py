@@ -9,7 +9,7 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import OUT_OF_TIME, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
 from superopt.search.space import Space, strategy
 
 WIDTH = 12
@@ -23,7 +23,7 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
     best, vain, expanded = start.cost, 0, 0
     at_hand = [start]
     if time.monotonic() > limits.deadline:
-        outcome.reason = "out of time"
+        outcome.reason = OUT_OF_TIME
     else:
         at_hand += _cheapest(list(space.simplified(start)), cost, limits.alpha * best, outcome)
     while at_hand and outcome.reason == "exhausted":
@@ -41,7 +41,7 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
             for found in space.neighbours(here):
                 made.append(found)
                 if time.monotonic() > limits.deadline:
-                    outcome.reason = "out of time"
+                    outcome.reason = OUT_OF_TIME
                     break
         at_hand = _cheapest(made, cost, limits.alpha * best, outcome)
     for found in at_hand:
@@ -59,7 +59,7 @@ def _cheapest(made: list[Found], cost: Cost, most: float, outcome: Outcome) -> l
         try:
             known = measured(candidate, cost, most)
         except OutOfTime:
-            outcome.reason = "out of time"
+            outcome.reason = OUT_OF_TIME
             break
         found += [] if known is None else [known]
     return found

@@ -10,6 +10,7 @@ from typing import Protocol
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.matching import Matching
+from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.term import Graph, Term
 
@@ -22,8 +23,9 @@ TOLD_APART = 0.005
 """Costs that differ by less than this share of the start's are taken as equal."""
 
 
-INTERRUPTED = "interrupted"
-"""Why a search ended that somebody stopped: what it had found by then is kept."""
+INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"
+"""Why a search ended that somebody stopped, or its deadline: what it had found by then is kept."""
+CUT_SHORT = frozenset({INTERRUPTED, OUT_OF_TIME})
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,20 @@ class Outcome:
     best: list[Found] = field(default_factory=list)
     seen: int = 0
     reason: str = "exhausted"
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A distinct piece: where it stands, what the search found, and the winner with its measured gain (1 for none).
+
+    `remembered` says that it was found by an earlier search.
+    """
+
+    places: tuple[Piece, ...]
+    outcome: Outcome
+    winner: Found
+    gain: float
+    remembered: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, UsageError, VerificationFailed
 from superopt.onnx_io import Program, check, left_to_chance, rewritten, save
 from superopt.operators.reader import term_text
-from superopt.search.found import Strategy
+from superopt.search.found import Solved, Strategy
 from superopt.search.paired import Latency, Paired, compare, faster, latency
 from superopt.search.pieces import Piece, cut_into_pieces
 from superopt.search.reference import reference_of
+from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement, placements
 from superopt.search.report import Rewritten
 from superopt.search.rewrites import Rewrite
 from superopt.search.same import Agreement, examine
-from superopt.search.solve import Progress, Solved, solve
+from superopt.search.solve import Progress, solve
 from superopt.term import Term, replace
 
 SEARCH_SHARE = 0.45
@@ -76,8 +77,10 @@ class Trial:
         return max(self.limit - (time.monotonic() - self.start), 0.0)
 
 
-def attempt(trial: Trial, rewrites: Sequence[Rewrite], strategy: Strategy, alpha: float) -> Attempt:
-    """Search for a faster program, and judge what was found.
+def attempt(
+    trial: Trial, rewrites: Sequence[Rewrite], strategy: Strategy, alpha: float, memory: Memory | None = None
+) -> Attempt:
+    """Search for a faster program, where the memory does not hold what an earlier one found, and judge it.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
@@ -90,7 +93,7 @@ def attempt(trial: Trial, rewrites: Sequence[Rewrite], strategy: Strategy, alpha
         )
         return _original(tried, trial, reason)
     if tried.pieces:
-        tried.solved = solve(tried.pieces, rewrites, cost, strategy, alpha, cost.deadline, trial.progress)
+        tried.solved = solve(tried.pieces, rewrites, cost, strategy, alpha, cost.deadline, trial.progress, memory)
     tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.solved if s.gain > 1.0]
     if not winners:

@@ -1,7 +1,7 @@
-"""What a search found for a piece, as text, and put in its place again: in the same model, or with other weights.
+"""What a search found for pieces, put in their places again: in the same model, or with other weights.
 
-A piece and what replaces it are printed as a rule is, over variables named by first use. A model in which the same
-piece stands, whatever its values are called and its weights hold, is rewritten without a search.
+A model in which the same piece stands, whatever its values are called and its weights hold, is rewritten without a
+search.
 """
 
 from __future__ import annotations
@@ -9,15 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from superopt.dim import assuming
 from superopt.errors import SuperoptError, UsageError
-from superopt.rules.format import parse_file, print_rule
-from superopt.rules.rule import Rule
 from superopt.search.pieces import Piece
-from superopt.search.solve import Solved
-from superopt.term import Term, replace_all
-
-NAME = "piece"
+from superopt.search.solution import read_solution
+from superopt.term import Term
 
 
 @dataclass(frozen=True)
@@ -26,17 +21,6 @@ class Placement:
 
     new: dict[str, Term]
     origins: dict[Term, str]
-
-
-def solution_text(solved: Solved) -> str | None:
-    """A piece and what replaces it; None where that has no text that reads back (sizes with odd names have none)."""
-    before, after = solved.places[0].canonical, solved.winner.graph
-    try:
-        text = print_rule(Rule(NAME, before.outputs, after.outputs))
-        same = _read(text, solved.places[0]) == after.outputs
-    except SuperoptError:
-        return None
-    return text if same else None
 
 
 def placement(piece: Piece, after: Sequence[Term]) -> Placement:
@@ -49,28 +33,17 @@ def placements(pieces: Sequence[Piece], solutions: Sequence[str]) -> list[Placem
     found = []
     for piece in pieces:
         for text in solutions:
-            after = _read(text, piece)
+            after = _replacing(text, piece)
             if after is not None:
                 found.append(placement(piece, after))
                 break
     return found
 
 
-def _read(text: str, piece: Piece) -> tuple[Term, ...] | None:
+def _replacing(text: str, piece: Piece) -> tuple[Term, ...] | None:
     """What a solution puts in the place of a piece, over its canonical variables; None where it is about another."""
     try:
-        (rule,) = parse_file(text).rules
+        found = read_solution(text, piece.canonical.inputs)
     except (SuperoptError, ValueError) as error:
         raise UsageError(f"the report holds a piece that cannot be read: {error}") from None
-    own = {v.label: v for v in piece.canonical.inputs}
-    if {v.label for v in rule.given} != set(own):
-        return None
-    new = {v: own[v.label] for v in rule.given}
-    if any(v.shape != w.shape for v, w in new.items()):
-        return None
-    try:
-        with assuming():  # sizes are those of the piece, which was read
-            before, after = (replace_all(side, new) for side in (rule.source, rule.target))
-    except SuperoptError:  # of other types
-        return None
-    return after if before == piece.canonical.outputs else None
+    return found[1] if found and found[0] == piece.canonical.outputs else None

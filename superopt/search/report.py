@@ -103,10 +103,11 @@ class Compared(Part):
 
 
 class Searched(Part):
-    """What the search did."""
+    """What the search did; of the distinct pieces, so many were `remembered` from earlier searches."""
 
     pieces: int
     distinct: int
+    remembered: int
     graphs: int
     kernels_measured: int
     seconds: float
@@ -141,8 +142,8 @@ class Versions(Part):
     onnx: str
 
 
-FORMAT = 2
-"""Of the report; 1 had no solutions and no strategy."""
+FORMAT = 3
+"""Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered."""
 
 
 class Report(Part):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from superopt.cost.measured import MeasuredCost
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Strategy
+from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Solved, Strategy
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece
+from superopt.search.remembered import Memory
 from superopt.search.rewrites import Rewrite
 from superopt.term import Graph, Term
 
@@ -33,16 +33,6 @@ AS_PROMISED = 0.95
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
 
-@dataclass(frozen=True)
-class Solved:
-    """A distinct piece: where it stands, what the search found, and the winner with its measured gain (1 for none)."""
-
-    places: tuple[Piece, ...]
-    outcome: Outcome
-    winner: Found
-    gain: float
-
-
 def solve(
     pieces: Sequence[Piece],
     rewrites: Sequence[Rewrite],
@@ -51,8 +41,10 @@ def solve(
     alpha: float,
     deadline: float,
     progress: Progress,
+    memory: Memory | None = None,
 ) -> list[Solved]:
-    """Search each distinct piece; those that were done, where somebody interrupts it when something is gained already.
+    """Search each distinct piece that the memory does not hold; those that were done, where somebody interrupts it when
+    something is gained already.
 
     Raises `OutOfTime` where not even one piece could be costed before the deadline.
     """
@@ -65,6 +57,9 @@ def solve(
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):
         progress("search", i / len(groups))
+        if memory and (known := memory.recall(groups[key])):
+            solved.append(known)
+            continue
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
@@ -76,6 +71,8 @@ def solve(
         solved.append(Solved(tuple(groups[key]), outcome, winner, gain))
         if outcome.reason == INTERRUPTED:
             return _kept(solved)
+        if memory:
+            memory.keep(solved[-1])
     return solved
 
 

@@ -15,9 +15,9 @@ from superopt.search.backtrack import backtrack
 from superopt.search.found import Limits
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
-from superopt.search.replay import placements, solution_text
+from superopt.search.replay import placements
 from superopt.search.rewrites import Unfold
-from superopt.search.solve import Solved
+from superopt.search.solution import solution_text
 from tests.models import normalized
 
 
@@ -27,7 +27,7 @@ def text() -> str:
     (piece,) = cut_into_pieces(understand(load(normalized())))
     outcome = backtrack(piece.canonical, Matching([Unfold("lrn")]), AnalyticCost(), Limits(alpha=100.0, keep=9))
     winner = next(f for f in outcome.best if f.steps)
-    found = solution_text(Solved((piece,), outcome, winner, 2.0))
+    found = solution_text(piece.canonical.outputs, winner.graph.outputs, piece.canonical.inputs)
     assert found is not None
     return found
 

@@ -1,0 +1,125 @@
+"""What searches found for pieces, kept beside the timings: what was searched once is not searched again.
+
+An entry depends on all that a search does: the runtime, the piece, sizes, rules and definitions, the strategy and its
+α. It is kept as text, and only where the search came to its own end: what was cut short may find more next time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from superopt.cost.runtime import Key
+from superopt.cost.table import Table
+from superopt.cost.whole import fingerprint
+from superopt.errors import SuperoptError
+from superopt.search.found import CUT_SHORT, Applied, Found, Outcome, Solved
+from superopt.search.pieces import Piece
+from superopt.search.rewrites import Known
+from superopt.search.solution import Terms, read_solution, solution_text
+from superopt.term import Graph, Term
+
+
+class _Entry(BaseModel):
+    """A part of an entry; nothing in it that is not declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Step(_Entry):
+    """A rewrite that was applied, as text."""
+
+    name: str
+    known: Known
+    text: str
+
+
+class _Remembered(_Entry):
+    """A piece and what replaces it; `text` is None where nothing better was found. Costs are in seconds."""
+
+    text: str | None
+    gain: float
+    start: float
+    cost: float
+    seen: int
+    reason: str
+    steps: tuple[_Step, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The solutions in a table that were found on a runtime, in one way of searching (a digest of it)."""
+
+    table: Table
+    key: Key
+    way: str
+
+    def recall(self, places: Sequence[Piece]) -> Solved | None:
+        """What was found for a piece that stands at these places, if anything. Raises as the table does."""
+        text = self.table.solution(self.key, self._asked(places[0].canonical))
+        if text is None:
+            return None
+        try:
+            return _solved(_Remembered.model_validate_json(text), places)
+        except (ValidationError, SuperoptError, ValueError):  # of another version: it is found anew, and replaced
+            return None
+
+    def keep(self, solved: Solved) -> None:
+        """Keep what was found, unless the search was cut short, or it has no text."""
+        entry = None if solved.outcome.reason in CUT_SHORT else _entry(solved)
+        if entry is not None:
+            asked = self._asked(solved.places[0].canonical)
+            self.table.keep_solution(self.key, asked, entry.model_dump_json())
+
+    def _asked(self, piece: Graph) -> str:
+        return hashlib.sha256(f"{self.way} {fingerprint(piece)}".encode()).hexdigest()[:32]
+
+
+def _entry(solved: Solved) -> _Remembered | None:
+    graph, winner, start = solved.places[0].canonical, solved.winner, solved.outcome.start.cost
+    gained = solved.gain > 1.0
+    text = solution_text(graph.outputs, winner.graph.outputs, graph.inputs) if gained else None
+    steps = [_step(step, graph.inputs) for step in winner.steps] if gained else []
+    if not math.isfinite(start) or (gained and text is None) or None in steps:
+        return None
+    return _Remembered(
+        text=text,
+        gain=solved.gain,
+        start=start,
+        cost=winner.cost,
+        seen=solved.outcome.seen,
+        reason=solved.outcome.reason,
+        steps=tuple(s for s in steps if s is not None),
+    )
+
+
+def _step(step: Applied, variables: Sequence[Term]) -> _Step | None:
+    text = solution_text((step.before,), (step.after,), variables)
+    return None if text is None else _Step(name=step.name, known=step.known, text=text)
+
+
+def _solved(entry: _Remembered, places: Sequence[Piece]) -> Solved | None:
+    graph = places[0].canonical
+    start = Found(graph, entry.start, (), measured=True)
+    if entry.text is None:
+        return Solved(tuple(places), Outcome(start, [start], entry.seen, entry.reason), start, 1.0, remembered=True)
+    before, after = _read(entry.text, graph.inputs)
+    if before != graph.outputs:  # two pieces of one fingerprint
+        return None
+    steps = [(s, *_read(s.text, graph.inputs)) for s in entry.steps]
+    applied = tuple(Applied(s.name, s.known, old[0], new[0]) for s, old, new in steps)
+    winner = Found(Graph(graph.inputs, after), entry.cost, applied, measured=True)
+    return Solved(
+        tuple(places), Outcome(start, [winner], entry.seen, entry.reason), winner, entry.gain, remembered=True
+    )
+
+
+def _read(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms]:
+    found = read_solution(text, variables)
+    if found is None:
+        raise ValueError("the text is about other variables")
+    return found

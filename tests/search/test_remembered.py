@@ -1,0 +1,109 @@
+"""What a search found is found again without one: for the same question, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+
+import superopt
+from superopt.api import Options
+from superopt.cost.runtime import Key
+from superopt.cost.table import Table
+from superopt.onnx_io import load, understand
+from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
+from superopt.search.pieces import cut_into_pieces
+from superopt.search.remembered import Memory
+from superopt.search.rewrites import Unfold
+from superopt.term import Graph
+from tests.models import normalized
+
+KEY = Key("a runtime", "1", "a device", 1)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(Table(tmp_path / "t.sqlite"), KEY, "a way")
+
+
+def solved(given: onnx.ModelProto | None = None, reason: str = "exhausted") -> Solved:
+    """The normalization of a model, unfolded."""
+    (piece,) = cut_into_pieces(understand(load(given or normalized())))
+    graph = piece.canonical
+    (norm,) = (t for t in graph.runs if t.operator.name == "lrn")
+    (meaning,) = next(iter(Unfold("lrn").at((norm,))))
+    (output,) = graph.outputs
+    changed = Graph(graph.inputs, (output.operator(*(meaning if i is norm else i for i in output.inputs)),))
+    start = Found(graph, 2.0, (), measured=True)
+    winner = Found(changed, 1.0, (Applied("definition of lrn", "definition", norm, meaning),), measured=True)
+    return Solved((piece,), Outcome(start, [winner], 7, reason), winner, 2.0)
+
+
+def test_what_was_kept_is_recalled_whole(memory: Memory) -> None:
+    kept = solved()
+    memory.keep(kept)
+    assert memory.recall(kept.places) == replace(kept, remembered=True)
+
+
+def test_that_nothing_better_was_found_is_remembered_too(memory: Memory) -> None:
+    kept = solved()
+    start = kept.outcome.start
+    kept = Solved(kept.places, Outcome(start, [start], 7), start, 1.0)
+    memory.keep(kept)
+    assert memory.recall(kept.places) == replace(kept, remembered=True)
+
+
+@pytest.mark.parametrize("reason", [INTERRUPTED, OUT_OF_TIME])
+def test_what_was_cut_short_is_searched_again(memory: Memory, reason: str) -> None:
+    kept = solved(reason=reason)
+    memory.keep(kept)
+    assert memory.recall(kept.places) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"way": "another way"},
+        {"key": replace(KEY, runtime="another")},
+        {"key": replace(KEY, version="2")},
+        {"key": replace(KEY, device="another")},
+        {"key": replace(KEY, threads=2)},
+    ],
+    ids=str,
+)
+def test_another_question_has_no_answer_yet(memory: Memory, other: dict[str, object]) -> None:
+    kept = solved()
+    memory.keep(kept)
+    assert replace(memory, **other).recall(kept.places) is None  # type: ignore[arg-type]
+
+
+def test_another_piece_has_no_answer_yet(memory: Memory) -> None:
+    memory.keep(solved())
+    assert memory.recall(solved(normalized(size=30)).places) is None
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", "(rule"])
+def test_an_entry_that_cannot_be_read_is_none(memory: Memory, damage: str) -> None:
+    kept = solved()
+    memory.keep(kept)
+    memory.table._connection.execute("UPDATE solutions SET solution = ?", (damage,))
+    assert memory.recall(kept.places) is None
+
+
+def test_an_entry_whose_text_is_about_another_piece_is_none(memory: Memory) -> None:
+    kept, other = solved(), solved(normalized(size=30))
+    memory.keep(other)
+    memory.table._connection.execute("UPDATE solutions SET asked = ?", (memory._asked(kept.places[0].canonical),))
+    assert memory.recall(kept.places) is None
+
+
+def test_the_second_run_searches_nothing_and_finds_the_same(options: Options, tmp_path: Path) -> None:
+    options = replace(options, timings=tmp_path / "t.sqlite")
+    first, second = (superopt.optimize(normalized(), options).report for _ in range(2))
+    assert first.searched.remembered == 0
+    assert second.searched.remembered == second.searched.distinct > 0
+    assert second.searched.graphs == first.searched.graphs
+    assert second.solutions == first.solutions
+    assert second.rewrites == first.rewrites

@@ -6,7 +6,7 @@ import json as json_format
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,14 +17,14 @@ from superopt.errors import RuleError, SuperoptError, UsageError
 from superopt.operators.files import declare_files
 from superopt.options import OperatorFiles
 from superopt.outputs import demand_writable, write_text
-from superopt.rules.format import load_rules, print_rule
+from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, Verdict, attempt, judged
 from superopt.verify.conditions import Learned, learn
-from superopt.verify.prove import Proved, Unknown, smtlib
+from superopt.verify.prove import Proved, Unknown, smtlib, solver_version
 from superopt.verify.saved import demand_free, described, save_witness
-from superopt.verify.trusted import describe, seal
+from superopt.verify.trusted import describe, facts_of, seal, sealed
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,18 @@ def verify_file(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
+    sealing: Annotated[
+        bool, typer.Option("--seal", help="Where all prove, say so in the file: it is used without proving it again.")
+    ] = False,
 ) -> None:
     """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove.
 
     A rule is proved for all sizes by the laws that are named, refuted by the smallest sizes and integers for which its
     sides differ, or unknown. The solver's limit is counted in its steps, so verdicts do not depend on the machine.
+    A file that was edited by hand, or is of another version, is proved whenever it is used, until --seal seals it.
     """
+    if sealing:
+        demand_writable(file, overwrite=True)
     declare_files(operators or ())
     given = load_rules(file)
     rules, found = given.rules, list[Told]()
@@ -109,6 +115,9 @@ def verify_file(
     typer.echo(total(found), err=True)
     if failed:
         raise RuleError(f"{file}: rule {failed[0].rule.name} does not prove: {describe(failed[0].verdict)}")
+    if sealing:
+        kept = [replace(f.rule, by=f.verdict.laws) for f in found if isinstance(f.verdict, Proved)]
+        write_text(file, print_file(sealed(kept, {**facts_of(given), "solver": solver_version()})))
 
 
 def save_witnesses(found: Sequence[Told], folder: Path | None) -> None:

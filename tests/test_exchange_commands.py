@@ -13,6 +13,7 @@ import pytest
 
 from superopt.rules.exchange.json_form import parse_json
 from superopt.rules.format import load_rules
+from superopt.verify.trusted import facts_of, sealed
 from tests.commands import assert_refused, files, superopt
 
 CASES = Path(__file__).parent / "verify" / "cases"
@@ -94,6 +95,24 @@ def test_an_edited_file_says_so_and_is_proved_afresh(tmp_path: Path) -> None:
     done = superopt("rules", "verify", "t.rules", "--quiet", cwd=tmp_path)
     assert done.code == 0
     assert "t.rules:1:1: the seal is not that of its rules, operators and laws: expected " in done.err
+
+
+def test_sealing_a_file_makes_it_one_that_is_not_proved_again(tmp_path: Path) -> None:
+    superopt("rules", "import", TASO, "--from", "taso", "--out", "t.rules", cwd=tmp_path)
+    text = (tmp_path / "t.rules").read_text()
+    (tmp_path / "t.rules").write_text(text.replace("(rule taso-0\n", "(rule mine\n"))
+    assert superopt("rules", "verify", "t.rules", "--quiet", "--seal", cwd=tmp_path).code == 0
+    file = load_rules(tmp_path / "t.rules")
+    assert file.header == sealed(file.rules, facts_of(file)).header
+    assert file.rules[0].name == "mine"
+    assert file.header["settings"] == "from=taso file=sample.pb"
+
+
+def test_a_file_with_a_wrong_rule_is_never_sealed(tmp_path: Path) -> None:
+    wrong = "(rules :format 1)\n(rule wrong (given (?x n)) (from (relu ?x)) (to ?x))\n"
+    (tmp_path / "w.rules").write_text(wrong)
+    assert superopt("rules", "verify", "w.rules", "--seal", cwd=tmp_path).code == 2
+    assert (tmp_path / "w.rules").read_text() == wrong
 
 
 @pytest.mark.parametrize(

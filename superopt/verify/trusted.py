@@ -34,6 +34,11 @@ def sealed(rules: Sequence[Rule], facts: dict[str, str]) -> RuleFile:
     return RuleFile(tuple(rules), header)
 
 
+def facts_of(file: RuleFile) -> dict[str, str]:
+    """What a header says besides what sealing writes into it."""
+    return {key: fact for key, fact in file.header.items() if key not in ("operators", "laws", "seal")}
+
+
 def trusted_rules(paths: Sequence[Path], progress: Told) -> list[Rule]:
     """The rules of files, each file either sealed or proved now. Raises `RuleError` for a rule that does not prove."""
     found: list[Rule] = []

@@ -105,7 +105,7 @@ def test_sealing_a_file_makes_it_one_that_is_not_proved_again(tmp_path: Path) ->
     file = load_rules(tmp_path / "t.rules")
     assert file.header == sealed(file.rules, facts_of(file)).header
     assert file.rules[0].name == "mine"
-    assert file.header["settings"] == "from=taso file=sample.pb"
+    assert file.header["settings"] == "from=taso file=taso.pb"
 
 
 def test_a_file_with_a_wrong_rule_is_never_sealed(tmp_path: Path) -> None:

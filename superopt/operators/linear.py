@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -86,6 +86,10 @@ def _with_batch(x: Term, batch: Shape) -> Term:
     return make(Expand(tuple(a + offset for a in kept), to), (reshaped(x, tuple(x.shape[a] for a in kept)),))
 
 
+_BLOCK = 2**19
+"""How many elements of windows are laid out at a time: 4 MB."""
+
+
 @operator("conv", onnx="Conv")
 class Conv(Declared):
     """`y[n,o,p,q] = Σ_cij x[n,c,p·s+i·d,q·s+j·d] · k[o,c,i,j]`, zero padded; channels fall into groups."""
@@ -154,16 +158,21 @@ class Conv(Declared):
         return (x[0], k[0], *window)
 
     def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
-        """A matrix product for each place in the kernel, summed: no more memory than the result and one view."""
-        group, n, (o, c1, *_) = self.group, x.shape[0], k.shape
-        axes = (*range(2, k.ndim), 0, 1)
+        """Matrix products of the kernel and the windows, of so many rows at a time as the processor's cache holds."""
+        group, n, o = self.group, x.shape[0], k.shape[0]
         assert isinstance(group, int)
-        total: Any = None
-        for place, view in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0)):
-            columns = view.reshape(n, group, c1, -1)
-            part = ring.matmul(k.transpose(*axes)[place].reshape(1, group, o // group, c1), columns)
-            total = part if total is None else ring.add(total, part)
-        return np.asarray(total).reshape(n, o, *view.shape[2:])
+        views = [v for _, v in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0))]
+        kernel = k.reshape(1, group, o // group, -1).astype(np.result_type(x, k), copy=False)
+        rows = views[0].shape[2]
+        step = rows if len(views) == 1 else max(_BLOCK * rows // max(views[0].size * len(views), 1), 1)
+        parts = []
+        for i in range(0, max(rows, 1), step):
+            block = [v[:, :, i : i + step] for v in views]
+            columns = np.stack(block, axis=2) if len(block) > 1 else block[0]
+            size = block[0].shape[2:]
+            part = ring.matmul(kernel, columns.reshape(n, group, kernel.shape[-1], math.prod(size)))
+            parts.append(part.reshape(n, o, *size))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """A multiplication and an addition for each place of the kernel and result."""

@@ -5,7 +5,7 @@ Equal terms are one object, so equality is `is` and a shared subgraph is shared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -170,18 +170,22 @@ class Graph:
         return " ".join(map(repr, self.outputs))
 
 
-def subterms(*roots: Term, known: Container[Term] = ()) -> Iterator[Term]:
+def subterms(*roots: Term, known: Container[Term] = ()) -> list[Term]:
     """Every distinct term under the roots, inputs before users; of those `known` neither they nor what is below."""
-    seen: set[Term] = set()
-    stack: list[tuple[Term, bool]] = [(root, False) for root in reversed(roots)]
+    found: dict[Term, None] = {}
+    begun: set[Term] = set()
+    stack = list(reversed(roots))
     while stack:
-        term, expanded = stack.pop()
-        if expanded:
-            yield term
-        elif term not in seen and term not in known:
-            seen.add(term)
-            stack.append((term, True))
-            stack.extend((i, False) for i in reversed(term.inputs))
+        term = stack[-1]
+        if term in found or term in known:
+            stack.pop()
+        elif term in begun or not term.inputs:
+            found[term] = None
+            stack.pop()
+        else:
+            begun.add(term)
+            stack.extend(reversed(term.inputs))
+    return list(found)
 
 
 def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:

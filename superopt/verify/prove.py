@@ -43,6 +43,9 @@ from superopt.verify.encode import (
 RESOURCES = 3_000_000
 """z3 resource units for one proof; a typical one takes a few thousand."""
 
+RESOURCES_OF_A_HINT = RESOURCES // 10
+"""Those for a proof from the laws that an earlier one used."""
+
 
 def solver_version() -> str:
     """The solver and its version."""
@@ -70,14 +73,21 @@ def prove(
     facts: Sequence[Fact] = (),
     resources: int = RESOURCES,
     laws: Sequence[Law] | None = None,
+    hint: Sequence[str] = (),
 ) -> Proved | Unknown:
     """Prove each target well formed and equal to its source. Sizes and attributes are symbols that all terms share.
 
     `laws` are those of the terms' scope where none are given, and where these do not do, of what they bring in too.
-    Then what is known of elements counts as well, and comes first where there is nothing else.
+    Then what is known of elements counts as well, and comes first where there is nothing else. The laws that a `hint`
+    names, as an earlier proof did, are tried alone before all that; where they do not do, it says nothing.
     """
     if laws is not None:
         return _solved(*problem(source, target, given, facts, laws), resources)
+    if hint:
+        named = [law for law in laws_in(widened(scope_of(*source, *target))) if law.name in hint]
+        asked = problem(source, target, given, facts, named) if named else None
+        if asked and isinstance(verdict := _solved(*asked, min(resources, RESOURCES_OF_A_HINT)), Proved):
+            return verdict
     if is_elementwise(*source, *target) and _holds_for_elements(source, target, given, facts, resources):
         return Proved(elements_laws(*source, *target))
     verdict = _by_laws(source, target, given, facts, resources)

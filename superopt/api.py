@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import filecmp
 import gc
-import hashlib
-import importlib.metadata
 import math
 import os
 import shutil
@@ -14,6 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,27 +23,23 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import UsageError
-from superopt.onnx_io import LARGE, Program, facts, load, opset_of, save, understand
+from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
+from superopt.rules.format import laws_hash, operators_hash
 from superopt.rules.parted import parted
 from superopt.search import report as parts
-from superopt.search.found import Solved
-from superopt.search.optimize import Attempt, Trial, applied_rewrites, attempt
+from superopt.search.account import VERSION, report_of
+from superopt.search.optimize import Attempt, Trial, attempt
 from superopt.search.optimize import replay as apply_again
-from superopt.search.paired import Latency
-from superopt.search.remembered import Memory
-from superopt.search.rewrites import rewrites_of
-from superopt.search.same import Agreement
-from superopt.search.solution import solution_text
+from superopt.search.remembered import Memory, digest
+from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
 Model = str | Path | onnx.ModelProto | ir.Model
-
-VERSION = importlib.metadata.version("superopt")
 
 
 @dataclass(frozen=True)
@@ -111,14 +106,17 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     progress("load", 0.0)
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
-    proved = trusted_rules(files, progress)
-    rules = [*proved, *(p for rule in proved for p in parted(rule))]
-    rewrites = rewrites_of(rules, definitions() if options.definitions else [])
-    laws = {r.name: r.by for r in rules}
     with _trial(model, options, progress) as (before, trial):
         memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost.opset))
+        rewrites = partial(_rewrites, files, options, progress)
         tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
-        return _result(model, before, trial, tried, options, files, laws)
+        return _result(model, before, trial, tried, options, files)
+
+
+def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
+    proved = trusted_rules(files, progress)
+    rules = [*proved, *(p for rule in proved for p in parted(rule))]
+    return rewrites_of(rules, definitions() if options.definitions else [])
 
 
 def replay(
@@ -138,7 +136,7 @@ def replay(
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):
         tried = apply_again(trial, texts)
-        again = _result(model, before, trial, tried, options, (), {})
+        again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
         return again
     known = {"rewrites": report.rewrites, "solutions": report.solutions}
@@ -155,7 +153,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         folder = Path(name)
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
-        before, loaded = _facts(loaded), load(working)
+        before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         gc.collect()  # the model that was read lies in reference cycles, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes)
@@ -170,13 +168,13 @@ def _result(
     tried: Attempt,
     options: Options,
     files: Sequence[Path],
-    laws: dict[str, tuple[str, ...]],
 ) -> Result:
     optimized = None
     if tried.accepted and tried.candidate is not None:
         optimized = load(tried.candidate)
         ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
-    report = _report(before, optimized, trial.program, tried, trial.cost, options, files, laws)
+    after = None if optimized is None else parts.ModelFacts(**facts(optimized))
+    report = report_of(tried, before, after, trial.program, trial.cost, _settings(options, files))
     return Result(load(model) if optimized is None else optimized, report)
 
 
@@ -194,11 +192,10 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
 
 
 def _way(options: Options, files: Sequence[Path], opset: int) -> str:
-    """A digest of all that what a search finds for a piece depends on, besides the piece and the runtime."""
-    digests = [hashlib.sha256(f.read_bytes()).hexdigest() for f in (*files, *options.operators)]
+    """All that what a search finds for a piece depends on, besides the piece and the runtime."""
     sizes = sorted((options.sizes or {}).items())
-    asked = (VERSION, options.strategy, options.alpha, options.definitions, sizes, opset, *digests)
-    return hashlib.sha256(repr(asked).encode()).hexdigest()
+    asked = (options.strategy, options.alpha, options.definitions, sizes, opset)
+    return digest((*files, *options.operators), VERSION, operators_hash(), laws_hash(), asked)
 
 
 def definitions() -> list[str]:
@@ -207,126 +204,15 @@ def definitions() -> list[str]:
     return [*own, *FURTHER_DEFINITIONS]
 
 
-def _report(
-    before: parts.ModelFacts,
-    optimized: ir.Model | None,
-    program: Program,
-    tried: Attempt,
-    cost: MeasuredCost,
-    options: Options,
-    files: Sequence[Path],
-    laws: dict[str, tuple[str, ...]],
-) -> parts.Report:
-    summary, key = program.summary, cost.runtime.key
-    return parts.Report(
-        outcome="original" if optimized is None else "faster",
-        reason=tried.reason,
-        original=before,
-        optimized=None if optimized is None else _facts(optimized),
-        understood=summary.understood,
-        opaque=summary.opaque,
-        rewrites=tuple(applied_rewrites(tried.solved, laws)) if optimized is not None else (),
-        solutions=_solutions(tried) if optimized is not None else (),
-        predicted=_predicted(tried),
-        measured=_measured(tried),
-        compared=None if tried.agreement is None else _compared(tried.agreement),
-        searched=parts.Searched(
-            pieces=len(tried.pieces),
-            distinct=len(tried.solved),
-            remembered=sum(s.remembered for s in tried.solved),
-            graphs=sum(s.outcome.seen for s in tried.solved),
-            kernels_measured=cost.measured,
-            seconds=tried.search_seconds,
-            stopped=tuple(s.outcome.reason for s in tried.solved),
-        ),
-        settings=parts.Settings(
-            time=options.time,
-            threads=options.threads,
-            strategy=options.strategy,
-            alpha=options.alpha,
-            seed=options.seed,
-            definitions=options.definitions,
-            rules=tuple(f.name for f in files),
-        ),
-        versions=parts.Versions(
-            superopt=VERSION,
-            runtime=f"{key.runtime} {key.version}",
-            device=key.device,
-            onnx=onnx.__version__,
-        ),
-    )
-
-
-def _facts(model: ir.Model) -> parts.ModelFacts:
-    return parts.ModelFacts(**facts(model))
-
-
-def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
-    winners = [s for s in tried.solved if s.gain > 1.0]
-    return tuple(parts.Solution(text=_text(s), places=len(s.places), gain=s.gain) for s in winners)
-
-
-def _text(solved: Solved) -> str | None:
-    piece = solved.places[0].canonical
-    return solution_text(piece.outputs, solved.winner.graph.outputs, piece.inputs)
-
-
-def _predicted(tried: Attempt) -> parts.Predicted | None:
-    if not tried.solved:
-        return None
-    counts = [len(s.places) for s in tried.solved]
-    before = sum(c * s.outcome.start.cost for c, s in zip(counts, tried.solved, strict=True))
-    after = sum(c * s.winner.cost for c, s in zip(counts, tried.solved, strict=True))
-    return parts.Predicted(original=before, optimized=after)
-
-
-def _measured(tried: Attempt) -> parts.Measured | None:
-    paired, alone = tried.paired, tried.alone
-    if paired is not None:
-        return parts.Measured(
-            original=_seconds(paired.original),
-            optimized=_seconds(paired.candidate),
-            speedup=paired.ratio,
-            low=paired.low,
-            high=paired.high,
-            sessions=paired.sessions,
-            runs=paired.runs,
-        )
-    if alone is None:
-        return None
-    return parts.Measured(
-        original=_seconds(alone),
-        optimized=None,
-        speedup=1.0,
-        low=1.0,
-        high=1.0,
-        sessions=alone.sessions,
-        runs=alone.runs,
-    )
-
-
-def _seconds(latency: Latency) -> parts.Seconds:
-    return parts.Seconds(seconds=latency.seconds, low=latency.low, high=latency.high)
-
-
-def _compared(agreement: Agreement) -> parts.Compared:
-    outputs = tuple(
-        parts.OutputError(
-            name=o.name,
-            error=o.error,
-            bound=o.bound,
-            original_error=o.original_error,
-            optimized_error=o.candidate_error,
-        )
-        for o in agreement.outputs
-    )
-    return parts.Compared(
-        agrees=agreement.agrees,
-        examined=agreement.examined,
-        reason=agreement.reason,
-        samples=agreement.samples,
-        reference=any(o.original_error is not None for o in outputs),
-        outputs=outputs,
+def _settings(options: Options, files: Sequence[Path]) -> parts.Settings:
+    return parts.Settings(
+        time=options.time,
+        threads=options.threads,
+        strategy=options.strategy,
+        alpha=options.alpha,
+        seed=options.seed,
+        definitions=options.definitions,
+        rules=tuple(f.name for f in files),
     )
 
 

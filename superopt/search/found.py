@@ -30,10 +30,14 @@ CUT_SHORT = frozenset({INTERRUPTED, OUT_OF_TIME})
 
 @dataclass(frozen=True)
 class Applied:
-    """A rewrite that was applied: its name, how it is known to be right, and the term before and after."""
+    """A rewrite that was applied: its name, how it is known to be right and by which laws, the term before and after.
+
+    One that replaces several terms together is several of these, one after the other.
+    """
 
     name: str
     known: Known
+    by: tuple[str, ...]
     before: Term
     after: Term
 

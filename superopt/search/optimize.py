@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, UsageError, VerificationFailed
 from superopt.onnx_io import Program, check, left_to_chance, rewritten, save
-from superopt.operators.reader import term_text
 from superopt.search.found import Solved, Strategy
 from superopt.search.paired import Latency, Paired, compare, faster, latency
-from superopt.search.pieces import Piece, cut_into_pieces
+from superopt.search.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.reference import reference_of
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement, placements
-from superopt.search.report import Rewritten
 from superopt.search.rewrites import Rewrite
 from superopt.search.same import Agreement, examine
 from superopt.search.solve import Progress, solve
-from superopt.term import Term, replace
+from superopt.term import Term
 
 SEARCH_SHARE = 0.45
 """Of the time limit, what the search may take; the rest is for comparing and measuring whole models."""
@@ -78,14 +75,24 @@ class Trial:
 
 
 def attempt(
-    trial: Trial, rewrites: Sequence[Rewrite], strategy: Strategy, alpha: float, memory: Memory | None = None
+    trial: Trial,
+    rewrites: Callable[[], Sequence[Rewrite]],
+    strategy: Strategy,
+    alpha: float,
+    memory: Memory | None = None,
 ) -> Attempt:
-    """Search for a faster program, where the memory does not hold what an earlier one found, and judge it.
+    """Search for a faster program, where the memory does not hold what an earlier search found, and judge it.
+
+    The rewrites are asked for if anything is to be searched; the time that takes does not count.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
     """
     tried, cost = Attempt(cut_into_pieces(trial.program)), trial.cost
+    groups = distinct(tried.pieces)
+    known = memory.recalled(groups) if memory else {}
+    given = rewrites() if len(known) < len(groups) else ()
+    trial = replace(trial, start=time.monotonic())
     cost.deadline = trial.start + SEARCH_SHARE * trial.limit
     if chance := left_to_chance(trial.program):
         reason = (
@@ -93,7 +100,7 @@ def attempt(
         )
         return _original(tried, trial, reason)
     if tried.pieces:
-        tried.solved = solve(tried.pieces, rewrites, cost, strategy, alpha, cost.deadline, trial.progress, memory)
+        tried.solved = solve(groups, known, given, cost, strategy, alpha, cost.deadline, trial.progress, memory)
     tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.solved if s.gain > 1.0]
     if not winners:
@@ -203,24 +210,3 @@ def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
     except InvalidModel as error:  # our doing, not the user's
         raise VerificationFailed(f"{error}; nothing was written") from None
     return path
-
-
-def applied_rewrites(solved: Sequence[Solved], laws: dict[str, tuple[str, ...]]) -> list[Rewritten]:
-    """The rewrites that winning pieces contain, equal ones counted together."""
-    counted: Counter[tuple[str, str, str, str, str]] = Counter()
-    for s in solved:
-        if s.gain > 1.0:
-            back = {v: k for k, v in s.places[0].renaming.items()}
-            for step in s.winner.steps:
-                value = _nearest(s.places[0], step.before, back)
-                key = (step.name, step.known, term_text(step.before), term_text(step.after), value)
-                counted[key] += len(s.places)
-    return [
-        Rewritten(name=n, known=k, by=laws.get(n, ()), before=b, after=a, value=v, times=c)  # type: ignore[arg-type]
-        for (n, k, b, a, v), c in counted.items()
-    ]
-
-
-def _nearest(piece: Piece, before: Term, back: dict[Term, Term]) -> str:
-    """The name of the value that a term is in the original; that of the piece's first output where it is none."""
-    return piece.origins.get(replace(before, back), piece.names[0])

@@ -59,6 +59,14 @@ def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
+def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
+    """The pieces, equal ones together, by the outputs of their canonical graph."""
+    groups: dict[tuple[Term, ...], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.canonical.outputs, []).append(piece)
+    return groups
+
+
 def _parts(program: Program, run: list[Step], largest: int) -> list[list[Step]]:
     """A run of steps, cut at the narrowest places that keep the parts within bounds."""
     parts: list[list[Step]] = []

@@ -7,21 +7,34 @@ An entry depends on all that a search does: the runtime, the piece, sizes, rules
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.cost.whole import fingerprint
-from superopt.errors import SuperoptError
+from superopt.errors import SuperoptError, UsageError
 from superopt.search.found import CUT_SHORT, Applied, Found, Outcome, Solved
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.search.solution import Terms, read_solution, solution_text
 from superopt.term import Graph, Term
+
+
+def digest(files: Sequence[Path], *facts: object) -> str:
+    """What changes where one of the files does, or a fact that prints. Raises `UsageError`."""
+    total = hashlib.sha256(repr(facts).encode())
+    for path in files:
+        try:
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return total.hexdigest()
 
 
 class _Entry(BaseModel):
@@ -31,10 +44,11 @@ class _Entry(BaseModel):
 
 
 class _Step(_Entry):
-    """A rewrite that was applied, as text."""
+    """Rewrites of one name that were applied one after the other, as text: one of several terms has several outputs."""
 
     name: str
     known: Known
+    by: tuple[str, ...]
     text: str
 
 
@@ -68,6 +82,11 @@ class Memory:
         except (ValidationError, SuperoptError, ValueError):  # of another version: it is found anew, and replaced
             return None
 
+    def recalled(self, groups: Mapping[Terms, Sequence[Piece]]) -> dict[Terms, Solved]:
+        """What is known of pieces by their canonical outputs."""
+        found = {key: self.recall(places) for key, places in groups.items()}
+        return {key: solved for key, solved in found.items() if solved is not None}
+
     def keep(self, solved: Solved) -> None:
         """Keep what was found, unless the search was cut short, or it has no text."""
         entry = None if solved.outcome.reason in CUT_SHORT else _entry(solved)
@@ -83,7 +102,8 @@ def _entry(solved: Solved) -> _Remembered | None:
     graph, winner, start = solved.places[0].canonical, solved.winner, solved.outcome.start.cost
     gained = solved.gain > 1.0
     text = solution_text(graph.outputs, winner.graph.outputs, graph.inputs) if gained else None
-    steps = [_step(step, graph.inputs) for step in winner.steps] if gained else []
+    runs = itertools.groupby(winner.steps if gained else (), lambda step: (step.name, step.known, step.by))
+    steps = [_step(*told, list(run), graph.inputs) for told, run in runs]
     if not math.isfinite(start) or (gained and text is None) or None in steps:
         return None
     return _Remembered(
@@ -97,9 +117,11 @@ def _entry(solved: Solved) -> _Remembered | None:
     )
 
 
-def _step(step: Applied, variables: Sequence[Term]) -> _Step | None:
-    text = solution_text((step.before,), (step.after,), variables)
-    return None if text is None else _Step(name=step.name, known=step.known, text=text)
+def _step(
+    name: str, known: Known, by: tuple[str, ...], run: Sequence[Applied], variables: Sequence[Term]
+) -> _Step | None:
+    text = solution_text(tuple(s.before for s in run), tuple(s.after for s in run), variables)
+    return None if text is None else _Step(name=name, known=known, by=by, text=text)
 
 
 def _solved(entry: _Remembered, places: Sequence[Piece]) -> Solved | None:
@@ -111,7 +133,9 @@ def _solved(entry: _Remembered, places: Sequence[Piece]) -> Solved | None:
     if before != graph.outputs:  # two pieces of one fingerprint
         return None
     steps = [(s, *_read(s.text, graph.inputs)) for s in entry.steps]
-    applied = tuple(Applied(s.name, s.known, old[0], new[0]) for s, old, new in steps)
+    applied = tuple(
+        Applied(s.name, s.known, s.by, b, a) for s, old, new in steps for b, a in zip(old, new, strict=True)
+    )
     winner = Found(Graph(graph.inputs, after), entry.cost, applied, measured=True)
     return Solved(
         tuple(places), Outcome(start, [winner], entry.seen, entry.reason), winner, entry.gain, remembered=True

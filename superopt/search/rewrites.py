@@ -31,6 +31,10 @@ class Rewrite(Protocol):
         """How it is known that both sides are equal."""
 
     @property
+    def by(self) -> tuple[str, ...]:
+        """The laws that prove it, if any."""
+
+    @property
     def heads(self) -> tuple[str, ...]:
         """The operators of the terms that it replaces together; they do not depend on each other."""
 
@@ -57,6 +61,11 @@ class ByRule:
     def name(self) -> str:
         """The rule's name."""
         return self.rule.name
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The laws that prove the rule."""
+        return self.rule.by
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -88,6 +97,7 @@ class Unfold:
 
     definition: str
     known: Known = "definition"
+    by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -34,7 +34,8 @@ AS_PROMISED = 0.95
 
 
 def solve(
-    pieces: Sequence[Piece],
+    groups: Mapping[tuple[Term, ...], Sequence[Piece]],
+    known: Mapping[tuple[Term, ...], Solved],
     rewrites: Sequence[Rewrite],
     cost: MeasuredCost,
     strategy: Strategy,
@@ -43,22 +44,19 @@ def solve(
     progress: Progress,
     memory: Memory | None = None,
 ) -> list[Solved]:
-    """Search each distinct piece that the memory does not hold; those that were done, where somebody interrupts it when
-    something is gained already.
+    """Search each distinct piece that is not known, and keep what was found; those that were done, where somebody
+    interrupts it when something is gained already.
 
     Raises `OutOfTime` where not even one piece could be costed before the deadline.
     """
-    groups: dict[tuple[Term, ...], list[Piece]] = {}
-    for piece in pieces:
-        groups.setdefault(piece.canonical.outputs, []).append(piece)
     matching = Matching(rewrites)
     starts = _start_costs(groups, cost, progress)
     solved: list[Solved] = []
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):
         progress("search", i / len(groups))
-        if memory and (known := memory.recall(groups[key])):
-            solved.append(known)
+        if key in known:
+            solved.append(known[key])
             continue
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)

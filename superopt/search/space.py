@@ -75,7 +75,7 @@ class Space:
         except SuperoptError:
             return None
         rewrite = application.template.rewrite
-        steps = tuple(Applied(rewrite.name, rewrite.known, b, a) for b, a in application.new.items())
+        steps = tuple(Applied(rewrite.name, rewrite.known, rewrite.by, b, a) for b, a in application.new.items())
         return Found(graph, here.cost, (*here.steps, *steps))
 
     def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:

@@ -56,7 +56,7 @@ def tried(
     path = folder / "original.onnx"
     program = understand(load(given))
     trial = Trial(program, path, path, folder, cost, limit, seed=0, inputs=[], progress=lambda stage, done: None)
-    return attempt(trial, rewrites, strategy, alpha=1.05)
+    return attempt(trial, lambda: rewrites, strategy, alpha=1.05)
 
 
 def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.onnx_io import load, understand
+from superopt.rules.format import parse_file
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.remembered import Memory
-from superopt.search.rewrites import Unfold
+from superopt.search.rewrites import ByRule, Unfold
 from superopt.term import Graph
-from tests.models import normalized
+from tests.conftest import RULES
+from tests.models import model, normalized, weight
 
 KEY = Key("a runtime", "1", "a device", 1)
 
@@ -37,7 +40,7 @@ def solved(given: onnx.ModelProto | None = None, reason: str = "exhausted") -> S
     (output,) = graph.outputs
     changed = Graph(graph.inputs, (output.operator(*(meaning if i is norm else i for i in output.inputs)),))
     start = Found(graph, 2.0, (), measured=True)
-    winner = Found(changed, 1.0, (Applied("definition of lrn", "definition", norm, meaning),), measured=True)
+    winner = Found(changed, 1.0, (Applied("definition of lrn", "definition", (), norm, meaning),), measured=True)
     return Solved((piece,), Outcome(start, [winner], 7, reason), winner, 2.0)
 
 
@@ -107,3 +110,19 @@ def test_the_second_run_searches_nothing_and_finds_the_same(options: Options, tm
     assert second.searched.graphs == first.searched.graphs
     assert second.solutions == first.solutions
     assert second.rewrites == first.rewrites
+
+
+def test_a_step_of_several_outputs_is_recalled_whole(memory: Memory) -> None:
+    ends = [("x", TensorProto.FLOAT, (2, 3)), ("p", TensorProto.FLOAT, (2, 4)), ("q", TensorProto.FLOAT, (2, 5))]
+    nodes = [helper.make_node("MatMul", ["x", w], [y]) for w, y in ("ap", "bq")]
+    given = model(nodes, ends[:1], ends[1:], {"a": weight(3, 4), "b": weight(3, 5)})
+    (piece,) = cut_into_pieces(understand(load(given)))
+    graph = piece.canonical
+    (rule,) = [r for r in parse_file(RULES).rules if r.name == "share-left"]
+    (together,) = ByRule(rule).at(graph.outputs)
+    steps = tuple(Applied(rule.name, "proved", ("a-law",), b, a) for b, a in zip(graph.outputs, together, strict=True))
+    start = Found(graph, 2.0, (), measured=True)
+    winner = Found(Graph(graph.inputs, together), 1.0, steps, measured=True)
+    kept = Solved((piece,), Outcome(start, [winner], 7), winner, 2.0)
+    memory.keep(kept)
+    assert memory.recall(kept.places) == replace(kept, remembered=True)

@@ -1,0 +1,155 @@
+"""The report of an attempt: what was tried, found, compared and measured, with how each is known."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections import Counter
+from collections.abc import Sequence
+
+import onnx
+
+from superopt.cost.measured import MeasuredCost
+from superopt.onnx_io import Program
+from superopt.operators.reader import term_text
+from superopt.search import report as parts
+from superopt.search.found import Solved
+from superopt.search.optimize import Attempt
+from superopt.search.paired import Latency
+from superopt.search.pieces import Piece
+from superopt.search.rewrites import Known
+from superopt.search.same import Agreement
+from superopt.search.solution import solution_text
+from superopt.term import Term, replace
+
+VERSION = importlib.metadata.version("superopt")
+
+
+def report_of(
+    tried: Attempt,
+    before: parts.ModelFacts,
+    after: parts.ModelFacts | None,
+    program: Program,
+    cost: MeasuredCost,
+    settings: parts.Settings,
+) -> parts.Report:
+    """What was tried and found; `after` is None where the original comes back."""
+    summary, key = program.summary, cost.runtime.key
+    return parts.Report(
+        outcome="original" if after is None else "faster",
+        reason=tried.reason,
+        original=before,
+        optimized=after,
+        understood=summary.understood,
+        opaque=summary.opaque,
+        rewrites=tuple(_rewritten(tried.solved)) if after is not None else (),
+        solutions=_solutions(tried) if after is not None else (),
+        predicted=_predicted(tried),
+        measured=_measured(tried),
+        compared=None if tried.agreement is None else _compared(tried.agreement),
+        searched=parts.Searched(
+            pieces=len(tried.pieces),
+            distinct=len(tried.solved),
+            remembered=sum(s.remembered for s in tried.solved),
+            graphs=sum(s.outcome.seen for s in tried.solved),
+            kernels_measured=cost.measured,
+            seconds=tried.search_seconds,
+            stopped=tuple(s.outcome.reason for s in tried.solved),
+        ),
+        settings=settings,
+        versions=parts.Versions(
+            superopt=VERSION,
+            runtime=f"{key.runtime} {key.version}",
+            device=key.device,
+            onnx=onnx.__version__,
+        ),
+    )
+
+
+def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
+    winners = [s for s in tried.solved if s.gain > 1.0]
+    return tuple(parts.Solution(text=_text(s), places=len(s.places), gain=s.gain) for s in winners)
+
+
+def _text(solved: Solved) -> str | None:
+    piece = solved.places[0].canonical
+    return solution_text(piece.outputs, solved.winner.graph.outputs, piece.inputs)
+
+
+def _predicted(tried: Attempt) -> parts.Predicted | None:
+    if not tried.solved:
+        return None
+    counts = [len(s.places) for s in tried.solved]
+    before = sum(c * s.outcome.start.cost for c, s in zip(counts, tried.solved, strict=True))
+    after = sum(c * s.winner.cost for c, s in zip(counts, tried.solved, strict=True))
+    return parts.Predicted(original=before, optimized=after)
+
+
+def _measured(tried: Attempt) -> parts.Measured | None:
+    paired, alone = tried.paired, tried.alone
+    if paired is not None:
+        return parts.Measured(
+            original=_seconds(paired.original),
+            optimized=_seconds(paired.candidate),
+            speedup=paired.ratio,
+            low=paired.low,
+            high=paired.high,
+            sessions=paired.sessions,
+            runs=paired.runs,
+        )
+    if alone is None:
+        return None
+    return parts.Measured(
+        original=_seconds(alone),
+        optimized=None,
+        speedup=1.0,
+        low=1.0,
+        high=1.0,
+        sessions=alone.sessions,
+        runs=alone.runs,
+    )
+
+
+def _seconds(latency: Latency) -> parts.Seconds:
+    return parts.Seconds(seconds=latency.seconds, low=latency.low, high=latency.high)
+
+
+def _compared(agreement: Agreement) -> parts.Compared:
+    outputs = tuple(
+        parts.OutputError(
+            name=o.name,
+            error=o.error,
+            bound=o.bound,
+            original_error=o.original_error,
+            optimized_error=o.candidate_error,
+        )
+        for o in agreement.outputs
+    )
+    return parts.Compared(
+        agrees=agreement.agrees,
+        examined=agreement.examined,
+        reason=agreement.reason,
+        samples=agreement.samples,
+        reference=any(o.original_error is not None for o in outputs),
+        outputs=outputs,
+    )
+
+
+def _rewritten(solved: Sequence[Solved]) -> list[parts.Rewritten]:
+    """The rewrites that winning pieces contain, equal ones counted together."""
+    counted: Counter[tuple[str, Known, tuple[str, ...], str, str, str]] = Counter()
+    for s in solved:
+        if s.gain > 1.0:
+            back = {v: k for k, v in s.places[0].renaming.items()}
+            for step in s.winner.steps:
+                value = _nearest(s.places[0], step.before, back)
+                key = (step.name, step.known, step.by, term_text(step.before), term_text(step.after), value)
+                counted[key] += len(s.places)
+    return [
+        parts.Rewritten(name=n, known=k, by=by, before=b, after=a, value=v, times=c)
+        for (n, k, by, b, a, v), c in counted.items()
+    ]
+
+
+def _nearest(piece: Piece, before: Term, back: dict[Term, Term]) -> str:
+    """The name of the value that a term is in the original; that of the piece's first output where it is none."""
+    return piece.origins.get(replace(before, back), piece.names[0])

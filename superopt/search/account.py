@@ -6,8 +6,6 @@ import importlib.metadata
 from collections import Counter
 from collections.abc import Sequence
 
-import onnx
-
 from superopt.cost.measured import MeasuredCost
 from superopt.onnx_io import Program
 from superopt.operators.reader import term_text
@@ -60,7 +58,7 @@ def report_of(
             superopt=VERSION,
             runtime=f"{key.runtime} {key.version}",
             device=key.device,
-            onnx=onnx.__version__,
+            onnx=importlib.metadata.version("onnx"),
         ),
     )
 

@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from superopt.cost.child import Child
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
@@ -146,9 +147,10 @@ def replay(
 @contextmanager
 def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[parts.ModelFacts, Trial]]:
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
-    loaded = load(model)
+    loaded, child = load(model), Child()
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
+    child.started()  # while the model is read on
     with tempfile.TemporaryDirectory(prefix="superopt-") as name, Table(options.timings) as table:
         folder = Path(name)
         working = _working_copy(loaded, model, folder)
@@ -156,7 +158,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         gc.collect()  # the model that was read lies in reference cycles, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
-        cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes)
+        cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes, child=child)
         inputs = [dict(i) for i in options.inputs]
         yield before, Trial(program, original, working, folder, cost, options.time, options.seed, inputs, progress)
 

@@ -61,7 +61,7 @@ class Child:
         Raises what it raises, if that is a `SuperoptError`; `Unending` past the limit in seconds, and `RuntimeFailed`
         for whatever else the process ended of, or could not do.
         """
-        pipe = self._started()
+        pipe = self.started()
         try:
             pipe.send((function, arguments))
             if not pipe.poll(limit_s):
@@ -85,7 +85,8 @@ class Child:
             self._process.wait()
             self._process = self._pipe = None
 
-    def _started(self) -> Connection:
+    def started(self) -> Connection:
+        """The pipe to the process, which starts if there is none; it needs most of a second before it does anything."""
         if self._process is None or self._pipe is None:
             self._pipe, theirs = Pipe()
             fd, nothing = theirs.fileno(), subprocess.DEVNULL

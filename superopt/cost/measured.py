@@ -49,11 +49,12 @@ class MeasuredCost:
         sizes: Mapping[str, int] | None = None,
         deadline: float = math.inf,
         lock_directory: Path | None = None,
+        child: Child | None = None,
     ) -> None:
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.deadline, self.lock_directory = deadline, lock_directory
         self.measured = 0
-        self.child = Child()
+        self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}

@@ -139,6 +139,7 @@ def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt
             trial.inputs,
             sizes=cost.sizes,
             caller=cost.child,
+            working=trial.working,
         )
     except RuntimeFailed as error:
         return _original(tried, trial, f"nothing could be compared: {error}")

@@ -29,7 +29,8 @@ Progress = Callable[[int, int], None]
 """Called with the number of rounds that are done, and of all."""
 
 LEAST_SESSIONS = 5
-LEAST_RUNS = 2
+LEAST_RUNS, LONG_S = 2, 0.25
+"""How often a model is run in a session, at least; those that take longer than this in seconds, once."""
 MOST_RUNS = 300
 LEAST_GAIN = 1.01
 LOOK_S = 4.0
@@ -99,9 +100,9 @@ def compare(
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
-    The budget is aimed at, but each of at least five rounds has at least two runs. At most one session of each model
-    is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that does not
-    run.
+    The budget is aimed at, but each of at least five rounds has at least two runs, or one that takes long. At most one
+    session of each model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for
+    a model that does not run.
     """
     both, start = (original, candidate), time.monotonic()
     rounds = _measure(both, runtime, sessions, min(budget_s, LOOK_S), seed, progress, draw, lock_directory, caller)
@@ -219,7 +220,7 @@ def _round(
     for _ in range(WARM_UP):
         expected = sum(bound[i].run() for i in order)
     left = share_s - (time.perf_counter() - start)
-    count = min(max(int(left / expected), LEAST_RUNS), MOST_RUNS)
+    count = min(max(int(left / expected), 1 if expected > LONG_S * len(models) else LEAST_RUNS), MOST_RUNS)
     times: list[list[float]] = [[] for _ in models]
     for turn in range(count):
         for i in order[:: -1 if turn % 2 else 1]:

@@ -110,11 +110,13 @@ def examine(
     draws: Sequence[Draw] = DRAWS,
     sizes: Mapping[str, int] | None = None,
     caller: Caller | None = None,
+    working: Path | None = None,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
     Random inputs that the original does not accept are left out. One session is alive at a time, the `caller`'s (of
-    this process by default). Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never
+    this process by default). `working` is the original as it loads sooner, if it does: it tells how far rounding alone
+    takes it. Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never
     ends; a candidate that does does not agree.
     """
     gc.collect()  # models that were just written lie in reference cycles, and a session needs as much again
@@ -137,7 +139,7 @@ def examine(
         sample.exact = reference(sample.feeds) if reference else [None] * len(names)
     apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
     if apart:
-        _add_noise(original, runtime, interface, apart, seed, caller)
+        _add_noise(working or original, runtime, interface, apart, seed, caller)
     return _judged(names, samples)
 
 

@@ -22,7 +22,7 @@ WORTH_TIMING = 0.99
 """A graph is timed whole where its predicted cost is below this share of the original's."""
 
 
-WORTH_KEEPING = 1.01
+WORTH_KEEPING = 1.03
 """A graph replaces its piece where it was measured to gain at least this: less is noise."""
 
 LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2

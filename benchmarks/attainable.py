@@ -12,7 +12,8 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from superopt.cost.runtime import WARM_UP, Runtime
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import WARM_UP
 
 RUNS = 10
 PRODUCTS = ("Conv", "MatMul", "Gemm", "ConvTranspose")
@@ -21,7 +22,7 @@ PRODUCTS = ("Conv", "MatMul", "Gemm", "ConvTranspose")
 
 def attainable(model: Path, folder: Path) -> float:
     """The time of all kernels over that of dense products; `folder` is where the profiler may write."""
-    runtime = Runtime(1)
+    runtime = OnnxRuntime(1)
     session = runtime.session(model, profile=folder / "profile")
     feeds = runtime.feeds(session, seed=0)
     for _ in range(WARM_UP + RUNS):

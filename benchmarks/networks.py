@@ -20,7 +20,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from superopt.cost.runtime import Runtime
+from superopt.cost.ort import OnnxRuntime
 
 Array = NDArray[Any]
 
@@ -152,7 +152,7 @@ def _run(node: onnx.NodeProto, values: dict[str, Array], opsets: Sequence[onnx.O
     ]
     graph = onnx.helper.make_graph([node], "one", typed, [onnx.ValueInfoProto(name=node.output[0])])
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    runtime = Runtime()
+    runtime = OnnxRuntime()
     return runtime.run(runtime.session(model.SerializeToString()), feeds)[0]
 
 

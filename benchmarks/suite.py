@@ -28,7 +28,8 @@ from benchmarks.classes import CLASSES, model
 from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT, Run
 from benchmarks.table import speedup
 from benchmarks.zoo import ROOT, run_once
-from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import RuntimeFailed
 from superopt.rules.format import load_rules, print_file
 from superopt.rules.rule import Rule
 from superopt.search.paired import Paired, compare
@@ -136,7 +137,7 @@ def _compared(original: Path, candidate: Path) -> Paired | None:
 
 def _side_by_side(original: Path, candidate: Path) -> Paired | None:
     try:
-        return compare(original, candidate, Runtime(1), budget_s=BUDGET_S, seed=1)
+        return compare(original, candidate, OnnxRuntime(1), budget_s=BUDGET_S, seed=1)
     except RuntimeFailed:
         return None
 

@@ -15,6 +15,7 @@ class Wish(BaseModel):
         float | None,
         Field(gt=0, allow_inf_nan=False, description="Seconds for the search; at most what the server allows."),
     ] = None
+    runtime: Annotated[Literal["onnxruntime", "openvino"] | None, Field(description="What is to run the model.")] = None
     strategy: Annotated[Literal["backtrack", "beam"] | None, Field(description="How to search.")] = None
     alpha: Annotated[
         float | None,

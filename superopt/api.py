@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from superopt.cost.child import Child
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Runtime
+from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand
@@ -35,6 +35,7 @@ from superopt.search.optimize import Attempt, Trial, attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
+from superopt.search.settings import Range, settings_of
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.shipped import shipped_rules
@@ -45,14 +46,16 @@ Model = str | Path | onnx.ModelProto | ir.Model
 
 @dataclass(frozen=True)
 class Options:
-    """How to optimize. `time` is the limit in seconds; `strategy` is one of `STRATEGIES`, and `alpha` how much dearer
-    than the best the graphs may be that it goes on from; `rules` are rule files (None: those that come with superopt);
-    `operators` are Python files that declare further operators, for as long as the process lives;
-    `definitions` allows composite operators to be unfolded; `timings` is the table of measured kernels (None: the
-    user's own); `inputs` are samples to compare on, besides random ones; `sizes` gives symbolic dimensions.
+    """How to optimize. `time` is the limit in seconds; `runtime` is one of `RUNTIMES`; `strategy` is one of
+    `STRATEGIES`, and `alpha` how much dearer than the best the graphs may be that it goes on from; `rules` are rule
+    files (None: those that come with superopt); `operators` are Python files that declare further operators, for as
+    long as the process lives; `definitions` allows composite operators to be unfolded; `timings` is the table of
+    measured kernels (None: the user's own); `inputs` are samples to compare on, besides random ones; `shapes` gives
+    inputs their sizes, each a number or a range.
     """
 
     time: float = 60.0
+    runtime: str = "onnxruntime"
     threads: int = 1
     strategy: str = "backtrack"
     alpha: float = 1.15
@@ -62,20 +65,25 @@ class Options:
     definitions: bool = True
     timings: Path | None = None
     inputs: tuple[Mapping[str, np.ndarray], ...] = ()
-    sizes: Mapping[str, int] | None = None
+    shapes: Mapping[str, Sequence[int | Range]] | None = None
 
     def __post_init__(self) -> None:
-        cores = os.cpu_count() or 1
+        cores, ranges = os.cpu_count() or 1, self.ranges().values()
         for fits, name, value, domain in (
             (0 < self.time < math.inf, "time", self.time, "a number of seconds above 0"),
             (1 <= self.threads <= cores, "threads", self.threads, f"1 to {cores}, as many as this machine has"),
+            (self.runtime in RUNTIMES, "runtime", self.runtime, " or ".join(RUNTIMES)),
             (self.strategy in STRATEGIES, "strategy", self.strategy, " or ".join(STRATEGIES)),
             (1 <= self.alpha < math.inf, "alpha", self.alpha, "a number of at least 1"),
             (self.seed >= 0, "seed", self.seed, "at least 0"),
-            (min((self.sizes or {"": 1}).values()) >= 1, "sizes", self.sizes, "at least 1 each"),
+            (all(1 <= low <= high for s in ranges for low, high in s), "shapes", self.shapes, "sizes of at least 1"),
         ):
             if not fits:
                 raise UsageError(f"{name} is {domain}; got {value}")
+
+    def ranges(self) -> dict[str, tuple[Range, ...]]:
+        """Of each size of an input that is given, the least and the most."""
+        return {n: tuple((d, d) if isinstance(d, int) else d for d in s) for n, s in (self.shapes or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     with _trial(model, options, progress) as (before, trial):
-        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost.opset))
+        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost))
         rewrites = partial(_rewrites, files, options, progress)
         tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
         return _result(model, before, trial, tried, options, files)
@@ -147,6 +155,7 @@ def replay(
 @contextmanager
 def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[parts.ModelFacts, Trial]]:
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
+    runtime = runtime_named(options.runtime, options.threads)
     loaded, child = load(model), Child()
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
@@ -158,9 +167,21 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         gc.collect()  # the model that was read lies in reference cycles, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
-        cost = MeasuredCost(Runtime(options.threads), table, opset, options.sizes, child=child)
-        inputs = [dict(i) for i in options.inputs]
-        yield before, Trial(program, original, working, folder, cost, options.time, options.seed, inputs, progress)
+        settings = settings_of(program, options.ranges())
+        cost = MeasuredCost(runtime, table, opset, settings[0].sizes, child=child)
+        trial = Trial(
+            program=program,
+            original=original,
+            working=working,
+            folder=folder,
+            cost=cost,
+            limit=options.time,
+            seed=options.seed,
+            inputs=[dict(i) for i in options.inputs],
+            progress=progress,
+            settings=settings,
+        )
+        yield before, trial
 
 
 def _result(
@@ -193,10 +214,9 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
     return folder / "original.onnx"
 
 
-def _way(options: Options, files: Sequence[Path], opset: int) -> str:
+def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
     """All that what a search finds for a piece depends on, besides the piece and the runtime."""
-    sizes = sorted((options.sizes or {}).items())
-    asked = (options.strategy, options.alpha, options.definitions, sizes, opset)
+    asked = (options.strategy, options.alpha, options.definitions, sorted(cost.sizes.items()), cost.opset)
     return digest((*files, *options.operators), VERSION, operators_hash(), laws_hash(), asked)
 
 

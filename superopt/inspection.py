@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from superopt.cost.flops import flops, is_floating
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.profile import Profile, profile
-from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.sizes import DEFAULT_SIZE, concretize
 from superopt.errors import SuperoptError
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
@@ -154,7 +155,7 @@ def _profile(program: Program) -> Profile:
         path = Path(folder) / "named.onnx"
         save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
         try:
-            return profile(path, names, Path(folder), Runtime(threads=1))
+            return profile(path, names, Path(folder), OnnxRuntime(threads=1))
         except RuntimeFailed as error:  # the copy's path means nothing to who asked
             raise RuntimeFailed(str(error).replace(str(path), "a copy of it")) from None
 

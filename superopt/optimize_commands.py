@@ -22,13 +22,16 @@ from superopt.options import (
     ReportIn,
     ReportJson,
     ReportOut,
+    RuntimeName,
     SampleFiles,
     SaveExternal,
     Seed,
+    Shapes,
     Threads,
 )  # fmt: skip
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 from superopt.search.report import read_report
+from superopt.search.settings import read_shape
 from superopt.search.strategies import STRATEGIES
 
 
@@ -36,6 +39,7 @@ def optimize(
     source: ModelIn,
     target: ModelOut = None,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
+    runtime: RuntimeName = api.Options.runtime,
     threads: Threads = 1,
     strategy: Annotated[str, typer.Option(help=f"How to search: {' or '.join(STRATEGIES)}.")] = api.Options.strategy,
     alpha: Annotated[
@@ -48,6 +52,7 @@ def optimize(
     operators: OperatorFiles = None,
     definitions: Annotated[bool, typer.Option(help="Unfold composite operators by their definitions.")] = True,
     inputs: SampleFiles = None,
+    shape: Shapes = None,
     timings: Annotated[
         Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")
     ] = None,
@@ -71,6 +76,7 @@ def optimize(
     _demand_targets(source, None if dry_run else target, report, overwrite, read)
     options = api.Options(
         time=time,
+        runtime=runtime,
         threads=threads,
         strategy=strategy,
         alpha=alpha,
@@ -80,6 +86,7 @@ def optimize(
         definitions=definitions,
         timings=timings,
         inputs=tuple(api.load_inputs(p) for p in inputs or ()),
+        shapes=dict(map(read_shape, shape or ())),
     )
     with progress_line() as progress:
         result = api.optimize(source, options, progress)
@@ -91,10 +98,12 @@ def replay(
     source: ModelIn,
     target: ModelOut = None,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for measuring.")] = 60.0,
+    runtime: RuntimeName = api.Options.runtime,
     threads: Threads = 1,
     seed: Seed = 0,
     operators: OperatorFiles = None,
     inputs: SampleFiles = None,
+    shape: Shapes = None,
     new_report: ReportOut = None,
     json: ReportJson = False,
     dry_run: DryRun = False,
@@ -110,7 +119,15 @@ def replay(
     _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
     found = read_report(report, read_bytes(report))
     samples = tuple(api.load_inputs(p) for p in inputs or ())
-    options = api.Options(time=time, threads=threads, seed=seed, operators=tuple(operators or ()), inputs=samples)
+    options = api.Options(
+        time=time,
+        runtime=runtime,
+        threads=threads,
+        seed=seed,
+        operators=tuple(operators or ()),
+        inputs=samples,
+        shapes=dict(map(read_shape, shape or ())),
+    )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)
     _deliver(result, source, None if dry_run else target, new_report, save_external, json)

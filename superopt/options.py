@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from superopt.cost.runtimes import RUNTIMES
+
 ModelIn = Annotated[Path, typer.Argument(metavar="IN", help="The ONNX model to read.", show_default=False)]
 ModelOut = Annotated[
     Path | None,
@@ -26,8 +28,18 @@ RuleFiles = Annotated[
     list[Path] | None,
     typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
 ]
+RuntimeName = Annotated[str, typer.Option("--runtime", help=f"What is to run the model: {' or '.join(RUNTIMES)}.")]
 Threads = Annotated[int, typer.Option(help="Threads that the runtime uses.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="INPUT:SIZES",
+        help="Sizes of an input that has symbolic ones, as in x:1..8,128. Of a range, the middle, least and most are"
+        " tried, and the result is slower at none.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Do all but write the model.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 SaveExternal = Annotated[bool, typer.Option("--save-external", help="Write weights to OUT.data, not into OUT.")]

@@ -5,14 +5,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from superopt.cost.runtime import Runtime, Session
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Session
 
 
 def has_root(model: bytes | Path) -> bool:
     return b"Sqrt" in (model.read_bytes() if isinstance(model, Path) else model)
 
 
-class Fragile(Runtime):
+class Fragile(OnnxRuntime):
     """It crashes."""
 
     def session(self, model: bytes | Path, *given: Any, **more: Any) -> Session:
@@ -22,7 +23,7 @@ class Fragile(Runtime):
         return super().session(model, *given, **more)
 
 
-class Stuck(Runtime):
+class Stuck(OnnxRuntime):
     """It never ends."""
 
     def session(self, model: bytes | Path, *given: Any, **more: Any) -> Session:

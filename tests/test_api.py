@@ -63,7 +63,7 @@ def test_the_interface_and_the_versions_survive(opset: int, ir_version: int, opt
 
 def test_symbolic_sizes_survive_and_the_result_runs_at_several(options: Options) -> None:
     given = normalized(batch="N", size="side")
-    result = superopt.optimize(given, replace(options, sizes={"N": 2, "side": 28}))
+    result = superopt.optimize(given, replace(options, shapes={"image": [2, 3, 28, 28]}))
     assert result.report.outcome == "faster"
     for sizes in ((1, 3, 28, 28), (3, 3, 7, 7)):
         assert_same(result.proto(), given, sizes)
@@ -161,7 +161,7 @@ def test_an_odd_model_comes_back(given: onnx.ModelProto, options: Options) -> No
 
 def test_a_size_below_one_is_refused() -> None:
     with pytest.raises(UsageError, match="sizes"):
-        Options(sizes={"N": 0})
+        Options(shapes={"x": [0]})
 
 
 def test_what_is_no_model_is_refused(options: Options) -> None:
@@ -208,3 +208,12 @@ def test_a_model_of_large_weights_is_optimized_and_stands_on_its_own(
         assert kept.raw_data == large.tobytes()
         assert_same(result.proto(), given)
     assert files(tmp_path) == before
+
+
+def test_a_model_is_optimized_for_another_runtime(options: Options) -> None:
+    given = normalized()
+    result = superopt.optimize(given, replace(options, time=20, runtime="openvino"))
+    assert result.report.versions.runtime.startswith("openvino-cpu ")
+    assert result.report.compared is None or result.report.compared.agrees
+    assert result.report.searched.kernels_measured > 0
+    assert_same(result.proto(), given)

@@ -54,6 +54,7 @@ def report(rewrites: tuple[Rewritten, ...]) -> Report:
         rewrites=rewrites,
         solutions=tuple(Solution(text=None, places=2, gain=1.5) for _ in rewrites[:1]),
         predicted=None,
+        elsewhere=(),
         measured=None,
         compared=None,
         searched=Searched(

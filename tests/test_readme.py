@@ -54,12 +54,13 @@ def test_the_example_in_python_runs(tmp_path: Path) -> None:
 
 
 def test_every_command_on_the_page_is_known_here() -> None:
-    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 9
+    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 11
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not any(x in c for x in LONG)])
 def test_a_command_on_the_page_runs(command: str, tmp_path: Path) -> None:
-    onnx.save(normalized(), tmp_path / "model.onnx")
+    given = normalized(batch="N", size="side") if "--shape" in command else normalized()
+    onnx.save(given, tmp_path / "model.onnx")
     (tmp_path / "taso.pb").write_bytes(TASO.read_bytes())
     if "report.json" in command:
         onnx.save(normalized(), tmp_path / "retrained.onnx")

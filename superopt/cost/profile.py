@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from superopt.cost.runtime import WARM_UP, Draw, Runtime
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import WARM_UP, Draw
 from superopt.cost.table import measuring
 
 RUNS, RUNS_S = (1, 20), 2.0
@@ -34,7 +35,9 @@ class Profile:
     runs: int
 
 
-def profile(model: Path, names: Collection[str], folder: Path, runtime: Runtime, draw: Draw | None = None) -> Profile:
+def profile(
+    model: Path, names: Collection[str], folder: Path, runtime: OnnxRuntime, draw: Draw | None = None
+) -> Profile:
     """Run a model on random inputs as it stands, without the runtime's optimizations, and time its nodes.
 
     `names` are those of the nodes of its main graph, each once. `folder` is where the profiler may write. Raises

@@ -1,7 +1,4 @@
-"""The runtime that will run the model: onnxruntime on the CPU, behind a small interface.
-
-Threads do not spin: on a machine with few cores, spinning threads take each other's time and timings jump tenfold.
-"""
+"""Runtimes that run models and are measured, behind one interface; and how random inputs are drawn for them."""
 
 from __future__ import annotations
 
@@ -9,40 +6,27 @@ import math
 import os
 import platform
 import statistics
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as states
 
 from superopt.errors import SuperoptError
 
 Feeds: TypeAlias = "dict[str, NDArray[Any]]"
-Session: TypeAlias = Any  # onnxruntime ships no types
-
-_FAILURES: tuple[type[Exception], ...] = (
-    *(getattr(states, name) for name in dir(states) if isinstance(getattr(states, name), type)
-      and issubclass(getattr(states, name), Exception)),
-    RuntimeError,
-    ValueError,
-    OSError,
-)  # fmt: skip
-"""What onnxruntime raises: exceptions of its own without a common base, and some of Python's."""
+Session: TypeAlias = Any
+"""A loaded model, of the runtime's own type."""
 
 _ATTEMPTS, _QUIET = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
 
 WARM_UP = 2
 """Runs that are not counted: onnxruntime plans its memory in the first, and takes it in the second."""
-
-_SILENT = 4
-onnxruntime.set_default_logger_severity(_SILENT)
 
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -87,8 +71,9 @@ class Timing:
 class Draw:
     """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`.
 
-    `sizes` gives symbolic dimensions by name; others are `size`. Integers are 0 or more, and less than `below`: 0 and 1
-    are valid indices into every axis longer than one, valid token types and masks. Nothing larger is known to be.
+    `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
+    and less than `below`: 0 and 1 are valid indices into every axis longer than one, valid token types and masks.
+    Nothing larger is known to be.
     """
 
     scale: float = 1.0
@@ -97,6 +82,7 @@ class Draw:
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int = 2
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 KERNEL = Draw(below=1)
@@ -112,73 +98,58 @@ class Argument:
     shape: tuple[int | str | None, ...]
 
 
+class Bound(Protocol):
+    """A session with its inputs bound once, so that a run costs little beside the model itself."""
+
+    def run(self) -> float:
+        """Run once; the seconds it took by the runtime's clock. Raises `RuntimeFailed`."""
+
+
 @dataclass(frozen=True)
-class Runtime:
-    """onnxruntime's CPU provider with a number of threads."""
+class Runtime(ABC):
+    """What runs models, with a number of threads. It is sent to the process that measures, so it holds no session."""
 
     threads: int = 1
 
     @property
+    @abstractmethod
     def key(self) -> Key:
         """What timings of this runtime are stored under."""
-        return Key("onnxruntime-cpu", str(onnxruntime.__version__), device(), self.threads)
 
     @property
+    @abstractmethod
     def clock(self) -> Callable[[], float]:
         """What runs are timed by, in seconds: with one thread processor time, which other programs do not take."""
-        return time.thread_time if self.threads == 1 else time.perf_counter
 
-    def session(
-        self,
-        model: bytes | Path,
-        optimize: bool = True,
-        weights: Mapping[str, NDArray[Any]] | None = None,
-        profile: Path | None = None,
-    ) -> Session:
-        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`.
+    @property
+    @abstractmethod
+    def standard(self) -> Runtime:
+        """The runtime that, without its optimizations, says what a model computes."""
 
-        `weights` are the values of initializers that the model says are external; `profile` is how the file begins
-        that the runtime's profiler writes.
-        """
-        options = onnxruntime.SessionOptions()
-        levels = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
-        options.log_severity_level = _SILENT
-        if profile is not None:
-            options.enable_profiling, options.profile_file_prefix = True, str(profile)
-        for pool in ("intra_op", "inter_op"):
-            options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
-        source = str(model) if isinstance(model, Path) else model
-        try:
-            values = {n: onnxruntime.OrtValue.ortvalue_from_numpy(w) for n, w in (weights or {}).items()}
-            options.add_external_initializers([*values], [*values.values()])
-            session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except _FAILURES as error:
-            raise RuntimeFailed(f"onnxruntime cannot load the model: {one_line(error)}") from None
-        session.weights = weights  # what the runtime does not lay out anew it reads where it lies
-        return session
+    @abstractmethod
+    def session(self, model: bytes | Path, optimize: bool = True) -> Session:
+        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`."""
 
+    @abstractmethod
     def inputs(self, session: Session) -> tuple[Argument, ...]:
         """The inputs of a loaded model, in order."""
-        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_inputs())
 
+    @abstractmethod
     def outputs(self, session: Session) -> tuple[Argument, ...]:
         """The outputs of a loaded model, in order."""
-        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_outputs())
+
+    @abstractmethod
+    def run(self, session: Session, feeds: Feeds) -> list[NDArray[Any]]:
+        """The outputs, in order. Raises `RuntimeFailed`."""
+
+    @abstractmethod
+    def bound(self, session: Session, feeds: Feeds) -> Bound:
+        """A session that is to be run with these inputs again and again. Raises `RuntimeFailed`."""
 
     def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
         """Random inputs for a model, the same for the same seed. Raises `RuntimeFailed` for types without a random."""
         rng = np.random.default_rng(seed)
         return {a.name: _random(a, rng, draw or Draw()) for a in self.inputs(session)}
-
-    def run(self, session: Session, feeds: Feeds) -> list[NDArray[Any]]:
-        """The outputs, in order. Raises `RuntimeFailed`."""
-        try:
-            return [np.asarray(value) for value in session.run(None, feeds)]
-        except _FAILURES as error:
-            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 
     def time(
         self,
@@ -194,7 +165,7 @@ class Runtime:
         With one thread it is processor time that counts, which other programs do not take. Where runs still differ by
         much, the quietest of a few attempts is given. Raises `RuntimeFailed`.
         """
-        bound = Bound(session, feeds, self.clock)
+        bound = self.bound(session, feeds)
         for _ in range(warm_up):
             bound.run()
         best: Timing | None = None
@@ -210,32 +181,6 @@ class Runtime:
                 break
         assert best is not None
         return best
-
-
-class Bound:
-    """A session with its inputs bound once, so that a run costs little beside the model itself."""
-
-    def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
-        # The binding points into these arrays, so they stay alive with it.
-        self._session, self._feeds = session, {n: np.asarray(v, order="C") for n, v in feeds.items()}
-        try:
-            self._binding = session.io_binding()
-            for name, value in self._feeds.items():
-                self._binding.bind_cpu_input(name, value)
-            for output in session.get_outputs():
-                self._binding.bind_output(output.name, "cpu")
-        except _FAILURES as error:
-            raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
-
-    def run(self) -> float:
-        """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
-        try:
-            start = self._clock()
-            self._session.run_with_iobinding(self._binding)
-            return self._clock() - start
-        except _FAILURES as error:
-            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 
 
 def summary(times: list[float]) -> Timing:
@@ -273,7 +218,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
     if dtype is None:
         raise RuntimeFailed(f'input "{argument.name}" is a {argument.type}: there are no random values of that type')
     named = {d: draw.sizes.get(d, draw.size) for d in argument.shape if isinstance(d, str)}
-    shape = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
+    own = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
+    shape = draw.shapes.get(argument.name, own)
     if math.prod(shape) * 8 > _memory() / 2:
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if not issubclass(dtype, np.floating):

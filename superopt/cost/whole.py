@@ -8,17 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from superopt.cost.runtime import RuntimeFailed
-from superopt.cost.timed import Written
 from superopt.onnx_io import standalone_apart
 from superopt.term import Graph, Term, subterms
 
 
 @contextmanager
-def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Written]]:
-    """Models of these terms alone, over weights of random values; the files of large ones are there within the block.
+def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Path]]:
+    """Models of these terms alone, over weights of random values: files that are there within the block.
 
     Raises what emitting does, and `RuntimeFailed`.
     """
@@ -26,20 +23,19 @@ def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Written]]:
         yield [_written(graph, opset, Path(folder) / str(i)) for i, graph in enumerate(graphs)]
 
 
-def _written(graph: Graph, opset: int, folder: Path) -> Written:
+def _written(graph: Graph, opset: int, folder: Path) -> Path:
     try:
         message, weights = standalone_apart(graph, opset)
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
-    paths: dict[str, Path] = {}
     try:
-        for i, (name, array) in enumerate(weights.items()):
-            folder.mkdir(exist_ok=True)
-            paths[name] = folder / f"{i}.npy"
-            np.save(paths[name], array)
+        folder.mkdir()
+        for location, array in weights.items():
+            array.tofile(folder / location)
+        (folder / "model.onnx").write_bytes(message)
     except OSError as error:
-        raise RuntimeFailed(f"weights cannot be written to be timed: {error.strerror or error}") from None
-    return Written(message, paths)
+        raise RuntimeFailed(f"a model cannot be written to be timed: {error.strerror or error}") from None
+    return folder / "model.onnx"
 
 
 def fingerprint(graph: Graph) -> str:

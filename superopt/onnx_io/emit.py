@@ -130,14 +130,15 @@ def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
 
 
 def standalone_apart(graph: Graph, opset: int, seed: int = 0) -> tuple[bytes, dict[str, Array]]:
-    """The message of `standalone` in bytes, and its large weights apart: it says that those are external."""
+    """The message of `standalone` in bytes, and its large weights apart, by the file that it says they are in."""
     model, weights = _standalone(graph, opset, seed), dict[str, Array]()
-    for name, value in model.graph.initializers.items():
+    for i, (name, value) in enumerate(model.graph.initializers.items()):
         tensor = value.const_value
         if isinstance(tensor, ir.Tensor) and tensor.nbytes > LARGE:
-            weights[name] = tensor.numpy()
+            location = f"{i}.data"
+            weights[location] = tensor.numpy()
             value.const_value = ir.ExternalTensor(
-                "apart", 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=name
+                location, 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=name
             )
     return ir.to_proto(model).SerializeToString(), weights
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,12 +29,19 @@ from superopt.term import Term, Variable, make, size_symbols, subterms, variable
 
 def conditions(*roots: Term) -> list[Condition]:
     """What must hold of the symbols for all terms to be well formed. Raises `ShapeError` where nothing would do."""
-    found: dict[Condition, None] = {}
-    for term in subterms(*roots):
+    return list(dict.fromkeys(condition for term in subterms(*roots) for condition in _own_conditions(term)))
+
+
+_known: WeakKeyDictionary[Term, tuple[Condition, ...]] = WeakKeyDictionary()
+"""What was found of terms that are still there: rules are asked several times while they are proved."""
+
+
+def _own_conditions(term: Term) -> tuple[Condition, ...]:
+    if term not in _known:
         with assuming() as noted:
             term.operator.type_of(tuple(i.type for i in term.inputs))
-        found.update(dict.fromkeys(noted))
-    return list(found)
+        _known[term] = tuple(noted)
+    return _known[term]
 
 
 def all_symbols(*roots: Term) -> list[str]:

@@ -35,6 +35,7 @@ SOURCES: dict[str, Callable[[Scope], Iterator[Law]]] = {
 """What laws are derived from."""
 
 
+@cache
 def widened(scope: Scope) -> Scope:
     """The scope with what its laws bring in: operators (a product of concats is a sum of products), broadcasts."""
     brought = scope_of(*(side for law in laws_in(scope) for side in (law.left, law.right)))
@@ -79,7 +80,7 @@ def declared_laws() -> tuple[tuple[type[Declared], str, Form], ...]:
 
 def forget_laws() -> None:
     """Read the laws of the declarations anew when they are asked for next: the catalogue has changed."""
-    for known in (declared_laws, laws_in, _written_at, _unfolded, _at_any_rank):
+    for known in (declared_laws, laws_in, widened, _written_at, _unfolded, _at_any_rank):
         known.cache_clear()
 
 

@@ -43,6 +43,10 @@ def report_of(
         solutions=_solutions(tried) if after is not None else (),
         predicted=_predicted(tried),
         measured=_measured(tried),
+        elsewhere=tuple(
+            parts.MeasuredAt(shapes=str(setting), speedup=p.ratio, low=p.low, high=p.high)
+            for setting, p in tried.elsewhere
+        ),
         compared=None if tried.agreement is None else _compared(tried.agreement),
         searched=parts.Searched(
             pieces=len(tried.pieces),

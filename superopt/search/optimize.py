@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
+from superopt.cost.runtime import Feeds, RuntimeFailed
 from superopt.errors import InvalidModel, UsageError, VerificationFailed
 from superopt.onnx_io import Program, check, left_to_chance, rewritten, save
 from superopt.search.found import Solved, Strategy
-from superopt.search.paired import Latency, Paired, compare, faster, latency
+from superopt.search.paired import Latency, Paired, compare, faster, latency, loses
 from superopt.search.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.reference import reference_of
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement, placements
 from superopt.search.rewrites import Rewrite
 from superopt.search.same import Agreement, examine
+from superopt.search.settings import Setting
 from superopt.search.solve import Progress, solve
 from superopt.term import Term
 
@@ -36,13 +37,17 @@ LEAST_EXPECTED = 1.01
 
 @dataclass
 class Attempt:
-    """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not."""
+    """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
+
+    `paired` is measured in the first setting, `elsewhere` in the others.
+    """
 
     pieces: list[Piece]
     solved: list[Solved] = field(default_factory=list)
     candidate: Path | None = None
     agreement: Agreement | None = None
     paired: Paired | None = None
+    elsewhere: list[tuple[Setting, Paired]] = field(default_factory=list)
     alone: Latency | None = None
     accepted: bool = False
     reason: str = ""
@@ -54,7 +59,8 @@ class Trial:
     """What is optimized, and within which bounds: a program whose model lies at `original`.
 
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
-    sessions map into memory, as the candidate's are. `limit` is in seconds from when this is made.
+    sessions map into memory, as the candidate's are. It is to be faster in the first of the `settings`, and in none of
+    the others slower. `limit` is in seconds from when this is made.
     """
 
     program: Program
@@ -66,6 +72,7 @@ class Trial:
     seed: int
     inputs: Sequence[Feeds]
     progress: Progress
+    settings: Sequence[Setting] = (Setting(),)
     start: float = field(default_factory=time.monotonic)
 
     @property
@@ -137,7 +144,7 @@ def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt
             reference,
             trial.seed,
             trial.inputs,
-            sizes=cost.sizes,
+            settings=trial.settings,
             caller=cost.child,
             working=trial.working,
         )
@@ -155,19 +162,30 @@ def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt
         reason = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
         return _original(tried, trial, reason)
     program.release_weights()  # two sessions are alive from here on, each with weights of its own
-    tried.paired = compare(
-        trial.working,
-        tried.candidate,
-        cost.runtime,
-        budget_s=0.9 * trial.left,
-        seed=trial.seed,
-        progress=lambda done, all_: trial.progress("measure", done / all_),
-        draw=Draw(sizes=cost.sizes),
-        caller=cost.child,
-    )
+    tried.paired = _measured(trial, tried.candidate, 0)
     tried.accepted = faster(tried.paired)
     tried.reason = "confirmed in fresh sessions" if tried.accepted else "the gain was not confirmed in fresh sessions"
+    for number in range(1, len(trial.settings) if tried.accepted else 0):
+        there = _measured(trial, tried.candidate, number)
+        tried.elsewhere.append((trial.settings[number], there))
+        if loses(there):
+            tried.accepted, tried.reason = False, f"it is no gain at {trial.settings[number]}"
+            break
     return tried
+
+
+def _measured(trial: Trial, candidate: Path, number: int) -> Paired:
+    """Both models in one of the settings, each of which has its share of the time."""
+    return compare(
+        trial.working,
+        candidate,
+        trial.cost.runtime,
+        budget_s=0.9 * trial.left / (len(trial.settings) - number),
+        seed=trial.seed,
+        progress=lambda done, all_: trial.progress("measure", done / all_),
+        draw=trial.settings[number].draw(),
+        caller=trial.cost.child,
+    )
 
 
 def expected_speedup(solved: Sequence[Solved]) -> float:
@@ -184,7 +202,7 @@ def _original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     """
     tried.reason, cost = reason, trial.cost
     try:
-        budget, draw = min(0.3 * trial.left, 2.0), Draw(sizes=cost.sizes)
+        budget, draw = min(0.3 * trial.left, 2.0), trial.settings[0].draw()
         tried.alone = latency(
             trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw, caller=cost.child
         )

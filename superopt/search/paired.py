@@ -85,6 +85,11 @@ def faster(paired: Paired) -> bool:
     return paired.ratio >= LEAST_GAIN and paired.low > 1.0
 
 
+def loses(paired: Paired) -> bool:
+    """Whether the candidate is slower, by at least 1 % or with an interval that excludes that it is not."""
+    return paired.ratio <= 1 / LEAST_GAIN or paired.high < 1.0
+
+
 def compare(
     original: Model,
     candidate: Model,
@@ -216,7 +221,7 @@ def _round(
         session = runtime.session(models[i])
         feeds = feeds or runtime.feeds(session, seed, draw)
         # One thread's own time is not what other programs take of the processor meanwhile.
-        bound[i] = Bound(session, feeds, runtime.clock)
+        bound[i] = runtime.bound(session, feeds)
     for _ in range(WARM_UP):
         expected = sum(bound[i].run() for i in order)
     left = share_s - (time.perf_counter() - start)

@@ -52,6 +52,15 @@ class Measured(Part):
     runs: int
 
 
+class MeasuredAt(Part):
+    """Both models at other sizes of the inputs, given as text such as `x:8,128`."""
+
+    shapes: str
+    speedup: float
+    low: float
+    high: float
+
+
 class Rewritten(Part):
     """A rewrite that the optimized model contains: at `value` (the nearest named value), `times` times.
 
@@ -160,6 +169,7 @@ class Report(Part):
     solutions: tuple[Solution, ...]
     predicted: Predicted | None
     measured: Measured | None
+    elsewhere: tuple[MeasuredAt, ...]
     compared: Compared | None
     searched: Searched
     settings: Settings

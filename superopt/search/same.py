@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
+from superopt.search.settings import Setting
 
 Array = NDArray[Any]
 Reference: TypeAlias = Callable[[Feeds], Sequence[Array | None]]
@@ -108,27 +109,28 @@ def examine(
     seed: int = 0,
     inputs: Sequence[Feeds] = (),
     draws: Sequence[Draw] = DRAWS,
-    sizes: Mapping[str, int] | None = None,
+    settings: Sequence[Setting] = (Setting(),),
     caller: Caller | None = None,
     working: Path | None = None,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
-    Random inputs that the original does not accept are left out. One session is alive at a time, the `caller`'s (of
-    this process by default). `working` is the original as it loads sooner, if it does: it tells how far rounding alone
-    takes it. Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never
-    ends; a candidate that does does not agree.
+    They are of the sizes of each setting in turn. Those that the original does not accept are left out. The original
+    is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
+    itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
+    original as it loads sooner, if it does: by it is told how far rounding alone takes it. Raises `RuntimeFailed` for
+    an original that does not load, crashes the runtime, or never ends; a candidate that does does not agree.
     """
     gc.collect()  # models that were just written lie in reference cycles, and a session needs as much again
     caller = caller or Here()
-    interface, samples = caller.call(LONGEST_S, _sampled, runtime, original, seed, inputs, draws, sizes or {})
+    interface, samples = caller.call(LONGEST_S, _sampled, runtime.standard, original, seed, inputs, draws, settings)
     names = [a.name for a in interface[1]]
     if not samples:
         return Agreement(False, False, "the original runs on none of the inputs", 0, ())
     feeds = [sample.feeds for sample in samples]
-    for optimize in (False, True):
+    for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
-            difference, outputs = caller.call(LONGEST_S, _ran, runtime, candidate, optimize, interface, feeds)
+            difference, outputs = caller.call(LONGEST_S, _ran, where, candidate, optimize, interface, feeds)
         except RuntimeFailed as error:
             return Agreement(False, True, f"candidate: {error}", len(samples), ())
         if difference:
@@ -149,14 +151,13 @@ def _sampled(
     seed: int,
     inputs: Sequence[Feeds],
     draws: Sequence[Draw],
-    sizes: Mapping[str, int],
+    settings: Sequence[Setting],
 ) -> tuple[_Interface, list[_Sample]]:
     session = runtime.session(original, optimize=False)
     samples = [_Sample(feeds, runtime.run(session, feeds)) for feeds in inputs]
     for i, draw in enumerate(draws):
-        sized = Draw(draw.scale, draw.offset, draw.uniform, draw.size, {**draw.sizes, **sizes})
         try:
-            feeds = runtime.feeds(session, seed + i, sized)
+            feeds = runtime.feeds(session, seed + i, settings[i % len(settings)].draw(draw))
             samples.append(_Sample(feeds, runtime.run(session, feeds)))
         except RuntimeFailed:
             continue
@@ -179,8 +180,8 @@ def _add_noise(
     rngs = [np.random.default_rng(seed + i) for i in range(len(samples))]
     as_given = [s.feeds for s in samples]
     changed = [{k: _last_bit(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
-    for optimize, feeds in ((False, changed), (True, as_given)):
-        _, outputs = caller.call(LONGEST_S, _ran, runtime, original, optimize, interface, feeds)
+    for where, optimize, feeds in ((runtime.standard, False, changed), (runtime, True, as_given)):
+        _, outputs = caller.call(LONGEST_S, _ran, where, original, optimize, interface, feeds)
         for sample, noisy in zip(samples, outputs, strict=True):
             sample.noisy.append(noisy)
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.networks import LIGHT, NAMES, network
-from superopt.cost.runtime import Runtime
+from superopt.cost.ort import OnnxRuntime
 
 QUICK = ("squeezenet", "shufflenet")
 
@@ -21,7 +21,7 @@ def made(name: str, seed: int = 0) -> onnx.ModelProto:
 
 
 def outputs(model: onnx.ModelProto, count: int = 2) -> list[NDArray[np.float32]]:
-    runtime = Runtime()
+    runtime = OnnxRuntime()
     session = runtime.session(model.SerializeToString())
     return [runtime.run(session, runtime.feeds(session, seed))[0].ravel() for seed in range(count)]
 

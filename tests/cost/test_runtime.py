@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from superopt.cost import runtimes
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Runtime, RuntimeFailed, device, summary
+from superopt.cost.runtimes import RUNTIMES, runtime_named
+from superopt.errors import UsageError
 
-RUNTIME = Runtime()
+RUNTIME = OnnxRuntime()
+each_runtime = pytest.mark.parametrize("runtime", [runtime_named(name, 1) for name in RUNTIMES], ids=[*RUNTIMES])
 
 
 def model(text: str) -> bytes:
@@ -19,18 +24,44 @@ TYPES = "g (float[2,n] f, double[n] d, float16[3] h, int64[4] i, int32[2] j, boo
 EVERY_TYPE = model(TYPES + "{ y = Relu(f) }")
 
 
-def test_key_names_runtime_version_device_and_threads() -> None:
-    key = Runtime(threads=2).key
-    assert key.runtime == "onnxruntime-cpu"
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_key_names_runtime_version_device_and_threads(name: str) -> None:
+    key = runtime_named(name, 2).key
+    assert key.runtime == f"{name}-cpu"
     assert key.version.split(".")[0].isdigit()
     assert key.device == device() != ""
     assert key.threads == 2
-    assert key != RUNTIME.key
+    assert key != runtime_named(name, 1).key
 
 
-def test_random_inputs_have_the_types_and_shapes_that_the_model_asks_for() -> None:
-    session = RUNTIME.session(EVERY_TYPE)
-    feeds = RUNTIME.feeds(session, 0, Draw(size=7))
+def test_a_runtime_that_is_not_installed_is_refused_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"runtime openvino is not installed.*pip install 'superopt\[openvino\]'"):
+        runtime_named("openvino", 1)
+
+
+def test_a_runtime_that_nobody_knows_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match="runtime is onnxruntime or openvino; got tensorflow"):
+        runtime_named("tensorflow", 1)
+
+
+@each_runtime
+def test_every_runtime_computes_what_the_standard_does(runtime: Runtime) -> None:
+    text = "g (float[n,3] x, float[3,2] w) => (float[n,2] y, float[n,2] z) { y = MatMul(x, w) z = Tanh(y) }"
+    session = runtime.session(model(text))
+    feeds = runtime.feeds(session, 0, Draw(sizes={"n": 5}))
+    expected = runtime.standard.run(runtime.standard.session(model(text), optimize=False), feeds)
+    found = runtime.run(session, feeds)
+    assert [f.shape for f in found] == [(5, 2), (5, 2)]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert runtime.inputs(session) == runtime.standard.inputs(runtime.standard.session(model(text)))
+
+
+@each_runtime
+def test_random_inputs_have_the_types_and_shapes_that_the_model_asks_for(runtime: Runtime) -> None:
+    session = runtime.session(EVERY_TYPE)
+    feeds = runtime.feeds(session, 0, Draw(size=7))
     assert {n: (v.dtype.name, v.shape) for n, v in feeds.items()} == {
         "f": ("float32", (2, 7)),
         "d": ("float64", (7,)),
@@ -40,7 +71,7 @@ def test_random_inputs_have_the_types_and_shapes_that_the_model_asks_for() -> No
         "b": ("bool", (5,)),
         "u": ("uint8", (6,)),
     }
-    assert RUNTIME.run(session, feeds)[0].shape == (2, 7)
+    assert runtime.run(session, feeds)[0].shape == (2, 7)
     assert all(set(np.unique(feeds[n])) <= {0, 1} for n in "ijbu")
 
 
@@ -67,48 +98,58 @@ def test_inputs_without_random_values_are_a_named_error() -> None:
         RUNTIME.feeds(session, 0)
 
 
-def test_optimizations_of_the_runtime_can_be_left_out() -> None:
+@each_runtime
+def test_optimizations_of_the_runtime_can_be_left_out(runtime: Runtime) -> None:
     text = "g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }"
     feeds = {"x": np.array([-1, 0, 1, 2], np.float32)}
     for optimize in (False, True):
-        (y,) = RUNTIME.run(RUNTIME.session(model(text), optimize), feeds)
+        (y,) = runtime.run(runtime.session(model(text), optimize), feeds)
         assert y.tolist() == [0, 0, 1, 2]
 
 
+@each_runtime
 @pytest.mark.parametrize("source", [b"no model", Path("/nowhere/model.onnx")])
-def test_a_model_that_does_not_load_is_a_named_error_on_one_line(source: bytes | Path) -> None:
+def test_a_model_that_does_not_load_is_a_named_error_on_one_line(runtime: Runtime, source: bytes | Path) -> None:
     with pytest.raises(RuntimeFailed, match="cannot load") as caught:
-        RUNTIME.session(source)
+        runtime.session(source)
     assert "\n" not in str(caught.value)
 
 
 def test_a_model_that_does_not_run_is_a_named_error_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """OpenVINO takes sizes that do not fit."""
     session = RUNTIME.session(model("g (float[n] x, float[m] z) => (float[k] y) { y = Add(x, z) }"))
     feeds = {"x": np.ones(2, np.float32), "z": np.ones(3, np.float32)}
     for action in (RUNTIME.run, RUNTIME.time):
         with pytest.raises(RuntimeFailed, match="cannot run"):
             action(session, feeds)
-    with pytest.raises(RuntimeFailed):
-        RUNTIME.run(session, {})
     assert capfd.readouterr() == ("", "")
 
 
-def test_unused_weights_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    RUNTIME.session(model("g (float[4] x) => (float[4] y) <float[1] unused = {1.0}> { y = Relu(x) }"))
+@each_runtime
+def test_a_missing_input_is_a_named_error(runtime: Runtime) -> None:
+    with pytest.raises(RuntimeFailed, match="x"):
+        runtime.run(runtime.session(model("g (float[4] x) => (float[4] y) { y = Relu(x) }")), {})
+
+
+@each_runtime
+def test_unused_weights_print_nothing(runtime: Runtime, capfd: pytest.CaptureFixture[str]) -> None:
+    runtime.session(model("g (float[4] x) => (float[4] y) <float[1] unused = {1.0}> { y = Relu(x) }"))
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_short_model_is_run_at_least_seven_times() -> None:
-    session = RUNTIME.session(model("g (float[4] x) => (float[4] y) { y = Relu(x) }"))
-    timing = RUNTIME.time(session, RUNTIME.feeds(session, 0))
+@each_runtime
+def test_a_short_model_is_run_at_least_seven_times(runtime: Runtime) -> None:
+    session = runtime.session(model("g (float[4] x) => (float[4] y) { y = Relu(x) }"))
+    timing = runtime.time(session, runtime.feeds(session, 0))
     assert timing.runs >= 7
     assert timing.seconds > 0
     assert timing.spread >= 0
 
 
-def test_a_slow_model_is_run_three_times_and_no_more() -> None:
-    session = RUNTIME.session(model("g (float[300,300] x) => (float[300,300] y) { a = MatMul(x, x) y = MatMul(a, x) }"))
-    assert RUNTIME.time(session, RUNTIME.feeds(session, 0), budget_s=0.0).runs == 3
+@each_runtime
+def test_a_slow_model_is_run_three_times_and_no_more(runtime: Runtime) -> None:
+    session = runtime.session(model("g (float[300,300] x) => (float[300,300] y) { a = MatMul(x, x) y = MatMul(a, x) }"))
+    assert runtime.time(session, runtime.feeds(session, 0), budget_s=0.0).runs == 3
 
 
 def test_summary_is_median_and_interquartile_range() -> None:

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Runtime
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.operators.constant import Count
@@ -66,7 +66,7 @@ def test_a_range_is_computed_while_the_model_runs() -> None:
 @pytest.mark.parametrize("size", [1, 5])
 def test_taking_rows_is_measured_whatever_their_number(size: int, tmp_path: Path) -> None:
     table, at = variable("t", (size, 4), "float32", constant=True), variable("i", (2, 3), "int64")
-    cost = MeasuredCost(Runtime(), Table(tmp_path / "timings.sqlite"), 17, lock_directory=tmp_path)
+    cost = MeasuredCost(OnnxRuntime(), Table(tmp_path / "timings.sqlite"), 17, lock_directory=tmp_path)
     assert 0 < cost.cost(Graph((table, at), (Gather(0)(table, at),))) < 1
 
 

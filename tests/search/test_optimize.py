@@ -16,7 +16,7 @@ import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
-from superopt.cost.runtime import Runtime
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.errors import RuleError, VerificationFailed
 from superopt.onnx_io import load, understand
@@ -41,7 +41,7 @@ WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.1000000014901161
 @pytest.fixture(scope="module")
 def cost(timings: Path) -> Iterator[MeasuredCost]:
     with Table(timings) as table:
-        yield MeasuredCost(Runtime(1), table, 17)
+        yield MeasuredCost(OnnxRuntime(1), table, 17)
 
 
 def tried(

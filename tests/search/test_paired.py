@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import RuntimeFailed
 from superopt.search.paired import Latency, Paired, _student, compare, faster, interval, latency
 from tests.search.networks import classifier, products
 
-RUNTIME = Runtime()
+RUNTIME = OnnxRuntime()
 
 
 def paired(ratio: float, low: float, high: float) -> Paired:

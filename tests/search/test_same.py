@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.search.same import examine, relative_error
+from superopt.search.settings import Setting
 from tests.search.networks import CLASSIFIER, classifier, classifier_weights, write
 
-RUNTIME = Runtime()
+RUNTIME = OnnxRuntime()
 
 
 def exact(feeds: Feeds) -> list[NDArray[np.float64] | None]:
@@ -165,7 +167,7 @@ def test_symbolic_sizes_take_several_values(tmp_path: Path) -> None:
     candidate = write(tmp_path / "b.onnx", text, to)
     assert examine(original, candidate, RUNTIME, draws=[Draw()]).agrees
     assert not examine(original, candidate, RUNTIME).agrees
-    assert examine(original, candidate, RUNTIME, sizes={"n": 1}).agrees
+    assert examine(original, candidate, RUNTIME, settings=[Setting({"n": 1})]).agrees
 
 
 def test_without_inputs_that_run_nothing_was_examined(tmp_path: Path) -> None:

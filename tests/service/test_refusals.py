@@ -21,7 +21,18 @@ def refused(response: httpx.Response, status: int, kind: str) -> dict[str, objec
 
 
 @pytest.mark.parametrize(
-    "query", ["time=0", "time=nan", "time=31", "alpha=0.5", "seed=-1", "threads=0", "threads=100000", "colour=red"]
+    "query",
+    [
+        "time=0",
+        "time=nan",
+        "time=31",
+        "alpha=0.5",
+        "seed=-1",
+        "threads=0",
+        "threads=100000",
+        "runtime=ours",
+        "colour=red",
+    ],
 )
 def test_a_parameter_out_of_its_domain_is_refused_by_name(client: httpx.Client, query: str) -> None:
     document = refused(client.post(f"{OPTIMIZE}?{query}", content=b"model"), 422, "invalid-request")

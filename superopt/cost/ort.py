@@ -1,0 +1,115 @@
+"""onnxruntime, on the CPU.
+
+Threads do not spin: on a machine with few cores, spinning threads take each other's time and timings jump tenfold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as states
+
+from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, one_line
+
+_FAILURES: tuple[type[Exception], ...] = (
+    *(getattr(states, name) for name in dir(states) if isinstance(getattr(states, name), type)
+      and issubclass(getattr(states, name), Exception)),
+    RuntimeError,
+    ValueError,
+    OSError,
+)  # fmt: skip
+"""What onnxruntime raises: exceptions of its own without a common base, and some of Python's."""
+
+_SILENT = 4
+onnxruntime.set_default_logger_severity(_SILENT)
+
+
+class OnnxRuntime(Runtime):
+    """onnxruntime's CPU provider with a number of threads."""
+
+    @property
+    def key(self) -> Key:
+        """What timings of this runtime are stored under."""
+        return Key("onnxruntime-cpu", str(onnxruntime.__version__), device(), self.threads)
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """With one thread, that thread's own time."""
+        return time.thread_time if self.threads == 1 else time.perf_counter
+
+    @property
+    def standard(self) -> Runtime:
+        """Itself."""
+        return self
+
+    def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> Session:
+        """Load a model, with all of the runtime's own optimizations or none. Raises `RuntimeFailed`.
+
+        `profile` is how the file begins that the runtime's profiler writes.
+        """
+        options = onnxruntime.SessionOptions()
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
+        options.log_severity_level = _SILENT
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, str(profile)
+        for pool in ("intra_op", "inter_op"):
+            options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
+        source = str(model) if isinstance(model, Path) else model
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot load the model: {one_line(error)}") from None
+
+    def inputs(self, session: Session) -> tuple[Argument, ...]:
+        """The inputs of a loaded model, in order."""
+        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_inputs())
+
+    def outputs(self, session: Session) -> tuple[Argument, ...]:
+        """The outputs of a loaded model, in order."""
+        return tuple(Argument(a.name, a.type, tuple(a.shape)) for a in session.get_outputs())
+
+    def run(self, session: Session, feeds: Feeds) -> list[NDArray[Any]]:
+        """The outputs, in order. Raises `RuntimeFailed`."""
+        try:
+            return [np.asarray(value) for value in session.run(None, feeds)]
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
+
+    def bound(self, session: Session, feeds: Feeds) -> _Bound:
+        """A session that is to be run with these inputs again and again. Raises `RuntimeFailed`."""
+        return _Bound(session, feeds, self.clock)
+
+
+class _Bound:
+    """A session with its inputs bound once, so that a run costs little beside the model itself."""
+
+    def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        # The binding points into these arrays, so they stay alive with it.
+        self._session, self._feeds = session, {n: np.asarray(v, order="C") for n, v in feeds.items()}
+        try:
+            self._binding = session.io_binding()
+            for name, value in self._feeds.items():
+                self._binding.bind_cpu_input(name, value)
+            for output in session.get_outputs():
+                self._binding.bind_output(output.name, "cpu")
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
+
+    def run(self) -> float:
+        """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
+        try:
+            start = self._clock()
+            self._session.run_with_iobinding(self._binding)
+            return self._clock() - start
+        except _FAILURES as error:
+            raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None

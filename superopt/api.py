@@ -27,15 +27,14 @@ from superopt.errors import UsageError
 from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
-from superopt.rules.format import laws_hash, operators_hash
 from superopt.rules.parted import parted
 from superopt.search import report as parts
-from superopt.search.account import VERSION, report_of
+from superopt.search.account import report_of
 from superopt.search.optimize import Attempt, Trial, attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.settings import Range, settings_of
+from superopt.search.settings import Range, as_range, settings_of, shape_text
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.shipped import shipped_rules
@@ -68,7 +67,7 @@ class Options:
     shapes: Mapping[str, Sequence[int | Range]] | None = None
 
     def __post_init__(self) -> None:
-        cores, ranges = os.cpu_count() or 1, self.ranges().values()
+        cores = os.cpu_count() or 1
         for fits, name, value, domain in (
             (0 < self.time < math.inf, "time", self.time, "a number of seconds above 0"),
             (1 <= self.threads <= cores, "threads", self.threads, f"1 to {cores}, as many as this machine has"),
@@ -76,14 +75,14 @@ class Options:
             (self.strategy in STRATEGIES, "strategy", self.strategy, " or ".join(STRATEGIES)),
             (1 <= self.alpha < math.inf, "alpha", self.alpha, "a number of at least 1"),
             (self.seed >= 0, "seed", self.seed, "at least 0"),
-            (all(1 <= low <= high for s in ranges for low, high in s), "shapes", self.shapes, "sizes of at least 1"),
         ):
             if not fits:
                 raise UsageError(f"{name} is {domain}; got {value}")
+        self.ranges()
 
     def ranges(self) -> dict[str, tuple[Range, ...]]:
-        """Of each size of an input that is given, the least and the most."""
-        return {n: tuple((d, d) if isinstance(d, int) else d for d in s) for n, s in (self.shapes or {}).items()}
+        """Of each size of an input that is given, the least and the most. Raises `UsageError`."""
+        return {name: tuple(as_range(name, d) for d in sizes) for name, sizes in (self.shapes or {}).items()}
 
 
 @dataclass(frozen=True)
@@ -197,7 +196,9 @@ def _result(
         optimized = load(tried.candidate)
         ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
     after = None if optimized is None else parts.ModelFacts(**facts(optimized))
-    report = report_of(tried, before, after, trial.program, trial.cost, _settings(options, files))
+    report = report_of(
+        tried, before, after, trial.program, trial.cost, _settings(options, files), str(trial.settings[0])
+    )
     return Result(load(model) if optimized is None else optimized, report)
 
 
@@ -217,7 +218,8 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
 def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
     """All that what a search finds for a piece depends on, besides the piece and the runtime."""
     asked = (options.strategy, options.alpha, options.definitions, sorted(cost.sizes.items()), cost.opset)
-    return digest((*files, *options.operators), VERSION, operators_hash(), laws_hash(), asked)
+    code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
+    return digest((*code, *files, *options.operators), asked)
 
 
 def definitions() -> list[str]:
@@ -234,6 +236,8 @@ def _settings(options: Options, files: Sequence[Path]) -> parts.Settings:
         alpha=options.alpha,
         seed=options.seed,
         definitions=options.definitions,
+        runtime=options.runtime,
+        shapes={n: shape_text(ranges) for n, ranges in options.ranges().items()},
         rules=tuple(f.name for f in files),
     )
 

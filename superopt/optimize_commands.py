@@ -31,7 +31,7 @@ from superopt.options import (
 )  # fmt: skip
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 from superopt.search.report import read_report
-from superopt.search.settings import read_shape
+from superopt.search.settings import read_shapes
 from superopt.search.strategies import STRATEGIES
 
 
@@ -86,7 +86,7 @@ def optimize(
         definitions=definitions,
         timings=timings,
         inputs=tuple(api.load_inputs(p) for p in inputs or ()),
-        shapes=dict(map(read_shape, shape or ())),
+        shapes=read_shapes(shape or ()),
     )
     with progress_line() as progress:
         result = api.optimize(source, options, progress)
@@ -126,7 +126,7 @@ def replay(
         seed=seed,
         operators=tuple(operators or ()),
         inputs=samples,
-        shapes=dict(map(read_shape, shape or ())),
+        shapes=read_shapes(shape or ()),
     )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)

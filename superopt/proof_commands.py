@@ -16,7 +16,7 @@ from superopt.bars import stage_bar
 from superopt.errors import RuleError, SuperoptError, UsageError
 from superopt.operators.files import declare_files
 from superopt.options import OperatorFiles
-from superopt.outputs import demand_writable, write_text
+from superopt.outputs import demand_writable, read_bytes, write_text
 from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule
@@ -82,7 +82,11 @@ def verify_file(
     json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only what does not prove, and the total.")] = False,
     sealing: Annotated[
-        bool, typer.Option("--seal", help="Where all prove, say so in the file: it is used without proving it again.")
+        bool,
+        typer.Option(
+            "--seal",
+            help="Where all prove, print the file anew, and say so in its header, which spares proofs.",
+        ),
     ] = False,
 ) -> None:
     """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove.
@@ -93,6 +97,7 @@ def verify_file(
     """
     if sealing:
         demand_writable(file, overwrite=True)
+    as_read = read_bytes(file)
     declare_files(operators or ())
     given = load_rules(file)
     rules, found = given.rules, list[Told]()
@@ -116,6 +121,8 @@ def verify_file(
     if failed:
         raise RuleError(f"{file}: rule {failed[0].rule.name} does not prove: {describe(failed[0].verdict)}")
     if sealing:
+        if read_bytes(file) != as_read:
+            raise UsageError(f"{file}: was changed while it was proved; nothing was written")
         kept = [replace(f.rule, by=f.verdict.laws) for f in found if isinstance(f.verdict, Proved)]
         write_text(file, print_file(sealed(kept, {**facts_of(given), "solver": solver_version()})))
 

@@ -135,13 +135,13 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         yield f"{m.speedup:.3f}x faster ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each)"
         worst = max((o.error for o in c.outputs), default=0.0)
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
-        for there in report.elsewhere:
-            yield f"{there.speedup:.3f}x at {there.shapes} (95 % interval {there.low:.3f} to {there.high:.3f})"
         yield f"compared with the original on {c.samples} inputs{beside}: largest relative error {worst:.1e}"
     else:
         yield f"nothing faster was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:
             yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
+    for there in report.elsewhere:
+        yield f"{there.speedup:.3f}x at {there.shapes} (95 % interval {there.low:.3f} to {there.high:.3f})"
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"

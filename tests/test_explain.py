@@ -61,7 +61,15 @@ def report(rewrites: tuple[Rewritten, ...]) -> Report:
             pieces=1, distinct=1, remembered=0, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)
         ),
         settings=Settings(
-            time=60, threads=1, strategy="beam", alpha=1.1, seed=0, definitions=True, rules=("core.rules",)
+            time=60,
+            threads=1,
+            strategy="beam",
+            alpha=1.1,
+            seed=0,
+            definitions=True,
+            runtime="onnxruntime",
+            shapes={},
+            rules=("core.rules",),
         ),
         versions=Versions(superopt="0", runtime="r", device="d", onnx="o"),
     )

@@ -82,7 +82,7 @@ class Draw:
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int = 2
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
 
 KERNEL = Draw(below=1)
@@ -219,7 +219,7 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
         raise RuntimeFailed(f'input "{argument.name}" is a {argument.type}: there are no random values of that type')
     named = {d: draw.sizes.get(d, draw.size) for d in argument.shape if isinstance(d, str)}
     own = [d if isinstance(d, int) else named.get(d or "", draw.size) for d in argument.shape]
-    shape = draw.shapes.get(argument.name, own)
+    shape = [o if d is None else d for d, o in zip(draw.shapes.get(argument.name, own), own, strict=True)]
     if math.prod(shape) * 8 > _memory() / 2:
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if not issubclass(dtype, np.floating):

@@ -118,6 +118,12 @@ class Table:
         row = (*_columns(key), asked, solution)
         self._mended(lambda c: c.execute("INSERT OR REPLACE INTO solutions VALUES (?, ?, ?, ?, ?, ?)", row))
 
+    def forget_solution(self, key: Key, asked: str) -> None:
+        """Remove what a search found."""
+        where = "(runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)"
+        row = (*_columns(key), asked)
+        self._mended(lambda c: c.execute(f"DELETE FROM solutions WHERE {where}", row))  # noqa: S608
+
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on."""
         found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())

@@ -158,21 +158,22 @@ class Conv(Declared):
         return (x[0], k[0], *window)
 
     def eval(self, ring: Carrier, x: Array, k: Array) -> Array:  # type: ignore[override]
-        """Matrix products of the kernel and the windows, of so many rows at a time as the processor's cache holds."""
+        """Matrix products of the kernel and the windows, cut along their longest axis into what a cache holds."""
         group, n, o = self.group, x.shape[0], k.shape[0]
         assert isinstance(group, int)
         views = [v for _, v in windows(x, k.shape[2:], self.strides, self.pads, self.dilations, ring.constant(0))]
         kernel = k.reshape(1, group, o // group, -1).astype(np.result_type(x, k), copy=False)
-        rows = views[0].shape[2]
-        step = rows if len(views) == 1 else max(_BLOCK * rows // max(views[0].size * len(views), 1), 1)
+        longest = max(range(2, x.ndim), key=lambda axis: views[0].shape[axis])
+        count = views[0].shape[longest]
+        step = count if len(views) == 1 else max(_BLOCK * count // max(views[0].size * len(views), 1), 1)
         parts = []
-        for i in range(0, max(rows, 1), step):
-            block = [v[:, :, i : i + step] for v in views]
+        for i in range(0, max(count, 1), step):
+            block = [v[(slice(None),) * longest + (slice(i, i + step),)] for v in views]
             columns = np.stack(block, axis=2) if len(block) > 1 else block[0]
             size = block[0].shape[2:]
             part = ring.matmul(kernel, columns.reshape(n, group, kernel.shape[-1], math.prod(size)))
             parts.append(part.reshape(n, o, *size))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=longest)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """A multiplication and an addition for each place of the kernel and result."""

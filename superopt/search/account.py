@@ -29,8 +29,11 @@ def report_of(
     program: Program,
     cost: MeasuredCost,
     settings: parts.Settings,
+    shapes: str,
 ) -> parts.Report:
-    """What was tried and found; `after` is None where the original comes back."""
+    """What was tried and found; `after` is None where the original comes back, `shapes` at which sizes
+    it was measured.
+    """
     summary, key = program.summary, cost.runtime.key
     return parts.Report(
         outcome="original" if after is None else "faster",
@@ -42,7 +45,7 @@ def report_of(
         rewrites=tuple(_rewritten(tried.solved)) if after is not None else (),
         solutions=_solutions(tried) if after is not None else (),
         predicted=_predicted(tried),
-        measured=_measured(tried),
+        measured=_measured(tried, shapes),
         elsewhere=tuple(
             parts.MeasuredAt(shapes=str(setting), speedup=p.ratio, low=p.low, high=p.high)
             for setting, p in tried.elsewhere
@@ -86,7 +89,7 @@ def _predicted(tried: Attempt) -> parts.Predicted | None:
     return parts.Predicted(original=before, optimized=after)
 
 
-def _measured(tried: Attempt) -> parts.Measured | None:
+def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:
     paired, alone = tried.paired, tried.alone
     if paired is not None:
         return parts.Measured(
@@ -97,6 +100,7 @@ def _measured(tried: Attempt) -> parts.Measured | None:
             high=paired.high,
             sessions=paired.sessions,
             runs=paired.runs,
+            shapes=shapes,
         )
     if alone is None:
         return None
@@ -108,6 +112,7 @@ def _measured(tried: Attempt) -> parts.Measured | None:
         high=1.0,
         sessions=alone.sessions,
         runs=alone.runs,
+        shapes=shapes,
     )
 
 

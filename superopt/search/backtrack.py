@@ -60,4 +60,5 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
             if found.cost <= limits.alpha * best:
                 enter(found)
             if time.monotonic() > limits.deadline:
-                break
+                outcome.reason = OUT_OF_TIME
+                return

@@ -18,7 +18,7 @@ from superopt.search.reference import reference_of
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement, placements
 from superopt.search.rewrites import Rewrite
-from superopt.search.same import Agreement, examine
+from superopt.search.same import LONGEST_S, Agreement, examine, run_once
 from superopt.search.settings import Setting
 from superopt.search.solve import Progress, solve
 from superopt.term import Term
@@ -96,6 +96,7 @@ def attempt(
     is known.
     """
     tried, cost = Attempt(cut_into_pieces(trial.program)), trial.cost
+    _demand_runs(trial)
     groups = distinct(tried.pieces)
     known = memory.recalled(groups) if memory else {}
     given = rewrites() if len(known) < len(groups) else ()
@@ -114,18 +115,36 @@ def attempt(
         return _original(tried, trial, "no rewrite makes a piece of it faster")
     if expected_speedup(tried.solved) < LEAST_EXPECTED:
         return _original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
-    return _judged(tried, trial, [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places])
+    found = [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
+    try:
+        return _judged(tried, trial, found)
+    except VerificationFailed:
+        if memory is None or not known:
+            raise
+        memory.forget(known, groups)  # it may have been damaged: what is found anew is judged anew
+        return attempt(trial, rewrites, strategy, alpha, memory)
 
 
 def replay(trial: Trial, solutions: Sequence[str]) -> Attempt:
     """Put what another search found in its places, and judge that. Raises as `attempt`, and `UsageError` where nothing
     of it fits this model.
     """
+    _demand_runs(trial)
     tried = Attempt(cut_into_pieces(trial.program))
     found = placements(tried.pieces, solutions)
     if not found:
         raise UsageError("nothing of the report fits this model: it is about another one")
     return _judged(tried, trial, found)
+
+
+def _demand_runs(trial: Trial) -> None:
+    """Raise `UsageError` where the original does not run at sizes that were asked for."""
+    standard = trial.cost.runtime.standard
+    for setting in trial.settings if trial.settings[0].shapes else ():
+        try:
+            trial.cost.child.call(LONGEST_S, run_once, standard, trial.working, setting.draw())
+        except RuntimeFailed as error:
+            raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
 
 
 def _judged(tried: Attempt, trial: Trial, found: Sequence[Placement]) -> Attempt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +93,11 @@ class Memory:
         if entry is not None:
             asked = self._asked(solved.places[0].canonical)
             self.table.keep_solution(self.key, asked, entry.model_dump_json())
+
+    def forget(self, groups: Iterable[Terms], places: Mapping[Terms, Sequence[Piece]]) -> None:
+        """Forget what is known of some pieces."""
+        for key in groups:
+            self.table.forget_solution(self.key, self._asked(places[key][0].canonical))
 
     def _asked(self, piece: Graph) -> str:
         return hashlib.sha256(f"{self.way} {fingerprint(piece)}".encode()).hexdigest()[:32]

@@ -41,7 +41,10 @@ class Seconds(Part):
 
 
 class Measured(Part):
-    """The original and the optimized model, run in turns in fresh sessions; `speedup` is original over optimized."""
+    """The original and the optimized model, run in turns in fresh sessions; `speedup` is original over optimized.
+
+    `shapes` are the sizes of the inputs, where some were asked for.
+    """
 
     original: Seconds
     optimized: Seconds | None
@@ -50,6 +53,7 @@ class Measured(Part):
     high: float
     sessions: int
     runs: int
+    shapes: str = ""
 
 
 class MeasuredAt(Part):
@@ -139,6 +143,8 @@ class Settings(Part):
     alpha: float
     seed: int
     definitions: bool
+    runtime: str
+    shapes: dict[str, str]
     rules: tuple[str, ...]
 
 

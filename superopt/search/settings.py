@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from superopt.cost.runtime import Draw
@@ -22,18 +23,46 @@ _SIZE = re.compile(r"([1-9][0-9]{0,8})(?:\.\.([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of a model: of its symbols, and of those inputs that these determine."""
+    """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""
         draw = draw or Draw()
-        return Draw(draw.scale, draw.offset, draw.uniform, draw.size, self.sizes, draw.below, self.shapes)
+        return replace(draw, shapes={**draw.shapes, **self.shapes})
 
     def __str__(self) -> str:
-        return " ".join(f"{name}:{','.join(map(str, shape))}" for name, shape in self.shapes.items())
+        shown = {n: ",".join("?" if d is None else str(d) for d in shape) for n, shape in self.shapes.items()}
+        return " ".join(f"{name}:{shape}" for name, shape in shown.items())
+
+
+def as_range(name: str, size: object) -> Range:
+    """A size of an input, given as a number or a pair of them. Raises `UsageError`."""
+    try:
+        low, high = map(operator.index, size if isinstance(size, Iterable) else (size, size))
+    except (TypeError, ValueError):
+        raise UsageError(f"shapes: a size of {name!r} is {size!r}; give a number, or the least and the most") from None
+    if not 1 <= low <= high:
+        raise UsageError(f"shapes: a size of {name!r} is {size!r}; sizes are at least 1, and the least comes first")
+    return low, high
+
+
+def shape_text(ranges: Sequence[Range]) -> str:
+    """What `read_shape` reads, without the input."""
+    return ",".join("..".join(map(str, dict.fromkeys(r))) for r in ranges)
+
+
+def read_shapes(texts: Sequence[str]) -> dict[str, tuple[Range, ...]]:
+    """Inputs and their sizes from texts such as `x:1..8,128`. Raises `UsageError`."""
+    found: dict[str, tuple[Range, ...]] = {}
+    for text in texts:
+        name, ranges = read_shape(text)
+        if name in found:
+            raise UsageError(f"shape: input {name!r} is given twice")
+        found[name] = ranges
+    return found
 
 
 def read_shape(text: str) -> tuple[str, tuple[Range, ...]]:
@@ -53,15 +82,17 @@ def settings_of(program: Program, asked: Mapping[str, Sequence[Range]]) -> tuple
     has other sizes.
     """
     ranges: dict[str, Range] = {}
-    for name, given in asked.items():
-        _match(program, name, given, ranges)
+    for only_symbols in (True, False):  # first those that give a symbol its size
+        for name, given in asked.items():
+            _match(program, name, given, ranges, only_symbols)
     middle = {n: round(math.sqrt(low * high)) for n, (low, high) in ranges.items()}
     least, most = ({n: ends[i] for n, ends in ranges.items()} for i in (0, 1))
     several = [middle, least, most] if least != most else [most]
-    return tuple(_setting(program, dict(sizes)) for sizes in dict.fromkeys(tuple(s.items()) for s in several))
+    settings = tuple(_setting(program, dict(sizes)) for sizes in dict.fromkeys(tuple(s.items()) for s in several))
+    return settings if asked else (Setting(),)
 
 
-def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str, Range]) -> None:
+def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str, Range], only_symbols: bool) -> None:
     if name not in program.inputs:
         raise UsageError(f"shape: the model has no input {name!r}; its inputs are {', '.join(program.inputs)}")
     term = program.values.get(name)
@@ -69,23 +100,26 @@ def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str
         raise UsageError(f"shape: input {name!r} is no tensor of known rank")
     if len(given) != len(term.shape):
         raise UsageError(f"shape: input {name!r} has {len(term.shape)} sizes, not {len(given)}")
-    for axis, (dim, (low, high)) in enumerate(zip(term.shape, given, strict=True)):
-        fixed = (dim, dim) if isinstance(dim, int) else ranges.setdefault(_symbol(dim), (low, high))
-        if fixed != (low, high):
-            told = "..".join(map(str, dict.fromkeys(fixed)))
-            raise UsageError(f"shape: size {axis} of input {name!r} is {told}, not {'..'.join(map(str, {low, high}))}")
-
-
-def _symbol(dim: Dim) -> str:
-    name = symbol_name(dim)
-    assert name is not None  # inputs are read with numbers and symbols alone
-    return name
+    for axis, (dim, range_) in enumerate(zip(term.shape, given, strict=True)):
+        symbol = symbol_name(dim)
+        if symbol is not None:
+            ranges.setdefault(symbol, range_)
+        if symbol is None and only_symbols:
+            continue
+        missing = symbols(dim) - set(ranges)
+        if missing:
+            raise UsageError(f"shape: size {axis} of input {name!r} is {dim}; give {min(missing)} by another input")
+        low, high = (substitute(dim, {n: ends[i] for n, ends in ranges.items()}) for i in (0, 1))
+        if (low, high) != range_:
+            told = "..".join(map(str, dict.fromkeys((low, high))))
+            raise UsageError(f"shape: size {axis} of input {name!r} is {told}, not {shape_text([range_])}")
 
 
 def _setting(program: Program, sizes: dict[str, int]) -> Setting:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name in program.inputs:
-        shape = program.values[name].shape if name in program.values else ()
-        if sizes and set().union(*map(symbols, shape)) <= set(sizes):
-            shapes[name] = tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
-    return Setting(sizes, shapes)
+    inputs = {name: program.values[name].shape for name in program.inputs if name in program.values}
+    return Setting(sizes, {name: tuple(_number(d, sizes) for d in shape) for name, shape in inputs.items()})
+
+
+def _number(dim: Dim, sizes: Mapping[str, int]) -> int | None:
+    found = substitute(dim, sizes)
+    return found if isinstance(found, int) else None

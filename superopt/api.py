@@ -24,19 +24,20 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.errors import UsageError
-from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand
+from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
 from superopt.search import report as parts
 from superopt.search.account import report_of
-from superopt.search.optimize import Attempt, Trial, attempt
+from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, as_range, settings_of, shape_text
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
+from superopt.search.trial import Attempt, Trial
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
@@ -274,12 +275,6 @@ def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
         if not fixed or (dtype not in (None, ir.DataType.STRING) and dtype.numpy() != array.dtype):
             wanted = facts(model)["inputs"][name]
             raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
-
-
-def weight_files(source: Path) -> list[Path]:
-    """The files of a model's external data."""
-    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
-    return sorted({source.parent / str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)})
 
 
 def copy_model(source: Path, target: Path) -> None:

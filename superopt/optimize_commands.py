@@ -12,7 +12,7 @@ from superopt import api, tables
 from superopt.bars import progress_line
 from superopt.errors import UsageError
 from superopt.explanation import explanation
-from superopt.onnx_io import save
+from superopt.onnx_io import save, weight_files
 from superopt.options import (
     DryRun,
     ModelIn,
@@ -152,7 +152,7 @@ def _demand_targets(source: Path, target: Path | None, report: Path | None, over
     if target is not None:
         demand_writable(target, overwrite, read)
         beside = target.resolve().is_relative_to(source.parent.resolve())  # as a model's weights have to be
-        if target.exists() and beside and any(same_file(target, f) for f in api.weight_files(source)):
+        if target.exists() and beside and any(same_file(target, f) for f in weight_files(source)):
             raise UsageError(
                 f"{target}: this file holds the model's weights, and is never overwritten; name another one"
             )
@@ -182,6 +182,6 @@ def _write(result: api.Result, source: Path, target: Path, external: bool) -> No
     if external:
         save(result.model, target, external_data=True)
     elif result.report.outcome == "faster":
-        save(result.model, target, external_data=bool(api.weight_files(source)) or None)
+        save(result.model, target, external_data=bool(weight_files(source)) or None)
     else:
         api.copy_model(source, target)

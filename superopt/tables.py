@@ -132,10 +132,12 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     m, c = report.measured, report.compared
     if report.outcome == "faster" and m is not None and c is not None:
         interval = f"95 % interval {m.low:.3f} to {m.high:.3f}"
-        yield f"{m.speedup:.3f}x faster ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each)"
+        at = f"; measured before, {m.measured_at}" if m.remembered else ""
+        yield f"{m.speedup:.3f}x faster ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
         worst = max((o.error for o in c.outputs), default=0.0)
+        before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
-        yield f"compared with the original on {c.samples} inputs{beside}: largest relative error {worst:.1e}"
+        yield f"compared with the original on {c.samples} inputs{before}{beside}: largest relative error {worst:.1e}"
     else:
         yield f"nothing faster was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:

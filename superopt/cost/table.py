@@ -1,5 +1,5 @@
-"""Timings on disk, and what searches found by them, so that nothing is measured or searched twice; and a lock, so that
-one measures at a time.
+"""Timings on disk, and what was found by them, so that nothing is measured or searched twice; and a lock, so that one
+measures at a time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CREATE TABLE IF NOT EXISTS timings (
 ) WITHOUT ROWID
 """,
     """
-CREATE TABLE IF NOT EXISTS solutions (
-    runtime TEXT, version TEXT, device TEXT, threads INTEGER, asked TEXT, solution TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS answers (
+    runtime TEXT, version TEXT, device TEXT, threads INTEGER, asked TEXT, answer TEXT NOT NULL,
     PRIMARY KEY (runtime, version, device, threads, asked)
 ) WITHOUT ROWID
 """,
@@ -101,28 +101,28 @@ class Table:
 
         self._mended(write)
 
-    def solution(self, key: Key, asked: str) -> str | None:
-        """What a search found that timings of a runtime led, as text, by a digest of all that it depends on."""
+    def answer(self, key: Key, asked: str) -> str | None:
+        """What was found on a runtime, as text, by a digest of all that it depends on."""
 
         def read(connection: sqlite3.Connection) -> str | None:
             row = connection.execute(
-                "SELECT solution FROM solutions WHERE (runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)",
+                "SELECT answer FROM answers WHERE (runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)",
                 (*_columns(key), asked),
             ).fetchone()
             return row[0] if row else None
 
         return self._mended(read)
 
-    def keep_solution(self, key: Key, asked: str, solution: str) -> None:
-        """Enter what a search found; it replaces an older answer to the same question."""
-        row = (*_columns(key), asked, solution)
-        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO solutions VALUES (?, ?, ?, ?, ?, ?)", row))
+    def keep_answer(self, key: Key, asked: str, answer: str) -> None:
+        """Enter what was found; it replaces an older answer to the same question."""
+        row = (*_columns(key), asked, answer)
+        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row))
 
-    def forget_solution(self, key: Key, asked: str) -> None:
-        """Remove what a search found."""
+    def forget_answer(self, key: Key, asked: str) -> None:
+        """Remove what was found."""
         where = "(runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)"
         row = (*_columns(key), asked)
-        self._mended(lambda c: c.execute(f"DELETE FROM solutions WHERE {where}", row))  # noqa: S608
+        self._mended(lambda c: c.execute(f"DELETE FROM answers WHERE {where}", row))  # noqa: S608
 
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on."""

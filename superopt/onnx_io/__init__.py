@@ -3,7 +3,7 @@
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
-from superopt.onnx_io.files import check, load, save
+from superopt.onnx_io.files import check, load, save, weight_files
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.skeleton import opset_of
@@ -25,4 +25,5 @@ __all__ = [
     "standalone",
     "standalone_apart",
     "understand",
+    "weight_files",
 ]

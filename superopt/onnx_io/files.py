@@ -89,6 +89,12 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
         raise
 
 
+def weight_files(source: Path) -> list[Path]:
+    """The files of a model's external data."""
+    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
+    return sorted({source.parent / str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)})
+
+
 def _unloaded(model: ir.Model, folder: Path, name: str) -> ir.Model:
     """A copy whose weights are in a file; strings have no bytes to put there, and stay."""
     copy = clone(model)

@@ -12,12 +12,13 @@ from superopt.onnx_io import Program
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
 from superopt.search.found import Solved
-from superopt.search.optimize import Attempt
+from superopt.search.judgement import Judgement, now
 from superopt.search.paired import Latency
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.search.same import Agreement
 from superopt.search.solution import solution_text
+from superopt.search.trial import Attempt
 from superopt.term import Term, replace
 
 VERSION = importlib.metadata.version("superopt")
@@ -49,9 +50,9 @@ def report_of(
         measured=_measured(tried, shapes),
         elsewhere=tuple(
             parts.MeasuredAt(shapes=str(setting), speedup=p.ratio, low=p.low, high=p.high)
-            for setting, p in tried.elsewhere
+            for setting, p in tried.pairs[1:]
         ),
-        compared=None if tried.agreement is None else _compared(tried.agreement),
+        compared=None if tried.agreement is None else _compared(tried.agreement, tried.earlier),
         searched=parts.Searched(
             pieces=len(tried.pieces),
             distinct=len(tried.solved),
@@ -91,8 +92,9 @@ def _predicted(tried: Attempt) -> parts.Predicted | None:
 
 
 def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:
-    paired, alone = tried.paired, tried.alone
-    if paired is not None:
+    alone, earlier = tried.alone, tried.earlier
+    if tried.pairs:
+        paired = tried.pairs[0][1]
         return parts.Measured(
             original=_seconds(paired.original),
             optimized=_seconds(paired.candidate),
@@ -102,6 +104,8 @@ def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:
             sessions=paired.sessions,
             runs=paired.runs,
             shapes=shapes,
+            measured_at=earlier.measured_at if earlier else now(),
+            remembered=earlier is not None,
         )
     if alone is None:
         return None
@@ -114,6 +118,8 @@ def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:
         sessions=alone.sessions,
         runs=alone.runs,
         shapes=shapes,
+        measured_at=now(),
+        remembered=False,
     )
 
 
@@ -121,7 +127,7 @@ def _seconds(latency: Latency) -> parts.Seconds:
     return parts.Seconds(seconds=latency.seconds, low=latency.low, high=latency.high)
 
 
-def _compared(agreement: Agreement) -> parts.Compared:
+def _compared(agreement: Agreement, earlier: Judgement | None) -> parts.Compared:
     outputs = tuple(
         parts.OutputError(
             name=o.name,
@@ -137,6 +143,7 @@ def _compared(agreement: Agreement) -> parts.Compared:
         examined=agreement.examined,
         reason=agreement.reason,
         samples=agreement.samples,
+        earlier=earlier.samples if earlier else 0,
         reference=any(o.original_error is not None for o in outputs),
         outputs=outputs,
     )

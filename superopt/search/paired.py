@@ -85,6 +85,11 @@ def faster(paired: Paired) -> bool:
     return paired.ratio >= LEAST_GAIN and paired.low > 1.0
 
 
+def hopeless(paired: Paired) -> bool:
+    """Whether the interval excludes that the candidate gains 1 %."""
+    return paired.high < LEAST_GAIN
+
+
 def loses(paired: Paired) -> bool:
     """Whether the candidate is slower, by at least 1 % or with an interval that excludes that it is not."""
     return paired.ratio <= 1 / LEAST_GAIN or paired.high < 1.0
@@ -112,7 +117,7 @@ def compare(
     both, start = (original, candidate), time.monotonic()
     rounds = _measure(both, runtime, sessions, min(budget_s, LOOK_S), seed, progress, draw, lock_directory, caller)
     found, took = _paired(rounds, seed), time.monotonic() - start
-    if faster(found) or found.high < LEAST_GAIN or budget_s < 2 * took:
+    if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
     left = min(budget_s - took, LOOK_S)
     rounds += _measure(both, runtime, sessions, left, seed + len(rounds), progress, draw, lock_directory, caller)

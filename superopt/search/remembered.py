@@ -74,7 +74,7 @@ class Memory:
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
-        text = self.table.solution(self.key, self._asked(places[0].canonical))
+        text = self.table.answer(self.key, self._asked(places[0].canonical))
         if text is None:
             return None
         try:
@@ -92,12 +92,12 @@ class Memory:
         entry = None if solved.outcome.reason in CUT_SHORT else _entry(solved)
         if entry is not None:
             asked = self._asked(solved.places[0].canonical)
-            self.table.keep_solution(self.key, asked, entry.model_dump_json())
+            self.table.keep_answer(self.key, asked, entry.model_dump_json())
 
     def forget(self, groups: Iterable[Terms], places: Mapping[Terms, Sequence[Piece]]) -> None:
         """Forget what is known of some pieces."""
         for key in groups:
-            self.table.forget_solution(self.key, self._asked(places[key][0].canonical))
+            self.table.forget_answer(self.key, self._asked(places[key][0].canonical))
 
     def _asked(self, piece: Graph) -> str:
         return hashlib.sha256(f"{self.way} {fingerprint(piece)}".encode()).hexdigest()[:32]

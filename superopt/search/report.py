@@ -43,7 +43,8 @@ class Seconds(Part):
 class Measured(Part):
     """The original and the optimized model, run in turns in fresh sessions; `speedup` is original over optimized.
 
-    `shapes` are the sizes of the inputs, where some were asked for.
+    `shapes` are the sizes of the inputs, where some were asked for. `remembered` says that the same two files were
+    measured by an earlier run, at `measured_at` (ISO 8601, UTC), and not again.
     """
 
     original: Seconds
@@ -53,7 +54,9 @@ class Measured(Part):
     high: float
     sessions: int
     runs: int
-    shapes: str = ""
+    shapes: str
+    measured_at: str
+    remembered: bool
 
 
 class MeasuredAt(Part):
@@ -105,12 +108,16 @@ class OutputError(Part):
 
 
 class Compared(Part):
-    """The floating-point comparison with the original: on how many inputs, and the errors found."""
+    """The floating-point comparison with the original: on how many inputs, and the errors found.
+
+    `earlier` counts other inputs, on which an earlier run found that the same two files agree.
+    """
 
     agrees: bool
     examined: bool
     reason: str
     samples: int
+    earlier: int
     reference: bool
     outputs: tuple[OutputError, ...]
 
@@ -157,8 +164,10 @@ class Versions(Part):
     onnx: str
 
 
-FORMAT = 3
-"""Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered."""
+FORMAT = 4
+"""Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered, 3 not when models were
+measured.
+"""
 
 
 class Report(Part):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -127,6 +129,37 @@ def examine(
     names = [a.name for a in interface[1]]
     if not samples:
         return Agreement(False, False, "the original runs on none of the inputs", 0, ())
+    with _evaluated(reference, samples) as exact:  # while the caller, which may be another process, runs the models
+        difference = _run_all(original, candidate, runtime, interface, samples, caller)
+        if difference:
+            return Agreement(False, True, difference, len(samples), ())
+        for sample in samples:
+            sample.exact = next(exact, [None] * len(names))
+    apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
+    if apart:
+        _add_noise(working or original, runtime, interface, apart, seed, caller)
+    return _judged(names, samples)
+
+
+@contextmanager
+def _evaluated(reference: Reference | None, samples: Sequence[_Sample]) -> Iterator[Iterator[Sequence[Array | None]]]:
+    """The values of each sample in 64 bits, if there is a way to them: evaluated in a thread from now on."""
+    with ThreadPoolExecutor(1, "reference") as pool:
+        try:
+            yield pool.map(reference, [sample.feeds for sample in samples]) if reference else iter(())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # who interrupts waits for one sample at most
+
+
+def _run_all(
+    original: Path,
+    candidate: Path,
+    runtime: Runtime,
+    interface: _Interface,
+    samples: Sequence[_Sample],
+    caller: Caller,
+) -> str:
+    """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be."""
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
         _, outputs = caller.call(LONGEST_S, _ran, runtime, original, True, interface, feeds)
@@ -136,17 +169,12 @@ def examine(
         try:
             difference, outputs = caller.call(LONGEST_S, _ran, where, candidate, optimize, interface, feeds)
         except RuntimeFailed as error:
-            return Agreement(False, True, f"candidate: {error}", len(samples), ())
+            return f"candidate: {error}"
         if difference:
-            return Agreement(False, True, difference, len(samples), ())
+            return difference
         for sample, found in zip(samples, outputs, strict=True):
             sample.found.append(found)
-    for sample in samples:
-        sample.exact = reference(sample.feeds) if reference else [None] * len(names)
-    apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
-    if apart:
-        _add_noise(working or original, runtime, interface, apart, seed, caller)
-    return _judged(names, samples)
+    return ""
 
 
 def _sampled(

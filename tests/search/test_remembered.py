@@ -92,14 +92,14 @@ def test_another_piece_has_no_answer_yet(memory: Memory) -> None:
 def test_an_entry_that_cannot_be_read_is_none(memory: Memory, damage: str) -> None:
     kept = solved()
     memory.keep(kept)
-    memory.table._connection.execute("UPDATE solutions SET solution = ?", (damage,))
+    memory.table._connection.execute("UPDATE answers SET answer = ?", (damage,))
     assert memory.recall(kept.places) is None
 
 
 def test_an_entry_whose_text_is_about_another_piece_is_none(memory: Memory) -> None:
     kept, other = solved(), solved(normalized(size=30))
     memory.keep(other)
-    memory.table._connection.execute("UPDATE solutions SET asked = ?", (memory._asked(kept.places[0].canonical),))
+    memory.table._connection.execute("UPDATE answers SET asked = ?", (memory._asked(kept.places[0].canonical),))
     assert memory.recall(kept.places) is None
 
 
@@ -133,7 +133,7 @@ def test_what_is_remembered_wrongly_is_forgotten_and_searched_anew(options: Opti
     options = replace(options, timings=tmp_path / "t.sqlite")
     first = superopt.optimize(normalized(), options).report
     with Table(options.timings) as table:
-        table._connection.execute("UPDATE solutions SET solution = replace(solution, '(sqrt ', '(relu ')")
+        table._connection.execute("UPDATE answers SET answer = replace(answer, '(sqrt ', '(relu ')")
     again = superopt.optimize(normalized(), options).report
     assert again.outcome == "faster"
     assert (first.searched.remembered, again.searched.remembered) == (0, 0)

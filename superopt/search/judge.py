@@ -1,0 +1,145 @@
+"""Whether a candidate is the answer: written, compared with the original, and measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from superopt.cost.runtime import Draw, RuntimeFailed
+from superopt.errors import InvalidModel, VerificationFailed
+from superopt.onnx_io import Program, check, rewritten, save
+from superopt.search.judgement import Judgement, Question, now, question
+from superopt.search.paired import Paired, compare, faster, latency, loses
+from superopt.search.reference import reference_of
+from superopt.search.remembered import Memory
+from superopt.search.replay import Placement
+from superopt.search.same import DRAWS, Agreement, examine
+from superopt.search.trial import Attempt, Trial
+from superopt.term import Term
+
+_NO_ROOM = ("bad_alloc", "llocate memory")
+"""What onnxruntime says where memory is lacking."""
+
+
+def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Memory | None = None) -> Attempt:
+    """Write the model with its pieces replaced, compare it with the original, and measure both.
+
+    Where the memory holds what the same two files came to, they are compared on fewer inputs, and not measured again.
+    """
+    program = trial.program
+    trial.progress("write", 0.0)
+    tried.candidate = _written(program, found, trial.folder / "candidate.onnx")
+    program.release_weights()
+    trial.progress("compare", 0.0)
+    asked = question(memory, (trial.working, tried.candidate), trial.seed, trial.settings) if memory else None
+    try:
+        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, asked)
+    except RuntimeFailed as error:
+        return original(tried, trial, f"nothing could be compared: {error}")
+    differs = not tried.agreement.agrees and (tried.agreement.examined or tried.agreement.outputs)
+    if not tried.agreement.examined and not differs:
+        why = tried.agreement.reason
+        return original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")
+    if differs:
+        if asked:
+            asked.forget()
+        raise VerificationFailed(
+            f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
+        )
+    if not trial.left and not tried.earlier:
+        reason = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
+        return original(tried, trial, reason)
+    program.release_weights()  # two sessions are alive from here on, each with weights of its own
+    _measure(tried, trial, tried.candidate)
+    if asked and not tried.earlier:
+        asked.keep(Judgement(tried.agreement.samples, tuple(pair for _, pair in tried.pairs), now()))
+    return tried
+
+
+def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[Agreement, Judgement | None]:
+    """How a candidate compares with the original; and the judgement that it came to before, if that still holds."""
+    reference = reference_of(trial.program)
+
+    def examined(seed: int, draws: Sequence[Draw]) -> Agreement:
+        return examine(
+            trial.original,
+            candidate,
+            trial.cost.runtime,
+            reference,
+            seed,
+            trial.inputs,
+            draws,
+            settings=trial.settings,
+            caller=trial.cost.child,
+            working=trial.working,
+        )
+
+    earlier = asked.recall() if asked else None
+    if earlier:
+        found = examined(trial.seed + len(DRAWS), DRAWS[: len(trial.settings)])  # not on what it was compared on before
+        if found.agrees and found.examined:
+            return found, earlier
+    return examined(trial.seed, DRAWS), None
+
+
+def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
+    """Whether the candidate is faster in the first setting, and in the others not slower."""
+    known = tried.earlier.pairs if tried.earlier else ()
+    for number, setting in enumerate(trial.settings):
+        there = known[number] if number < len(known) else _paired(trial, candidate, number)
+        tried.pairs.append((setting, there))
+        tried.accepted = not loses(there) if number else faster(there)
+        if not tried.accepted:
+            tried.reason = f"it is no gain at {setting}" if number else "the gain was not confirmed in fresh sessions"
+            return
+    tried.reason = "confirmed in fresh sessions"
+
+
+def _paired(trial: Trial, candidate: Path, number: int) -> Paired:
+    """Both models in one of the settings, each of which has its share of the time."""
+    return compare(
+        trial.working,
+        candidate,
+        trial.cost.runtime,
+        budget_s=0.9 * trial.left / (len(trial.settings) - number),
+        seed=trial.seed,
+        progress=lambda done, all_: trial.progress("measure", done / all_),
+        draw=trial.settings[number].draw(),
+        caller=trial.cost.child,
+    )
+
+
+def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
+    """The attempt where the original is the answer: measured, unless the runtime does not run it.
+
+    Raises `RuntimeFailed` for want of memory: that says nothing about the model.
+    """
+    tried.reason, cost = reason, trial.cost
+    try:
+        budget, draw = min(0.3 * trial.left, 2.0), trial.settings[0].draw()
+        tried.alone = latency(
+            trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw, caller=cost.child
+        )
+    except RuntimeFailed as error:
+        if any(sign in str(error) for sign in _NO_ROOM):
+            raise
+        tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
+        if cost.deadly:
+            tried.reason += f"; so does this kernel alone: {cost.deadly[0]}"
+    return tried
+
+
+def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
+    """The model with pieces replaced, saved and checked by ONNX's own checker."""
+    new: dict[str, Term] = {}
+    origins: dict[Term, str] = {}
+    for placed in found:
+        new |= placed.new
+        origins |= placed.origins
+    model = rewritten(program, new, origins)
+    try:
+        check(model, "the optimized model")
+        save(model, path, external_data=True)
+    except InvalidModel as error:  # our doing, not the user's
+        raise VerificationFailed(f"{error}; nothing was written") from None
+    return path

@@ -1,0 +1,78 @@
+"""What comparing and measuring a candidate came to, kept so that the same two files are not measured twice.
+
+It stands for these very files on this runtime. What is recalled is never taken on trust alone: the candidate is
+compared again, on inputs that it was not compared on before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from superopt.onnx_io import weight_files
+from superopt.search.paired import Paired, faster, hopeless
+from superopt.search.remembered import Memory
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A candidate that agreed with its original on so many samples, and what both took, in one setting after the other;
+    when that was measured (ISO 8601, UTC).
+    """
+
+    samples: int
+    pairs: tuple[Paired, ...]
+    measured_at: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval says that there is a gain, or none to speak of; otherwise measuring again may tell."""
+        return faster(self.pairs[0]) or hopeless(self.pairs[0])
+
+
+_FORM = TypeAdapter(Judgement)
+
+
+def now() -> str:
+    """The time, as a judgement tells it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether a candidate is as good as its original, to the byte, and faster: asked of a memory."""
+
+    memory: Memory
+    asked: str
+
+    def recall(self) -> Judgement | None:
+        """The answer, if it is known."""
+        text = self.memory.table.answer(self.memory.key, self.asked)
+        try:
+            return None if text is None else _FORM.validate_json(text)
+        except ValidationError:  # of another version, or damaged: measured anew
+            return None
+
+    def keep(self, judgement: Judgement) -> None:
+        """Keep an answer, if it is one."""
+        if judgement.settled:
+            self.memory.table.keep_answer(self.memory.key, self.asked, _FORM.dump_json(judgement).decode())
+
+    def forget(self) -> None:
+        """Remove the answer."""
+        self.memory.table.forget_answer(self.memory.key, self.asked)
+
+
+def question(memory: Memory, models: Sequence[Path], *facts: object) -> Question:
+    """The question about some models, with their weights, and facts that print."""
+    total = hashlib.sha256(repr((memory.way, "judgement", *facts)).encode())
+    for model in dict.fromkeys(models):
+        for path in (model, *weight_files(model)):
+            with path.open("rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return Question(memory, total.hexdigest()[:32])

@@ -1,0 +1,66 @@
+"""What is optimized, and what that came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Feeds
+from superopt.onnx_io import Program
+from superopt.search.found import Solved
+from superopt.search.judgement import Judgement
+from superopt.search.paired import Latency, Paired
+from superopt.search.pieces import Piece
+from superopt.search.same import Agreement
+from superopt.search.settings import Setting
+from superopt.search.solve import Progress
+
+
+@dataclass
+class Attempt:
+    """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
+
+    `pairs` are what both were measured to take, in one setting after the other until it is no gain: by an earlier run,
+    where that is known, and otherwise now.
+    """
+
+    pieces: list[Piece]
+    solved: list[Solved] = field(default_factory=list)
+    candidate: Path | None = None
+    agreement: Agreement | None = None
+    earlier: Judgement | None = None
+    pairs: list[tuple[Setting, Paired]] = field(default_factory=list)
+    alone: Latency | None = None
+    accepted: bool = False
+    reason: str = ""
+    search_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is optimized, and within which bounds: a program whose model lies at `original`.
+
+    Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
+    sessions map into memory, as the candidate's are. It is to be faster in the first of the `settings`, and in none of
+    the others slower. `limit` is in seconds from when this is made.
+    """
+
+    program: Program
+    original: Path
+    working: Path
+    folder: Path
+    cost: MeasuredCost
+    limit: float
+    seed: int
+    inputs: Sequence[Feeds]
+    progress: Progress
+    settings: Sequence[Setting] = (Setting(),)
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(self.limit - (time.monotonic() - self.start), 0.0)

@@ -61,11 +61,12 @@ def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
     _check_message(small, name)
 
 
-def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None) -> None:
+def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None, shared: bool = False) -> None:
     """Write a model; another process sees the whole file or none.
 
     Weights go to a file beside it, `<name>.data`, where the model had external data or passes protobuf's 2 GB, or
-    where `external_data` asks for it. An existing data file is never overwritten: a model may still read from it.
+    where `external_data` asks for it; those that lie in files of this folder already are left there, if they may be
+    `shared`. An existing data file is never overwritten: a model may still read from it.
     Raises `UsageError` where the path cannot be written; then nothing has changed there.
     """
     path = Path(path)
@@ -76,7 +77,7 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:
-            model = _unloaded(model, path.parent, data.name)
+            model = _unloaded(model, path.parent, data.name, shared)
         with temporary.open("wb") as file:
             write(model, file)
         os.replace(temporary, path)
@@ -95,16 +96,23 @@ def weight_files(source: Path) -> list[Path]:
     return sorted({source.parent / str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)})
 
 
-def _unloaded(model: ir.Model, folder: Path, name: str) -> ir.Model:
-    """A copy whose weights are in a file; strings have no bytes to put there, and stay."""
+def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Model:
+    """A copy whose weights are in a file, or in several; strings have no bytes to put there, and stay."""
+
+    def stays(tensor: ir.TensorProtocol) -> bool:
+        there = isinstance(tensor, ir.ExternalTensor) and Path(tensor.base_dir) == folder
+        return tensor.dtype == ir.DataType.STRING or (shared and there)
+
     copy = clone(model)
     values = [v for graph in copy.graphs() for v in graph.initializers.values()]
-    strings = [(v, v.const_value) for v in values if v.const_value is not None and v.dtype == ir.DataType.STRING]
-    for value, _ in strings:
+    staying = [(v, v.const_value) for v in values if v.const_value is not None and stays(v.const_value)]
+    for value, _ in staying:
         value.const_value = None
     copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=256)
-    for value, tensor in strings:
+    for value, tensor in staying:
         value.const_value = tensor
+    if not (folder / name).stat().st_size:
+        (folder / name).unlink()
     return copy
 
 

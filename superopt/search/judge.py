@@ -139,7 +139,7 @@ def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
     model = rewritten(program, new, origins)
     try:
         check(model, "the optimized model")
-        save(model, path, external_data=True)
+        save(model, path, external_data=True, shared=True)
     except InvalidModel as error:  # our doing, not the user's
         raise VerificationFailed(f"{error}; nothing was written") from None
     return path

@@ -13,7 +13,7 @@ import pytest
 from onnx import numpy_helper
 
 from superopt.errors import InvalidModel, SuperoptError, UsageError
-from superopt.onnx_io import check, facts, files, load, save, understand
+from superopt.onnx_io import check, facts, files, load, save, understand, weight_files
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT
 
@@ -300,3 +300,12 @@ def test_beside_an_operator_that_onnx_misjudges_the_rest_is_checked() -> None:
     load(model(f"{sound % 3} {nodes}"))
     with pytest.raises(InvalidModel, match="Relu"):
         load(model(f"{sound % 4} {nodes}"))
+
+
+def test_weights_that_lie_beside_are_left_there_if_they_may_be_shared(tmp_path: Path) -> None:
+    save(load(large_weight()), tmp_path / "a.onnx", external_data=True)
+    for shared, beside in ((True, ["a.onnx.data"]), (False, ["b.onnx.data"])):
+        save(load(tmp_path / "a.onnx"), tmp_path / "b.onnx", external_data=True, shared=shared)
+        assert [path.name for path in weight_files(tmp_path / "b.onnx")] == beside
+        assert sorted(path.name for path in tmp_path.glob("*.data")) == sorted({"a.onnx.data", *beside})
+        onnx.checker.check_model(tmp_path / "b.onnx", full_check=True)

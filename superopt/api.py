@@ -49,9 +49,9 @@ class Options:
     """How to optimize. `time` is the limit in seconds; `runtime` is one of `RUNTIMES`; `strategy` is one of
     `STRATEGIES`, and `alpha` how much dearer than the best the graphs may be that it goes on from; `rules` are rule
     files (None: those that come with superopt); `operators` are Python files that declare further operators, for as
-    long as the process lives; `definitions` allows composite operators to be unfolded; `timings` is the table of
-    measured kernels (None: the user's own); `inputs` are samples to compare on, besides random ones; `shapes` gives
-    inputs their sizes, each a number or a range.
+    long as the process lives; `definitions` allows composite operators to be unfolded; `timings` is the table of what
+    was measured and found (None: the user's own); `inputs` are samples to compare on, besides random ones; `shapes`
+    gives inputs their sizes, each a number or a range.
     """
 
     time: float = 60.0

@@ -54,7 +54,10 @@ def optimize(
     inputs: SampleFiles = None,
     shape: Shapes = None,
     timings: Annotated[
-        Path | None, typer.Option(help="The table of measured kernels [default: the user's own].")
+        Path | None,
+        typer.Option(
+            help="The table of what was measured and found, so that it is not again [default: the user's own]."
+        ),
     ] = None,
     report: ReportOut = None,
     json: ReportJson = False,

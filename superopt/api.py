@@ -116,7 +116,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     with _trial(model, options, progress) as (before, trial):
-        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost))
+        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost), options.time)
         rewrites = partial(_rewrites, files, options, progress)
         tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
         return _result(model, before, trial, tried, options, files)

@@ -137,7 +137,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
-        yield f"compared with the original on {c.samples} inputs{before}{beside}: largest relative error {worst:.1e}"
+        inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
+        yield f"compared with the original on {inputs}{before}{beside}: largest relative error {worst:.1e}"
     else:
         yield f"nothing faster was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:

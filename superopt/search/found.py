@@ -25,7 +25,6 @@ TOLD_APART = 0.005
 
 INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"
 """Why a search ended that somebody stopped, or its deadline: what it had found by then is kept."""
-CUT_SHORT = frozenset({INTERRUPTED, OUT_OF_TIME})
 
 
 @dataclass(frozen=True)

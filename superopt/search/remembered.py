@@ -1,7 +1,7 @@
 """What searches found for pieces, kept beside the timings: what was searched once is not searched again.
 
 An entry depends on all that a search does: the runtime, the piece, sizes, rules and definitions, the strategy and its
-α. It is kept as text, and only where the search came to its own end: what was cut short may find more next time.
+α. It is kept as text. A search that ran out of time may find more: its entry serves whoever allows no more than that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.cost.whole import fingerprint
 from superopt.errors import SuperoptError, UsageError
-from superopt.search.found import CUT_SHORT, Applied, Found, Outcome, Solved
+from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.search.solution import Terms, read_solution, solution_text
@@ -53,7 +53,10 @@ class _Step(_Entry):
 
 
 class _Remembered(_Entry):
-    """A piece and what replaces it; `text` is None where nothing better was found. Costs are in seconds."""
+    """A piece and what replaces it; `text` is None where nothing better was found. Costs are in seconds.
+
+    `limit` is the time limit in seconds that the search ran into, if it did.
+    """
 
     text: str | None
     gain: float
@@ -61,16 +64,20 @@ class _Remembered(_Entry):
     cost: float
     seen: int
     reason: str
+    limit: float | None
     steps: tuple[_Step, ...]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The solutions in a table that were found on a runtime, in one way of searching (a digest of it)."""
+    """The solutions in a table that were found on a runtime, in one way of searching (a digest of it), within a time
+    limit in seconds.
+    """
 
     table: Table
     key: Key
     way: str
+    limit: float
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
@@ -78,7 +85,8 @@ class Memory:
         if text is None:
             return None
         try:
-            return _solved(_Remembered.model_validate_json(text), places)
+            entry = _Remembered.model_validate_json(text)
+            return None if entry.limit is not None and entry.limit < self.limit else _solved(entry, places)
         except (ValidationError, SuperoptError, ValueError):  # of another version: it is found anew, and replaced
             return None
 
@@ -88,8 +96,9 @@ class Memory:
         return {key: solved for key, solved in found.items() if solved is not None}
 
     def keep(self, solved: Solved) -> None:
-        """Keep what was found, unless the search was cut short, or it has no text."""
-        entry = None if solved.outcome.reason in CUT_SHORT else _entry(solved)
+        """Keep what was found, unless somebody stopped the search, or it has no text."""
+        limit = self.limit if solved.outcome.reason == OUT_OF_TIME else None
+        entry = None if solved.outcome.reason == INTERRUPTED else _entry(solved, limit)
         if entry is not None:
             asked = self._asked(solved.places[0].canonical)
             self.table.keep_answer(self.key, asked, entry.model_dump_json())
@@ -103,7 +112,7 @@ class Memory:
         return hashlib.sha256(f"{self.way} {fingerprint(piece)}".encode()).hexdigest()[:32]
 
 
-def _entry(solved: Solved) -> _Remembered | None:
+def _entry(solved: Solved, limit: float | None) -> _Remembered | None:
     graph, winner, start = solved.places[0].canonical, solved.winner, solved.outcome.start.cost
     gained = solved.gain > 1.0
     text = solution_text(graph.outputs, winner.graph.outputs, graph.inputs) if gained else None
@@ -118,6 +127,7 @@ def _entry(solved: Solved) -> _Remembered | None:
         cost=winner.cost,
         seen=solved.outcome.seen,
         reason=solved.outcome.reason,
+        limit=limit,
         steps=tuple(s for s in steps if s is not None),
     )
 

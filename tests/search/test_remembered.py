@@ -29,7 +29,7 @@ KEY = Key("a runtime", "1", "a device", 1)
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    return Memory(Table(tmp_path / "t.sqlite"), KEY, "a way")
+    return Memory(Table(tmp_path / "t.sqlite"), KEY, "a way", 60.0)
 
 
 def solved(given: onnx.ModelProto | None = None, reason: str = "exhausted") -> Solved:
@@ -59,11 +59,19 @@ def test_that_nothing_better_was_found_is_remembered_too(memory: Memory) -> None
     assert memory.recall(kept.places) == replace(kept, remembered=True)
 
 
-@pytest.mark.parametrize("reason", [INTERRUPTED, OUT_OF_TIME])
-def test_what_was_cut_short_is_searched_again(memory: Memory, reason: str) -> None:
-    kept = solved(reason=reason)
+def test_what_somebody_stopped_is_searched_again(memory: Memory) -> None:
+    kept = solved(reason=INTERRUPTED)
     memory.keep(kept)
     assert memory.recall(kept.places) is None
+
+
+@pytest.mark.parametrize(("limit", "known"), [(30.0, True), (60.0, True), (61.0, False)])
+def test_what_ran_out_of_time_is_searched_again_where_more_is_allowed(
+    memory: Memory, limit: float, known: bool
+) -> None:
+    kept = solved(reason=OUT_OF_TIME)
+    memory.keep(kept)
+    assert (replace(memory, limit=limit).recall(kept.places) is not None) == known
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import gc
 import math
 import os
 import shutil
@@ -24,6 +23,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.errors import UsageError
+from superopt.memory import give_back
 from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
@@ -165,7 +165,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
-        gc.collect()  # the model that was read lies in reference cycles, with all of its weights
+        give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         settings = settings_of(program, options.ranges())
         cost = MeasuredCost(runtime, table, opset, settings[0].sizes, child=child)
@@ -192,6 +192,7 @@ def _result(
     options: Options,
     files: Sequence[Path],
 ) -> Result:
+    trial.cost.child.close()  # with its sessions, whose memory the model needs
     optimized = None
     if tried.accepted and tried.candidate is not None:
         optimized = load(tried.candidate)

@@ -198,6 +198,12 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     return Kernel(root, Graph(given, (body,)))
 
 
+def forget_terms() -> None:
+    """Forget the graphs that were cut, and with them their terms."""
+    _part.cache_clear()
+    _kernel.cache_clear()
+
+
 def _below_channels(term: Term, within: set[Term]) -> Term:
     """The convolution whose channels a term only scales and shifts, itself where there is none.
 

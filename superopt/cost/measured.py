@@ -16,7 +16,7 @@ from typing import TypeVar
 from superopt.cost.child import CRASHED, UNENDING, Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
-from superopt.cost.kernels import Kernel, cut
+from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
@@ -85,6 +85,12 @@ class MeasuredCost:
             seconds = self._look_up(kernel)
             total += self._estimates.seconds(kernel) if seconds is None else seconds
         return total
+
+    def forget_terms(self) -> None:
+        """Forget the graphs that were asked about, as a search ends; the table remembers what their kernels take."""
+        self._known.clear()
+        self._plain.clear()
+        forget_terms()
 
     @property
     def deadly(self) -> list[str]:

@@ -55,6 +55,8 @@ def attempt(
         return original(tried, trial, reason)
     if tried.pieces:
         tried.solved = solve(groups, known, given, cost, strategy, alpha, cost.deadline, trial.progress, memory)
+    del given  # thousands of rewrites, and what the search saw: the models need the memory
+    cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.solved if s.gain > 1.0]
     if not winners:

@@ -9,7 +9,6 @@ Who looks twice errs twice: so intervals are of 97.5 %, and what is claimed at e
 
 from __future__ import annotations
 
-import gc
 import math
 import statistics
 import time
@@ -23,6 +22,7 @@ from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
 from superopt.cost.table import measuring
 from superopt.errors import UsageError
+from superopt.memory import give_back
 
 Model = Path | bytes
 Progress = Callable[[int, int], None]
@@ -198,7 +198,7 @@ def _measure(
     """The seconds of each run, by round and by model."""
     caller, limit = caller or Here(), LONGEST_ROUND_S + budget_s
     sessions = max(sessions, LEAST_SESSIONS)
-    gc.collect()  # as in `examine`: two sessions are alive now
+    give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []
     spent = 0.0
     for done in range(sessions):

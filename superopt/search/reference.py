@@ -11,6 +11,7 @@ from superopt.cost.runtime import Feeds
 from superopt.cost.sizes import concretize
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
+from superopt.memory import give_back, give_back_large
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
 from superopt.search.same import Reference
@@ -22,6 +23,8 @@ def reference_of(program: Program) -> Reference | None:
     if any(not s.terms for s in program.steps):
         return None
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
+
+    give_back_large()
 
     def evaluated(feeds: Feeds) -> Sequence[Array | None]:
         values: dict[str, Array] = {name: _widened(array) for name, array in feeds.items()}
@@ -35,6 +38,7 @@ def reference_of(program: Program) -> Reference | None:
         except SuperoptError:  # sizes for which the declarations say nothing
             return [None] * len(program.outputs)
         program.release_weights()  # sessions that follow need the memory
+        give_back()
         return [values.get(name) for name in program.outputs]
 
     return evaluated

@@ -7,7 +7,6 @@ not a number, is not examined, and says so.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
+from superopt.memory import give_back
 from superopt.search.settings import Setting
 
 Array = NDArray[Any]
@@ -123,7 +123,7 @@ def examine(
     original as it loads sooner, if it does: by it is told how far rounding alone takes it. Raises `RuntimeFailed` for
     an original that does not load, crashes the runtime, or never ends; a candidate that does does not agree.
     """
-    gc.collect()  # models that were just written lie in reference cycles, and a session needs as much again
+    give_back()  # a session of a model that was just written needs as much again
     caller = caller or Here()
     interface, samples = caller.call(LONGEST_S, _sampled, runtime.standard, original, seed, inputs, draws, settings)
     names = [a.name for a in interface[1]]

@@ -20,6 +20,7 @@ from superopt.operators.facts import known_facts, supposing
 from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand
 from superopt.term import Fact, Term, subterms
+from superopt.verify.contexts import CONTEXTS
 from superopt.verify.encode import Z3
 
 Element: TypeAlias = "tuple[Term, tuple[int, ...]]"
@@ -78,7 +79,7 @@ that it does not count as resources. What proves does so in some milliseconds, s
 
 def solved(problem: str, resources: int) -> bool:
     """Whether z3 finds it unsatisfiable, within so many resource units."""
-    solver = Z3.SolverFor("QF_UFNRA", ctx=Z3.Context())
+    solver = Z3.SolverFor("QF_UFNRA", ctx=CONTEXTS.fresh())
     solver.set("rlimit", resources)
     solver.set("timeout", LONGEST_MS)
     solver.from_string(problem)

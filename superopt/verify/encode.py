@@ -48,6 +48,26 @@ def head_of(term: Term) -> Head:
     return Head(op.name, op.structure(), len(op.sizes()), ranks, term.type.rank)
 
 
+@dataclass(frozen=True)
+class Function:
+    """A function symbol. Its arguments have its sorts: z3's own call makes sure of each, which took longer than all."""
+
+    symbol: Any
+    form: Any
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The application to arguments."""
+        context = self.symbol.ctx
+        asts = (Z3.Ast * len(arguments))(*[a.ast for a in arguments])
+        return self.form(Z3.Z3_mk_app(context.ref(), self.symbol.ast, len(arguments), asts), context)
+
+
+def _symbol(name: str, *sorts: Any) -> Function:
+    """A function symbol from its sorts, the result's last."""
+    form = {Z3.IntSort(): Z3.ArithRef, Z3.BoolSort(): Z3.BoolRef}.get(sorts[-1], Z3.ExprRef)
+    return Function(Z3.Function(name, *sorts), form)
+
+
 @cache
 def sort(rank: int) -> Any:
     """The sort of all tensors of a rank, the ill formed among them."""
@@ -55,33 +75,33 @@ def sort(rank: int) -> Any:
 
 
 @cache
-def size_function(rank: int, axis: int) -> Any:
+def size_function(rank: int, axis: int) -> Function:
     """The size of a tensor along an axis."""
-    return Z3.Function(f"size{rank}_{axis}", sort(rank), Z3.IntSort())
+    return _symbol(f"size{rank}_{axis}", sort(rank), Z3.IntSort())
 
 
 @cache
-def well_formed(rank: int) -> Any:
+def well_formed(rank: int) -> Function:
     """The predicate that a tensor is well formed."""
-    return Z3.Function(f"wf{rank}", sort(rank), Z3.BoolSort())
+    return _symbol(f"wf{rank}", sort(rank), Z3.BoolSort())
 
 
 @cache
-def fact(kind: str, rank: int) -> Any:
+def fact(kind: str, rank: int) -> Function:
     """The predicate that all elements of a tensor are what one of `FACTS` says."""
-    return Z3.Function(f"{kind}{rank}", sort(rank), Z3.BoolSort())
+    return _symbol(f"{kind}{rank}", sort(rank), Z3.BoolSort())
 
 
 @cache
 def function(head: Head) -> Any:
     """The function symbol of an operator at given ranks."""
     inputs = [Z3.IntSort()] * head.sizes + [sort(r) for r in head.ranks]
-    return Z3.Function(str(head), *inputs, sort(head.rank)) if inputs else Z3.Const(str(head), sort(head.rank))
+    return _symbol(str(head), *inputs, sort(head.rank)) if inputs else Z3.Const(str(head), sort(head.rank))
 
 
-_quotient = Z3.Function("quotient", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
-_multiple = Z3.Function("divides", Z3.IntSort(), Z3.IntSort(), Z3.BoolSort())
-_product = Z3.Function("product", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
+_quotient = _symbol("quotient", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
+_multiple = _symbol("divides", Z3.IntSort(), Z3.IntSort(), Z3.BoolSort())
+_product = _symbol("product", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
 
 
 def encode_dim(dim: Dim, ints: Ints) -> Any:

@@ -19,6 +19,7 @@ from superopt.operators.instances import all_symbols
 from superopt.operators.laws import Law, laws_in, scope_of, widened
 from superopt.operators.layout import Reshape
 from superopt.term import Fact, Term, subterms, variables
+from superopt.verify.contexts import CONTEXTS
 from superopt.verify.elements import elements_laws, elements_problem, is_elementwise, solved
 from superopt.verify.encode import (
     Z3,
@@ -45,6 +46,10 @@ RESOURCES = 3_000_000
 
 RESOURCES_OF_A_HINT = RESOURCES // 10
 """Those for a proof from the laws that an earlier one used."""
+
+
+SETTINGS = {"mbqi": False, "arith.nl": False}
+"""z3's, for proofs from laws."""
 
 
 def solver_version() -> str:
@@ -115,10 +120,9 @@ def _by_laws(
 
 
 def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -> Proved | Unknown:
-    # In a context of its own: otherwise proofs, and at the limit verdicts, would depend on what was proved before.
-    context = Z3.Context()
+    context = CONTEXTS.fresh()
     solver = Z3.SimpleSolver(ctx=context)
-    for setting, value in {"mbqi": False, "arith.nl": False, "rlimit": resources, "unsat_core": True}.items():
+    for setting, value in (*SETTINGS.items(), ("rlimit", resources), ("unsat_core", True)):
         solver.set(setting, value)
     labels = [_label(i) for i in range(len(tracked))]
     moved = Z3.AstVector()
@@ -126,7 +130,7 @@ def _solved(tracked: list[tuple[str, Any]], theory: list[Any], resources: int) -
         moved.push(formula)
     _assert(solver, moved.translate(context), len(theory), len(tracked))
     if solver.check() == Z3.unsat:
-        core = {str(literal) for literal in solver.unsat_core()}
+        core = {literal.decl().name() for literal in solver.unsat_core()}
         return Proved(tuple(sorted({name for i, (name, _) in enumerate(tracked) if f"law{i}" in core})))
     return Unknown(f"the laws do not tell: {str(solver.reason_unknown()).strip('()')}")
 
@@ -152,8 +156,8 @@ def smtlib(
     for name, (_, axiom) in zip(names, tracked, strict=True):
         solver.assert_and_track(axiom, name)
     asked = str(solver.to_smt2()).replace("(check-sat)", f"(check-sat-assuming ({' '.join(names)}))")
-    settings = {"auto_config": "false", "smt.mbqi": "false", "smt.arith.nl": "false"}
-    return "".join(f"(set-option :{k} {v})\n" for k, v in settings.items()) + asked
+    settings = {"auto_config": False, **{f"smt.{name}": value for name, value in SETTINGS.items()}}
+    return "".join(f"(set-option :{k} {str(v).lower()})\n" for k, v in settings.items()) + asked
 
 
 def problem(
@@ -219,8 +223,9 @@ def _obligation(
     assumed += [total(shape, ints) for t in reshapes for shape in (t.inputs[0].shape, t.shape)]
     assumed += [fact(f.kind, f.of.type.rank)(tensors[f.of]) for f in facts]
     goals = []
+    known: dict[Term, Any] = {}
     for s, t in zip(source, target, strict=True):
-        left, right = encode_term(s, tensors, ints), encode_term(t, tensors, ints)
+        left, right = encode_term(s, tensors, ints, known), encode_term(t, tensors, ints, known)
         assumed.append(well_formed(s.type.rank)(left))
         goals.append(
             Z3.And(well_formed(t.type.rank)(right), left == right) if s.type.rank == t.type.rank else Z3.BoolVal(False)

@@ -81,8 +81,9 @@ async def optimize(folder: Path, wish: Wish, settings: Settings) -> Optimized:
 
 def _options(wish: Wish, seconds: float) -> list[str]:
     """What was asked for; the rest is the command's own default, said in one place only."""
-    asked = {"time": seconds, **wish.model_dump(exclude={"time"})}
-    return [part for name, value in asked.items() if value is not None for part in (f"--{name}", str(value))]
+    asked = {"time": seconds, **wish.model_dump(exclude={"time"}, exclude_none=True)}
+    several = {name: value if isinstance(value, list) else [value] for name, value in asked.items()}
+    return [f"--{name}={value}" for name, values in several.items() for value in values]
 
 
 def _problem(ending: Ending, seconds: float, settings: Settings) -> Problem | None:

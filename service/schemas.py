@@ -26,6 +26,14 @@ class Wish(BaseModel):
         ),
     ] = None
     seed: Annotated[int | None, Field(ge=0, lt=1 << 63, description="Makes the search repeatable.")] = None
+    shape: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=1000)]] | None,
+        Field(
+            max_length=100,
+            description="Sizes of an input that has symbolic ones, as in `x:1..8,128`; may be given again for another"
+            " input. Of a range, the middle, least and most are tried, and the result is slower at none.",
+        ),
+    ] = None
     threads: Annotated[
         int | None, Field(ge=1, description="The threads that the model will run on; measurements use as many.")
     ] = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from superopt.arithmetic import Array
+from superopt.enumerate.by_kinds import ByKinds
 from superopt.enumerate.patterns import (
     Bound,
     Node,
@@ -52,10 +53,7 @@ class Classes:
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
         start = len(table.leaves)
-        kinds = np.full(len(rows), -1)
-        kinds[start:] = table.types.kind_of[rows.app[start:]]
-        self._by_kind = np.argsort(kinds, kind="stable")
-        self._starts = np.searchsorted(kinds[self._by_kind], np.arange(len(table.types.kinds) + 1))
+        self._by_kinds = ByKinds(table, rows)
         self.level = np.zeros(len(rows), np.int32)
         self.level[start:] = table.operators(rows.at(np.arange(start, len(rows))))
 
@@ -128,7 +126,7 @@ class Classes:
         """The nodes at which the source of an equation stands, those of its target there, and what variables are."""
         for source in either_way(self.table, equation.source):
             assert isinstance(source, Node)
-            mine = self._by_kind[self._starts[source.kind] : self._starts[source.kind + 1]]
+            mine = self._by_kinds.nodes(source)
             if level is not None:
                 mine = mine[self.level[mine] == level]
             rows, bound = match(self.table, source, self.rows.left[mine], self.rows.right[mine])

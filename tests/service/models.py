@@ -24,6 +24,14 @@ def conv_net(seed: int = 0, channels: int = 8, size: int = 16) -> bytes:
     return _model(nodes, [1, 3, size, size], [1, channels, size, size], kernels)
 
 
+def any_batch() -> bytes:
+    """The net of convolutions, for any number of images."""
+    proto = onnx.load_model_from_string(conv_net())
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    return proto.SerializeToString()
+
+
 def one_relu() -> bytes:
     """A model that nothing can make faster."""
     return _model([helper.make_node("Relu", ["image"], ["answer"])], [1, 3, 4, 4], [1, 3, 4, 4])

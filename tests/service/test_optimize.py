@@ -49,6 +49,27 @@ def test_the_answer_links_to_its_report(client: httpx.Client, answer: httpx.Resp
     assert report.json()
 
 
+def test_sizes_that_are_asked_for_are_those_tried(client: httpx.Client) -> None:
+    response = client.post(OPTIMIZE, params={"shape": "image:1..4,3,16,16"}, content=models.any_batch())
+    report = client.get(response.raise_for_status().links["describedby"]["url"]).json()
+    assert report["settings"]["shapes"] == {"image": "1..4,3,16,16"}
+    assert report["measured"]["shapes"] == "image:2,3,16,16"
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ("picture:1,3,16,16", "the model has no input 'picture'"),
+        ("image:1,3,16", "has 4 sizes, not 3"),
+        ("--overwrite", "cannot be read; write an input and its sizes"),
+    ],
+)
+def test_sizes_that_the_model_cannot_have_are_refused_by_name(client: httpx.Client, shape: str, told: str) -> None:
+    response = client.post(OPTIMIZE, params={"shape": shape}, content=models.any_batch())
+    assert (response.status_code, response.json()["type"]) == (422, "/problems/invalid-request")
+    assert told in response.json()["detail"]
+
+
 def test_the_report_names_no_temporary_file(client: httpx.Client, answer: httpx.Response, server: Server) -> None:
     report = client.get(answer.links["describedby"]["url"]).text
     assert str(server.temporary) not in report

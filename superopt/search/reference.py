@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -26,11 +26,13 @@ def reference_of(program: Program) -> Reference | None:
 
     give_back_large()
 
-    def evaluated(feeds: Feeds) -> Sequence[Array | None]:
+    def evaluated(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> Sequence[Array | None]:
         values: dict[str, Array] = {name: _widened(array) for name, array in feeds.items()}
         sizes = _sizes(program, feeds)
         try:
             for i, step in enumerate(program.steps):
+                if stopped():
+                    return [None] * len(program.outputs)
                 values |= _results(program, step, values, sizes)
                 for name in step.inputs:
                     if last[name] == i and name not in program.outputs:

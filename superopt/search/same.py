@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from threading import Event
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,14 @@ from superopt.memory import give_back
 from superopt.search.settings import Setting
 
 Array = NDArray[Any]
-Reference: TypeAlias = Callable[[Feeds], Sequence[Array | None]]
-"""A 64-bit evaluation of the original: its outputs in order, None for one that it cannot evaluate."""
+
+
+class Reference(Protocol):
+    """A 64-bit evaluation of the original."""
+
+    def __call__(self, feeds: Feeds, stopped: Callable[[], bool] = ...) -> Sequence[Array | None]:
+        """The outputs in order; None for one that it cannot evaluate, and for all soon after it is stopped."""
+
 
 DRAWS = (
     Draw(scale=1.0),
@@ -144,11 +151,14 @@ def examine(
 @contextmanager
 def _evaluated(reference: Reference | None, samples: Sequence[_Sample]) -> Iterator[Iterator[Sequence[Array | None]]]:
     """The values of each sample in 64 bits, if there is a way to them: evaluated in a thread from now on."""
+    stop = Event()
     with ThreadPoolExecutor(1, "reference") as pool:
         try:
-            yield pool.map(reference, [sample.feeds for sample in samples]) if reference else iter(())
+            all_feeds = [sample.feeds for sample in samples]
+            yield pool.map(lambda feeds: reference(feeds, stop.is_set), all_feeds) if reference else iter(())
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # who interrupts waits for one sample at most
+            stop.set()  # who interrupts waits for one operator at most
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_all(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 from superopt.memory import keep_freed
@@ -21,17 +22,19 @@ class Contexts:
         os.register_at_fork(after_in_child=self._forget)  # threads stay behind
 
     def _forget(self) -> None:
+        self._lock = Lock()
         self._maker: ThreadPoolExecutor | None = None
         self._next: Future[Any] | None = None
 
     def fresh(self) -> Any:
         """A context that nothing was proved in."""
-        if self._maker is None:
-            keep_freed()
-            self._maker = ThreadPoolExecutor(1, "contexts")
-        context = Z3.Context() if self._next is None else self._next.result()
-        self._next = self._maker.submit(Z3.Context)
-        return context
+        with self._lock:
+            if self._maker is None:
+                keep_freed()
+                self._maker = ThreadPoolExecutor(1, "contexts")
+            context = Z3.Context() if self._next is None else self._next.result()
+            self._next = self._maker.submit(Z3.Context)
+            return context
 
 
 CONTEXTS = Contexts()

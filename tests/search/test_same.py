@@ -1,6 +1,9 @@
 """What counts as the same, and what was not examined."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -8,14 +11,17 @@ from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
+from superopt.onnx_io import load, understand
+from superopt.search.reference import reference_of
 from superopt.search.same import examine, relative_error
 from superopt.search.settings import Setting
 from tests.search.networks import CLASSIFIER, classifier, classifier_weights, write
 
 RUNTIME = OnnxRuntime()
+T = TypeVar("T")
 
 
-def exact(feeds: Feeds) -> list[NDArray[np.float64] | None]:
+def exact(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
     """The classifier in 64-bit floats."""
     w = {n: v.astype(np.float64) for n, v in classifier_weights().items()}
     x = feeds["x"].astype(np.float64)
@@ -195,3 +201,42 @@ def test_rounding_of_an_ill_conditioned_sample_is_allowed(tmp_path: Path) -> Non
 )
 def test_errors_are_relative_to_the_largest_magnitude(found: list[float], expected: list[float], error: float) -> None:
     assert relative_error(np.array(found), np.array(expected)) == pytest.approx(error)
+
+
+class Interrupted:
+    """Where models run until the candidate is asked for: then somebody presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: object) -> T:
+        """What the function gives, the first time."""
+        self.calls += 1
+        if self.calls > 1:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+
+def test_an_interrupt_ends_the_evaluation_in_64_bits(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    def unending(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+        end = time.monotonic() + 60
+        while not stopped() and time.monotonic() < end:
+            time.sleep(0.01)
+        ended.append(stopped())
+        return [None]
+
+    path = classifier(tmp_path / "a.onnx")
+    with pytest.raises(KeyboardInterrupt):
+        examine(path, path, RUNTIME, unending, caller=Interrupted())
+    assert ended == [True]
+
+
+def test_who_stops_the_reference_gets_no_values(tmp_path: Path) -> None:
+    program = understand(load(classifier(tmp_path / "a.onnx")))
+    reference = reference_of(program)
+    assert reference is not None
+    feeds = {"x": np.ones([int(d) for d in program.values["x"].shape], np.float32)}  # type: ignore[arg-type]
+    assert reference(feeds)[0] is not None
+    assert reference(feeds, lambda: True) == [None]

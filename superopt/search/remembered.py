@@ -1,7 +1,7 @@
 """What searches found for pieces, kept beside the timings: what was searched once is not searched again.
 
 An entry depends on all that a search does: the runtime, the piece, sizes, rules and definitions, the strategy and its
-α. It is kept as text. A search that ran out of time may find more: its entry serves whoever allows no more than that.
+α. It is kept as text. A search that ran out of time may find more: a gain that it found serves whoever allows no more.
 """
 
 from __future__ import annotations
@@ -95,10 +95,15 @@ class Memory:
         found = {key: self.recall(places) for key, places in groups.items()}
         return {key: solved for key, solved in found.items() if solved is not None}
 
-    def keep(self, solved: Solved) -> None:
-        """Keep what was found, unless somebody stopped the search, or it has no text."""
-        limit = self.limit if solved.outcome.reason == OUT_OF_TIME else None
-        entry = None if solved.outcome.reason == INTERRUPTED else _entry(solved, limit)
+    def keep(self, solved: Solved, whole: bool = True) -> None:
+        """Keep what was found, unless somebody stopped the search, or it has no text.
+
+        Where it ran out of time, or not all could be timed that was to be (`whole` is false), only a gain is kept:
+        another process may have had all the time.
+        """
+        reason, limited = solved.outcome.reason, solved.outcome.reason == OUT_OF_TIME or not whole
+        useless = reason == INTERRUPTED or (limited and solved.gain <= 1.0)
+        entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:
             asked = self._asked(solved.places[0].canonical)
             self.table.keep_answer(self.key, asked, entry.model_dump_json())

@@ -73,8 +73,8 @@ def solve(
         solved.append(Solved(tuple(unknown[key]), outcome, winner, gain))
         if outcome.reason == INTERRUPTED:
             return _kept(solved)
-        if memory and not untried and len(cost.deadly) == deadly:  # what failed may do better next time
-            memory.keep(solved[-1])
+        if memory and len(cost.deadly) == deadly:  # what failed may do better next time
+            memory.keep(solved[-1], whole=not untried)
     return solved
 
 

@@ -74,6 +74,16 @@ def test_what_ran_out_of_time_is_searched_again_where_more_is_allowed(
     assert (replace(memory, limit=limit).recall(kept.places) is not None) == known
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_that_nothing_was_found_in_time_is_not_remembered(memory: Memory, whole: bool) -> None:
+    kept = solved()
+    start = kept.outcome.start
+    reason = OUT_OF_TIME if whole else "exhausted"
+    kept = Solved(kept.places, Outcome(start, [start], 7, reason), start, 1.0)
+    memory.keep(kept, whole)
+    assert memory.recall(kept.places) is None
+
+
 @pytest.mark.parametrize(
     "other",
     [

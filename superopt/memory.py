@@ -18,6 +18,11 @@ _KEPT_BYTES = 2**25
 def give_back() -> None:
     """Give back what is free. Models lie in reference cycles, with all of their weights."""
     gc.collect()
+    trim()
+
+
+def trim() -> None:
+    """Give back what is free, without looking for more: that takes long where there are many objects."""
     _call("malloc_trim", 0)
 
 

@@ -11,7 +11,7 @@ from superopt.cost.runtime import Feeds
 from superopt.cost.sizes import concretize
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
-from superopt.memory import give_back, give_back_large
+from superopt.memory import give_back_large, trim
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
 from superopt.search.same import Reference
@@ -40,7 +40,7 @@ def reference_of(program: Program) -> Reference | None:
         except SuperoptError:  # sizes for which the declarations say nothing
             return [None] * len(program.outputs)
         program.release_weights()  # sessions that follow need the memory
-        give_back()
+        trim()
         return [values.get(name) for name in program.outputs]
 
     return evaluated

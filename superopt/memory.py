@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # malloc.h
 _LARGE_BYTES = 2**17
@@ -26,14 +28,19 @@ def trim() -> None:
     _call("malloc_trim", 0)
 
 
-def give_back_large() -> None:
-    """From now on give large arrays back as soon as they are freed, and keep small ones of all threads in one place.
+@contextmanager
+def giving_back_large() -> Iterator[None]:
+    """Within it large arrays are given back as soon as they are freed, and small ones of all threads kept in one place.
 
     The 64-bit evaluation of a DenseNet needs 40 MB at a time; 240 MB were kept of it. It takes up to twice as long,
     since all comes back as new pages.
     """
     _call("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
     _call("mallopt", _M_ARENA_MAX, 1)
+    try:
+        yield
+    finally:
+        keep_freed()
 
 
 def keep_freed() -> None:

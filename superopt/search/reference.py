@@ -11,7 +11,7 @@ from superopt.cost.runtime import Feeds
 from superopt.cost.sizes import concretize
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
-from superopt.memory import give_back_large, trim
+from superopt.memory import trim
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
 from superopt.search.same import Reference
@@ -23,8 +23,6 @@ def reference_of(program: Program) -> Reference | None:
     if any(not s.terms for s in program.steps):
         return None
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
-
-    give_back_large()
 
     def evaluated(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> Sequence[Array | None]:
         values: dict[str, Array] = {name: _widened(array) for name, array in feeds.items()}

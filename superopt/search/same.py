@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
-from superopt.memory import give_back
+from superopt.memory import give_back, giving_back_large
 from superopt.search.settings import Setting
 
 Array = NDArray[Any]
@@ -136,7 +136,8 @@ def examine(
     names = [a.name for a in interface[1]]
     if not samples:
         return Agreement(False, False, "the original runs on none of the inputs", 0, ())
-    with _evaluated(reference, samples) as exact:  # while the caller, which may be another process, runs the models
+    # The values in 64 bits are computed while the caller, which may be another process, runs the models.
+    with giving_back_large(), _evaluated(reference, samples) as exact:
         difference = _run_all(original, candidate, runtime, interface, samples, caller)
         if difference:
             return Agreement(False, True, difference, len(samples), ())

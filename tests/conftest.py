@@ -44,8 +44,8 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def options(timings: Path, rules: Path) -> Options:
-    """Four seconds, two rules, and the shared timings."""
-    return Options(time=4, timings=timings, rules=(rules,))
+    """Six seconds, two rules, and the shared timings."""
+    return Options(time=6, timings=timings, rules=(rules,))
 
 
 @pytest.fixture

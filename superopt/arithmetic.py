@@ -280,8 +280,13 @@ class Float(Carrier):
         if y.ndim != 2 or y.dtype == x.dtype or y.nbytes < _PART_BYTES:
             return np.asarray(np.matmul(x, y))
         step = max(_PART_BYTES // (y.itemsize * y.shape[0]), 1)
-        parts = [np.matmul(x, y[:, i : i + step]) for i in range(0, y.shape[1], step)]
-        return np.concatenate(parts, axis=-1)
+        result = np.empty((*x.shape[:-1], y.shape[1]), x.dtype)
+        widened = np.empty_like(y[:, :step], dtype=x.dtype)  # one for all parts: new memory costs more than a product
+        for i in range(0, y.shape[1], step):
+            part = widened[:, : y.shape[1] - i]
+            part[...] = y[:, i : i + step]
+            np.matmul(x, part, out=result[..., i : i + step])
+        return result
 
     def total(self, x: Array, axes: tuple[int, ...]) -> Array:
         """Sum."""

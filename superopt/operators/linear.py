@@ -167,9 +167,14 @@ class Conv(Declared):
         count = views[0].shape[longest]
         step = count if len(views) == 1 else max(_BLOCK * count // max(views[0].size * len(views), 1), 1)
         parts = []
+        laid_out: Array | None = None  # one for all blocks of a size: new memory takes as long as its copies
         for i in range(0, max(count, 1), step):
             block = [v[(slice(None),) * longest + (slice(i, i + step),)] for v in views]
-            columns = np.stack(block, axis=2) if len(block) > 1 else block[0]
+            if len(block) > 1:
+                fits = laid_out is not None and laid_out.shape[3:] == block[0].shape[2:]
+                laid_out = columns = np.stack(block, axis=2, out=laid_out if fits else None)
+            else:
+                columns = block[0]
             size = block[0].shape[2:]
             part = ring.matmul(kernel, columns.reshape(n, group, kernel.shape[-1], math.prod(size)))
             parts.append(part.reshape(n, o, *size))

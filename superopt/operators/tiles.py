@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from superopt.dim import Shape
+from superopt.dim import Dim, Shape
 from superopt.operators.constant import filled, matrix
 from superopt.operators.declare import concrete, defines
 from superopt.operators.filtering import TAPS, minimal_filtering
-from superopt.operators.layout import Slice, Transpose, reshaped
+from superopt.operators.layout import Expand, Slice, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Div
 from superopt.term import Term, make
@@ -22,38 +22,68 @@ READING, MOVING = 16, 100
 """As many multiplications take as long as to read a weight, and as to transform a number and move it."""
 
 
+FEW_SHARED = 64
+"""Up to this c·o / (c + o), products are also offered as those of matrices, whose layout is that of what stands around
+them; from there on convolutions take less.
+"""
+
+
 @defines("conv", "by tiles")
 def worthwhile_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     """By tiles: for 3×3 kernels of weights at stride 1, and channels enough."""
+    sharing = _sharing(conv, x, k)
+    return None if sharing < WORTH_MOVING else by_tiles(conv, x, k, _side(conv, x, k, sharing))
+
+
+@defines("conv", "by tiles of matrices")
+def worthwhile_matrices(conv: Conv, x: Term, k: Term) -> Term | None:
+    """By tiles, the products of which are those of matrices."""
+    sharing = _sharing(conv, x, k)
+    fits = WORTH_MOVING <= sharing <= FEW_SHARED
+    return by_tiles(conv, x, k, _side(conv, x, k, sharing), of_matrices=True) if fits else None
+
+
+def _sharing(conv: Conv, x: Term, k: Term) -> float:
+    """How many products a number that is moved is part of, for each place of a tile; 0 where there is no such form."""
     plain = k.shape[2:] == (TAPS, TAPS) and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
     if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape, *k.shape, *conv.sizes())):
-        return None
+        return 0.0
     o, c = concrete((k.shape[0] // conv.group, k.shape[1]), "tiles")
-    if o * c < WORTH_MOVING * (o + c):
-        return None
+    return o * c / (o + c)
+
+
+def _side(conv: Conv, x: Term, k: Term, sharing: float) -> int:
+    """Of the two sizes of tiles, the cheaper."""
     results = concrete(make(conv, (x, k)).shape, "tiles")
-    return by_tiles(conv, x, k, min((4, 2), key=lambda side: _cost(results, o * c / (o + c), side)))
+    return min((4, 2), key=lambda side: _cost(results, sharing, side))
 
 
 def _cost(results: tuple[int, ...], sharing: float, side: int) -> float:
-    """What tiles of that side cost, in multiplications for each pair of channels: few and large ones need more weights.
-
-    `sharing` says how many products a number that was moved is part of, for each place of a tile.
-    """
+    """What tiles of that side cost, in multiplications for each pair of channels: few large ones need more weights."""
     n, _, *sizes = results
     tiles = n * math.prod(-(-size // side) for size in sizes)
     return (side + TAPS - 1) ** 2 * (tiles + READING + MOVING * tiles / sharing)
 
 
-def by_tiles(conv: Conv, x: Term, k: Term, side: int) -> Term:
+def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False) -> Term:
     """A 3×3 convolution at stride 1, in tiles of side × side results: (side + 2)² products where sums of products take
-    9·side² for each pair of channels. That is 16 for 36 and 36 for 144.
+    9·side² for each pair of channels. That is 16 for 36 and 36 for 144. They are those of a 1×1 convolution of as many
+    groups, or of matrices.
     """
     result = concrete(make(conv, (x, k)).shape, "tiles")
     counts = tuple(-(-size // side) for size in result[2:])
-    places = (side + TAPS - 1) ** 2
-    products = Conv(group=conv.group * places)(_data(conv, x, side, counts), _kernels(k, side))
+    groups = conv.group * (side + TAPS - 1) ** 2
+    data, kernels = _data(conv, x, side, counts), _kernels(k, side)
+    products = _matrices(groups, data, kernels) if of_matrices else Conv(group=groups)(data, kernels)
     return _results(products, result, side, counts)
+
+
+def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
+    """A 1×1 convolution in groups, as products of matrices: n (group o) (row column)."""
+    n, c, *counts = concrete(data.shape, "tiles")
+    o, g = concrete((kernels.shape[0], groups), "tiles")
+    weights = Expand((1, 2, 3), (n, g, o // g, c // g))(reshaped(kernels, (g, o // g, c // g)))
+    return MatMul()(weights, reshaped(data, (n, g, c // g, math.prod(counts))))
 
 
 def _data(conv: Conv, x: Term, side: int, counts: tuple[int, ...]) -> Term:
@@ -82,9 +112,10 @@ def _results(products: Term, result: Shape, side: int, counts: tuple[int, ...]) 
     """Products n (place o) row column, transformed to tiles, side by side, cut where the last reach too far."""
     places = (side + TAPS - 1) ** 2
     n, o, *sizes = result
-    kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_products)), (side**2, places, 1, 1))
+    transform = Expand((1, 2), (n, side**2, places))(_kronecker(matrix(minimal_filtering(side).of_products)))
     rows, columns = counts
-    tiles = Conv()(reshaped(products, (n, places, o * rows, columns)), kernel)
+    # A convolution would do as well, if its layout were not another one than that of what follows.
+    tiles = MatMul()(transform, reshaped(products, (n, places, o * rows * columns)))
     # One move after the other, by rows of numbers that stay together: all at once take a runtime five times longer.
     by_row = Transpose((0, 2, 1))(reshaped(tiles, (n * side, side, o * rows * columns)))
     in_place = Transpose((0, 2, 1, 3))(reshaped(by_row, (n, side, o * rows, columns * side)))

@@ -12,7 +12,7 @@ from superopt.arithmetic import FIELD, FLOAT
 from superopt.evaluate import evaluate, sample
 from superopt.operators.filtering import TAPS, minimal_filtering
 from superopt.operators.linear import Conv
-from superopt.operators.tiles import by_tiles, worthwhile_tiles
+from superopt.operators.tiles import by_tiles, worthwhile_matrices, worthwhile_tiles
 from superopt.term import subterms, variable
 
 PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]
@@ -21,12 +21,15 @@ PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]
 @pytest.mark.parametrize("side", [2, 4])
 @pytest.mark.parametrize("pads", PADS)
 @pytest.mark.parametrize(("batch", "group"), [(1, 1), (1, 2), (2, 1), (2, 2)])
-def test_it_has_the_type_and_value_of_the_convolution(pads: tuple[int, ...], batch: int, group: int, side: int) -> None:
+@pytest.mark.parametrize("of_matrices", [False, True])
+def test_it_has_the_type_and_value_of_the_convolution(
+    of_matrices: bool, pads: tuple[int, ...], batch: int, group: int, side: int
+) -> None:
     conv = Conv(pads=pads, group=group)
     for channels, outputs, height, width in itertools.product((1, 2), (1, 3), (3, 4, 7), (5, 8)):
         x = variable("x", (batch, group * channels, height, width))
         k = variable("k", (group * outputs, channels, 3, 3), constant=True)
-        direct, tiled = conv(x, k), by_tiles(conv, x, k, side)
+        direct, tiled = conv(x, k), by_tiles(conv, x, k, side, of_matrices)
         assert tiled.type == direct.type
         for ring in (FIELD, FLOAT):
             values = sample((direct,), ring, seed=height)
@@ -75,8 +78,16 @@ def test_its_matrices_are_small_and_its_kernels_constant() -> None:
     x, k = variable("x", (1, 192, 14, 14)), variable("k", (192, 192, 3, 3), constant=True)
     tiled = by_tiles(Conv(pads=(1, 1, 1, 1)), x, k, side=4)
     kernels = [t.inputs[1] for t in subterms(tiled) if isinstance(t.operator, Conv)]
-    assert len(kernels) == 3
+    assert len(kernels) == 2
     assert all(kernel.constant for kernel in kernels)
+
+
+@pytest.mark.parametrize(("channels", "offered"), [((64, 64), False), ((64, 192), True), ((128, 192), False)])
+def test_products_of_matrices_are_offered_where_few_are_multiplied_for_what_is_moved(
+    channels: tuple[int, int], offered: bool
+) -> None:
+    x, k = variable("x", (1, channels[0], 14, 14)), variable("k", (channels[1], channels[0], 3, 3), constant=True)
+    assert (worthwhile_matrices(Conv(pads=(1, 1, 1, 1)), x, k) is not None) == offered
 
 
 @pytest.mark.parametrize(("size", "products"), [(6, 16), (7, 16), (27, 36), (56, 36)])

@@ -16,9 +16,9 @@ from typing import TypeAlias
 from superopt.errors import ParseError
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)  # freezing it would take most of the time that reading takes
 class Place:
-    """Where a piece of text stands: source name, line and column, both from 1."""
+    """Where a piece of text stands: source name, line and column, both from 1. It is not to be changed."""
 
     source: str = "<text>"
     line: int = 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
@@ -131,18 +132,21 @@ def examine(
     an original that does not load, crashes the runtime, or never ends; a candidate that does does not agree.
     """
     give_back()  # a session of a model that was just written needs as much again
-    caller = caller or Here()
-    interface, samples = caller.call(LONGEST_S, _sampled, runtime.standard, original, seed, inputs, draws, settings)
-    names = [a.name for a in interface[1]]
-    if not samples:
-        return Agreement(False, False, "the original runs on none of the inputs", 0, ())
+    caller, standard = caller or Here(), runtime.standard
+    feeds = [*inputs, *caller.call(LONGEST_S, _drawn, standard, working or original, seed, draws, settings)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
-    with giving_back_large(), _evaluated(reference, samples) as exact:
+    with giving_back_large(), _evaluated(reference, feeds) as exact:
+        interface, outputs = caller.call(LONGEST_S, _expected, standard, original, feeds, len(inputs))
+        names = [a.name for a in interface[1]]
+        accepted = [i for i, values in enumerate(outputs) if values is not None]
+        samples = [_Sample(feeds[i], outputs[i] or []) for i in accepted]
+        if not samples:
+            return Agreement(False, False, "the original runs on none of the inputs", 0, ())
         difference = _run_all(original, candidate, runtime, interface, samples, caller)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
-        for sample in samples:
-            sample.exact = next(exact, [None] * len(names))
+        for i, sample in zip(accepted, samples, strict=True):
+            sample.exact = exact(i) or [None] * len(names)
     apart = [sample for sample in samples if not _judged(names, [sample]).agrees]
     if apart:
         _add_noise(working or original, runtime, interface, apart, seed, caller)
@@ -150,13 +154,19 @@ def examine(
 
 
 @contextmanager
-def _evaluated(reference: Reference | None, samples: Sequence[_Sample]) -> Iterator[Iterator[Sequence[Array | None]]]:
-    """The values of each sample in 64 bits, if there is a way to them: evaluated in a thread from now on."""
+def _evaluated(
+    reference: Reference | None, feeds: Sequence[Feeds]
+) -> Iterator[Callable[[int], Sequence[Array | None] | None]]:
+    """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
+    from now on.
+
+    Matrix products are that thread's alone: others of the library would wait for those that run the models.
+    """
     stop = Event()
-    with ThreadPoolExecutor(1, "reference") as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:
-            all_feeds = [sample.feeds for sample in samples]
-            yield pool.map(lambda feeds: reference(feeds, stop.is_set), all_feeds) if reference else iter(())
+            found = [pool.submit(reference, given, stop.is_set) for given in feeds] if reference else []
+            yield lambda i: found[i].result() if found else None
         finally:
             stop.set()  # who interrupts waits for one operator at most
             pool.shutdown(wait=False, cancel_futures=True)
@@ -188,23 +198,33 @@ def _run_all(
     return ""
 
 
-def _sampled(
-    runtime: Runtime,
-    original: Path,
-    seed: int,
-    inputs: Sequence[Feeds],
-    draws: Sequence[Draw],
-    settings: Sequence[Setting],
-) -> tuple[_Interface, list[_Sample]]:
-    session = runtime.session(original, optimize=False)
-    samples = [_Sample(feeds, runtime.run(session, feeds)) for feeds in inputs]
+def _drawn(
+    standard: Runtime, model: Path, seed: int, draws: Sequence[Draw], settings: Sequence[Setting]
+) -> list[Feeds]:
+    """Random inputs for a model, of the sizes of each setting in turn; those of types without a random are left out."""
+    session, found = standard.session(model, optimize=False), []
     for i, draw in enumerate(draws):
+        with suppress(RuntimeFailed):
+            found.append(standard.feeds(session, seed + i, settings[i % len(settings)].draw(draw)))
+    return found
+
+
+def _expected(
+    standard: Runtime, original: Path, feeds: Sequence[Feeds], demanded: int
+) -> tuple[_Interface, list[list[Array] | None]]:
+    """What the original gives for each of some inputs; None for those that it does not accept, except for the first,
+    which are demanded: there `RuntimeFailed` is raised.
+    """
+    session = standard.session(original, optimize=False)
+    found: list[list[Array] | None] = []
+    for i, given in enumerate(feeds):
         try:
-            feeds = runtime.feeds(session, seed + i, settings[i % len(settings)].draw(draw))
-            samples.append(_Sample(feeds, runtime.run(session, feeds)))
+            found.append(standard.run(session, given))
         except RuntimeFailed:
-            continue
-    return (runtime.inputs(session), runtime.outputs(session)), samples
+            if i < demanded:
+                raise
+            found.append(None)
+    return (standard.inputs(session), standard.outputs(session)), found
 
 
 def run_once(runtime: Runtime, model: Path, draw: Draw) -> None:

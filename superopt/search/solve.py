@@ -29,7 +29,7 @@ LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
 
-AS_PROMISED = 0.95
+AS_PROMISED = 0.9
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
 

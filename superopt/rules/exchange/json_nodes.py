@@ -22,7 +22,7 @@ def load_node(text: str, source: str) -> Node:
     return Node(value, JsonPath(source))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)
 class JsonPath(Place):
     """A place in a JSON document."""
 

@@ -30,16 +30,24 @@ from superopt.text import Sexp, form, show
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the runtime executes as one: the term that it computes, and the same over canonical variables."""
+    """What the runtime executes as one: the term that it computes, the terms that it `reads`, and the same over
+    canonical variables. Constants that are made of several are not among what it reads.
+    """
 
     root: Term
     graph: Graph
+    reads: tuple[Term, ...]
 
     @cached_property
     def is_view(self) -> bool:
         """Whether it only gives memory another shape. Within a model the runtime then moves nothing."""
         (root,) = self.graph.outputs
         return isinstance(root.operator, Reshape) and root.inputs[0].is_variable
+
+    @cached_property
+    def convolves(self) -> bool:
+        """Whether a convolution is part of it."""
+        return any(isinstance(t.operator, Conv) for t in self.graph.runs)
 
     @cached_property
     def signature(self) -> str:
@@ -195,7 +203,7 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
 
     body = rebuilt(root)
     given = tuple(names.values())
-    return Kernel(root, Graph(given, (body,)))
+    return Kernel(root, Graph(given, (body,)), tuple(t for t in names if t not in within and not t.constant))
 
 
 def forget_terms() -> None:

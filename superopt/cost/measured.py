@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from superopt.cost.child import CRASHED, UNENDING, Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
+from superopt.cost.layouts import ALONE, Place, kept_bytes, size_in_bytes, touched
 from superopt.cost.runtime import Runtime, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
@@ -24,13 +26,15 @@ from superopt.cost.timed import time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.operators.pointwise import Add
-from superopt.term import Graph, Term, variable
+from superopt.term import REAL, Graph, Term, variable, variables
 
 T = TypeVar("T")
 
 LONGEST_S = 30.0
 """What has not been timed by then is taken as never ending."""
 _CHAIN = 32
+_IMAGE = variable("x", (1, 64, 56, 56), REAL)
+"""By which it is measured what layouts cost: one of a common size."""
 
 
 class MeasuredCost:
@@ -61,30 +65,35 @@ class MeasuredCost:
         self._plain: set[Term] = set()
         self._estimates = Estimates()
         self._overhead_s: tuple[float, float] | None = None
+        self._layout_s: float | None = None
 
-    def cost(self, graph: Graph, most: float = math.inf) -> float:
-        """Seconds; infinite where a kernel cannot run, and where what is measured first passes `most` already.
+    def cost(self, graph: Graph, most: float = math.inf, place: Place = ALONE) -> float:
+        """Seconds in its place; infinite where a kernel cannot run, and where what is measured first passes `most`.
 
         Raises `OutOfTime` past the deadline if measuring is needed.
         """
-        kernels = self._cut(graph)
+        graph = self._sized(graph)
+        kernels = cut(graph)
+        saved = self._saved(graph, kernels, place)
         known = [self._look_up(kernel) for kernel in kernels]
         unknown = [kernel for kernel, seconds in zip(kernels, known, strict=True) if seconds is None]
         total = math.fsum(seconds for seconds in known if seconds is not None)
         # Those that may take longest first: where the graph is too costly, that is known soonest.
         for kernel in sorted(unknown, key=self._estimates.seconds, reverse=True):
-            if total > most:
+            if total > most + saved:
                 return math.inf
             total += self._seconds(kernel)
-        return math.fsum(map(self._seconds, kernels))
+        return max(math.fsum(map(self._seconds, kernels)) - saved, 0.0)
 
-    def estimate(self, graph: Graph) -> float:
-        """Seconds, where kernels that were not measured take what others of their kind let expect."""
+    def estimate(self, graph: Graph, place: Place = ALONE) -> float:
+        """Seconds in its place, where kernels that were not measured take what others of their kind let expect."""
+        graph = self._sized(graph)
+        kernels = cut(graph)
         total = 0.0
-        for kernel in self._cut(graph):
+        for kernel in kernels:
             seconds = self._look_up(kernel)
             total += self._estimates.seconds(kernel) if seconds is None else seconds
-        return total
+        return max(total - self._saved(graph, kernels, place), 0.0)
 
     def forget_terms(self) -> None:
         """Forget the graphs that were asked about, as a search ends; the table remembers what their kernels take."""
@@ -99,11 +108,15 @@ class MeasuredCost:
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """The kernels of a graph with their seconds. Raises `OutOfTime`."""
-        kernels = self._cut(graph)
-        return [(kernel, self._seconds(kernel)) for kernel in kernels]
+        return [(kernel, self._seconds(kernel)) for kernel in cut(self._sized(graph))]
 
-    def _cut(self, graph: Graph) -> list[Kernel]:
-        return cut(unfolded(concretize(graph, self.sizes), self._plain))
+    def _sized(self, graph: Graph) -> Graph:
+        return unfolded(concretize(graph, self.sizes), self._plain)
+
+    def _saved(self, graph: Graph, kernels: Sequence[Kernel], place: Place) -> float:
+        """The seconds that layouts save which are kept from one kernel to the next."""
+        kept = kept_bytes(graph, kernels, place)
+        return kept * self.layout_s_per_byte() if kept else 0.0
 
     def _look_up(self, kernel: Kernel) -> float | None:
         key = kernel.graph.outputs
@@ -166,6 +179,14 @@ class MeasuredCost:
             self._overhead_s = max(one - node, 0.0), node
         return self._overhead_s
 
+    def layout_s_per_byte(self) -> float:
+        """What it takes to lay out an image for a convolution, or back: what each of two more does not add to one."""
+        if self._layout_s is None:
+            one_s, three_s = self.whole(*(_touched_often(_IMAGE, count) for count in (1, 3)))
+            both_s = max(one_s - (three_s - one_s) / 2, 0.0)
+            self._layout_s = both_s / 2 / size_in_bytes(_IMAGE)
+        return self._layout_s
+
     def _time(self, graph: Graph) -> Timing:
         with written([graph], self.opset) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model)
@@ -180,8 +201,8 @@ class MeasuredCost:
                 raise
             raise OutOfTime(f"no time is left to measure {what}") from None
 
-    def ratio(self, original: Graph, candidate: Graph) -> float:
-        """How many times faster one graph is than another, each timed whole, in turns, and kept like the kernels.
+    def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+        """The seconds of two graphs, each timed whole, in turns, and kept like the kernels.
 
         Raises what emitting does, `RuntimeFailed`, and `OutOfTime` past the deadline.
         """
@@ -201,7 +222,34 @@ class MeasuredCost:
         before, after = known
         assert before is not None
         assert after is not None
-        return before.seconds / after.seconds
+        return before.seconds, after.seconds
+
+
+@dataclass(frozen=True)
+class CostInPlace:
+    """The cost of graphs that stand in a place."""
+
+    base: MeasuredCost
+    place: Place
+
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
+        """As that of the base."""
+        return self.base.cost(graph, most, self.place)
+
+    def estimate(self, graph: Graph) -> float:
+        """As that of the base."""
+        return self.base.estimate(graph, self.place)
+
+    def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
+        """As that of the base."""
+        return self.base.breakdown(graph)
+
+
+def _touched_often(image: Term, count: int) -> Graph:
+    term = image
+    for i in range(count):
+        term = touched(term, f"k{i}")
+    return Graph(tuple(variables(term)), (term,))
 
 
 def _additions(count: int) -> Graph:

@@ -22,4 +22,4 @@ class Cost(Protocol):
         """What `cost` would say, by all that is known now; nothing is measured for it."""
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
-        """The kernels of the graph with the seconds of each; they add up to its cost."""
+        """The kernels of the graph with the seconds of each alone; they add up to its cost, or to more."""

@@ -61,6 +61,8 @@ class OnnxRuntime(Runtime):
         options.log_severity_level = _SILENT
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, str(profile)
+        elif not optimize:  # it is run a few times: laying out all weights before takes longer, and memory
+            options.add_session_config_entry("session.disable_prepacking", "1")
         for pool in ("intra_op", "inter_op"):
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
         source = str(model) if isinstance(model, Path) else model

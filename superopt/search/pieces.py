@@ -7,14 +7,16 @@ piece that is a few dozen terms, however large the model is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from superopt.cost.domains import is_measurable
+from superopt.cost.layouts import Place, between
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
+from superopt.search.layouts import Layouts, layouts_of
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
 SMALLEST, LARGEST = 6, 20
@@ -23,12 +25,17 @@ SMALLEST, LARGEST = 6, 20
 
 @dataclass(frozen=True)
 class Piece:
-    """Some steps of a program as one graph over its values; `names` are the values that its outputs are."""
+    """Some steps of a program as one graph over its values; `names` are the values that its outputs are.
+
+    `joined` are the inputs that come in blocks of channels, `followed` says of each output whether it is read so.
+    """
 
     graph: Graph
     names: tuple[str, ...]
     origins: dict[Term, str]
     """The value that each term within the piece is in the original."""
+    joined: frozenset[Term]
+    followed: tuple[bool, ...]
 
     @property
     def canonical(self) -> Graph:
@@ -41,6 +48,11 @@ class Piece:
         used = variables(*self.graph.outputs)
         return {v: variable(f"v{i}", v.shape, v.type.dtype, v.constant) for i, v in enumerate(used)}
 
+    @property
+    def place(self) -> Place:
+        """What stands around it, by the names of the canonical variables."""
+        return Place(frozenset(new.label for old, new in self.renaming.items() if old in self.joined), self.followed)
+
     def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
         """Terms over the canonical variables, back over the program's."""
         return _renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
@@ -48,22 +60,25 @@ class Piece:
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
+    layouts = layouts_of(program)
+    numbers = {id(step): number for number, step in enumerate(program.steps)}
     pieces: list[Piece] = []
     run: list[Step] = []
     for step in [*program.steps, None]:
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             run.append(step)
             continue
-        pieces += [_piece(program, part) for part in _parts(program, run, largest)]
+        parts = _parts(program, run, largest)
+        pieces += [_piece(program, part, layouts, {numbers[id(s)] for s in part}) for part in parts]
         run = []
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
 def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
-    """The pieces, equal ones together, by the outputs of their canonical graph."""
+    """The pieces, equal ones among equal layouts together, by the outputs of their canonical graph so surrounded."""
     groups: dict[tuple[Term, ...], list[Piece]] = {}
     for piece in pieces:
-        groups.setdefault(piece.canonical.outputs, []).append(piece)
+        groups.setdefault(between(piece.canonical, piece.place).outputs, []).append(piece)
     return groups
 
 
@@ -109,7 +124,7 @@ def _read_outside(program: Program, part: Sequence[Step]) -> set[str]:
     return read.union(*(program.sizes.measured.get(name, ()) for name in read))
 
 
-def _piece(program: Program, part: list[Step]) -> Piece:
+def _piece(program: Program, part: list[Step], layouts: Layouts, numbers: Collection[int]) -> Piece:
     composed: dict[Term, Term] = {}
     origins: dict[Term, str] = {}
     names: list[str] = []
@@ -124,7 +139,9 @@ def _piece(program: Program, part: list[Step]) -> Piece:
                 if name in outside:
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
-    return Piece(Graph(tuple(variables(*outputs)), outputs), tuple(names), origins)
+    graph = Graph(tuple(variables(*outputs)), outputs)
+    followed = tuple(any(n not in numbers for n in layouts.read.get(program.values[name], ())) for name in names)
+    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed)
 
 
 def _renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:

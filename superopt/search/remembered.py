@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from superopt.cost.layouts import between
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.cost.whole import fingerprint
@@ -81,7 +82,7 @@ class Memory:
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
-        text = self.table.answer(self.key, self._asked(places[0].canonical))
+        text = self.table.answer(self.key, self._asked(places[0]))
         if text is None:
             return None
         try:
@@ -91,7 +92,7 @@ class Memory:
             return None
 
     def recalled(self, groups: Mapping[Terms, Sequence[Piece]]) -> dict[Terms, Solved]:
-        """What is known of pieces by their canonical outputs."""
+        """What is known of pieces, by what they are known by in the groups."""
         found = {key: self.recall(places) for key, places in groups.items()}
         return {key: solved for key, solved in found.items() if solved is not None}
 
@@ -105,16 +106,17 @@ class Memory:
         useless = reason == INTERRUPTED or (limited and solved.gain <= 1.0)
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:
-            asked = self._asked(solved.places[0].canonical)
+            asked = self._asked(solved.places[0])
             self.table.keep_answer(self.key, asked, entry.model_dump_json())
 
     def forget(self, groups: Iterable[Terms], places: Mapping[Terms, Sequence[Piece]]) -> None:
         """Forget what is known of some pieces."""
         for key in groups:
-            self.table.forget_answer(self.key, self._asked(places[key][0].canonical))
+            self.table.forget_answer(self.key, self._asked(places[key][0]))
 
-    def _asked(self, piece: Graph) -> str:
-        return hashlib.sha256(f"{self.way} {fingerprint(piece)}".encode()).hexdigest()[:32]
+    def _asked(self, piece: Piece) -> str:
+        asked = fingerprint(between(piece.canonical, piece.place))
+        return hashlib.sha256(f"{self.way} {asked}".encode()).hexdigest()[:32]
 
 
 def _entry(solved: Solved, limit: float | None) -> _Remembered | None:

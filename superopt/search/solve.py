@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from superopt.cost.measured import MeasuredCost
+from superopt.cost.layouts import Place, between
+from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Solved, Strategy
 from superopt.search.matching import Matching
@@ -24,6 +25,9 @@ WORTH_TIMING = 0.99
 
 WORTH_KEEPING = 1.03
 """A graph replaces its piece where it was measured to gain at least this: less is noise."""
+
+LEAST_LEFT = 0.01
+"""Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
 
 LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
@@ -66,8 +70,9 @@ def solve(
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
         deadly = len(cost.deadly)
         try:
-            outcome = strategy(unknown[key][0].canonical, matching, cost, limits)
-            winner, gain, untried = _best_in_context(outcome, cost)
+            piece = unknown[key][0]
+            outcome = strategy(piece.canonical, matching, CostInPlace(cost, piece.place), limits)
+            winner, gain, untried = _best_in_context(outcome, cost, piece.place)
         except KeyboardInterrupt:
             return _kept(solved)
         solved.append(Solved(tuple(unknown[key]), outcome, winner, gain))
@@ -96,7 +101,7 @@ def _start_costs(
     for i, (key, places) in enumerate(groups.items()):
         progress("measure kernels", i / len(groups))
         try:
-            seconds = len(places) * cost.cost(places[0].canonical)
+            seconds = len(places) * cost.cost(places[0].canonical, place=places[0].place)
         except OutOfTime as error:
             if not starts:
                 raise OutOfTime(
@@ -110,7 +115,7 @@ def _start_costs(
     return starts
 
 
-def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float, int]:
+def _best_in_context(outcome: Outcome, cost: MeasuredCost, place: Place) -> tuple[Found, float, int]:
     """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
 
     The first that gains nearly what its sum promised is taken; else the one that gains most. Its gain stands beside it,
@@ -124,7 +129,7 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
         if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
             continue
         try:
-            ratio = cost.ratio(outcome.start.graph, found.graph)
+            ratio = _gain(outcome.start, found, cost, place)
         except SuperoptError:  # it cannot be written or run as a whole, or no time is left
             untried += 1
             continue
@@ -133,6 +138,17 @@ def _best_in_context(outcome: Outcome, cost: MeasuredCost) -> tuple[Found, float
         if best is found and ratio >= AS_PROMISED * outcome.start.cost / found.cost:
             break
     return best, gain, untried
+
+
+def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:
+    """How many times faster a graph is than the start, each timed whole in its place.
+
+    What stands around it is in both times, so their difference is compared with what the start takes alone. Raises what
+    `MeasuredCost.whole` does.
+    """
+    before, after = (between(graph, place) for graph in (start.graph, found.graph))
+    before_s, after_s = cost.whole(before, after)
+    return start.cost / max(start.cost - (before_s - after_s), LEAST_LEFT * start.cost)
 
 
 def _weights(graph: Graph) -> int:

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.layouts import ALONE
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
 from superopt.cost.ort import OnnxRuntime
@@ -178,11 +179,13 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
     costs = ((x, 1.0), (Relu()(x), 0.93), (Sqrt()(x), 0.95))
     start, first, second = (Found(Graph((x,), (term,)), seconds, ()) for term, seconds in costs)
 
-    class Ratios(MeasuredCost):
+    class Whole(MeasuredCost):
         def __init__(self) -> None:
             pass
 
-        def ratio(self, original: Graph, candidate: Graph) -> float:
-            return 0.99 if candidate is first.graph else 1.05
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            return 1.5, 1.51 if candidate.outputs == first.graph.outputs else 1.45
 
-    assert _best_in_context(Outcome(start, [first, second]), Ratios()) == (second, 1.05, 0)
+    best, gain, untried = _best_in_context(Outcome(start, [first, second]), Whole(), ALONE)
+    assert (best, untried) == (second, 0)
+    assert gain == pytest.approx(1 / 0.95), "what stands around both gains nothing"

@@ -117,7 +117,7 @@ def test_an_entry_that_cannot_be_read_is_none(memory: Memory, damage: str) -> No
 def test_an_entry_whose_text_is_about_another_piece_is_none(memory: Memory) -> None:
     kept, other = solved(), solved(normalized(size=30))
     memory.keep(other)
-    memory.table._connection.execute("UPDATE answers SET asked = ?", (memory._asked(kept.places[0].canonical),))
+    memory.table._connection.execute("UPDATE answers SET asked = ?", (memory._asked(kept.places[0]),))
     assert memory.recall(kept.places) is None
 
 
@@ -161,12 +161,12 @@ def test_what_is_remembered_wrongly_is_forgotten_and_searched_anew(options: Opti
 def test_a_search_whose_graphs_could_not_be_timed_is_not_kept(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ratio(*_: object) -> float:
+    def whole(*_: object) -> tuple[float, float]:
         raise OutOfTime("another process measures")
 
     options = replace(options, timings=tmp_path / "t.sqlite")
     with monkeypatch.context() as patch:
-        patch.setattr("superopt.cost.measured.MeasuredCost.ratio", ratio)
+        patch.setattr("superopt.cost.measured.MeasuredCost.whole", whole)
         assert superopt.optimize(normalized(), options).report.outcome == "original"
     report = superopt.optimize(normalized(), options).report
     assert (report.outcome, report.searched.remembered) == ("faster", 0)

@@ -1,0 +1,120 @@
+"""Images stay in blocks of channels between convolutions; graphs are costed and timed in the place they stand in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from superopt.cost.kernels import cut
+from superopt.cost.layouts import ALONE, Place, between, in_blocks, kept_bytes
+from superopt.cost.measured import CostInPlace, MeasuredCost
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.table import Table
+from superopt.onnx_io import load, understand
+from superopt.operators.activations import Relu
+from superopt.operators.layout import Concat, Reshape
+from superopt.operators.linear import Conv
+from superopt.operators.normalize import Lrn
+from superopt.operators.pointwise import Add
+from superopt.operators.reduce import MaxPool
+from superopt.search.pieces import cut_into_pieces
+from superopt.term import Graph, Term, variable, variables
+from tests.onnx_io.networks import LIGHT
+
+IMAGE = variable("x", (1, 32, 8, 8))
+BYTES = 4 * 32 * 8 * 8
+
+
+def conv(image: Term, outputs: int = 32, name: str = "k") -> Term:
+    return Conv()(image, variable(name, (outputs, image.shape[1], 1, 1), constant=True))
+
+
+def graph(*outputs: Term) -> Graph:
+    return Graph(tuple(variables(*outputs)), outputs)
+
+
+def kept(*outputs: Term, place: Place = ALONE) -> int:
+    one = graph(*outputs)
+    return kept_bytes(one, cut(one), place)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        (conv(IMAGE), True),
+        (conv(IMAGE, 3), False),
+        (IMAGE, False),
+        (Relu()(conv(IMAGE)), True),
+        (Relu()(IMAGE), False),
+        (MaxPool((2, 2))(conv(IMAGE)), True),
+        (MaxPool((2, 2))(IMAGE), False),
+        (Concat(1)(conv(IMAGE), conv(IMAGE, 64)), True),
+        (Concat(1)(conv(IMAGE), IMAGE), False),
+        (Add()(conv(IMAGE), conv(IMAGE, name="l")), True),
+        (Add()(conv(IMAGE), IMAGE), False),
+        (Lrn(5)(conv(IMAGE)), False),
+        (Reshape((1, 32, 64, 1))(conv(IMAGE)), False),
+    ],
+    ids=str,
+)
+def test_what_convolutions_give_stays_in_blocks_through_what_takes_them(term: Term, expected: bool) -> None:
+    assert in_blocks(term, {}) == expected
+
+
+def test_an_image_between_convolutions_is_not_laid_out_back_and_anew() -> None:
+    assert kept(conv(IMAGE)) == 0
+    assert kept(conv(conv(IMAGE), name="l")) == 2 * BYTES
+    assert kept(conv(Reshape((1, 32, 64, 1))(conv(IMAGE)), name="l")) == 0
+    assert kept(conv(MaxPool((1, 1))(conv(IMAGE)), name="l")) == 2 * BYTES
+
+
+def test_an_image_that_something_else_reads_too_is_laid_out_back() -> None:
+    between_both = conv(IMAGE)
+    assert kept(conv(between_both, name="l"), Lrn(5)(between_both)) == BYTES
+    assert kept(conv(between_both, name="l"), between_both) == BYTES
+
+
+def test_what_stands_around_a_graph_keeps_its_borders_in_blocks() -> None:
+    assert kept(conv(IMAGE), place=Place(frozenset({"x"}), (False,))) == BYTES
+    assert kept(conv(IMAGE), place=Place(frozenset(), (True,))) == BYTES
+    assert kept(conv(IMAGE), place=Place(frozenset({"x"}), (True,))) == 2 * BYTES
+
+
+def test_a_graph_is_timed_between_convolutions_of_single_channels_where_it_stands_between_some() -> None:
+    narrow = variable("y", (1, 3, 8, 8))
+    alone = graph(conv(IMAGE), conv(narrow, 32, "l"))
+    around = between(alone, Place(frozenset({"x", "y"}), (True, False)))
+    assert between(alone, ALONE).outputs == alone.outputs
+    assert [o.shape for o in around.outputs] == [o.shape for o in alone.outputs]
+    groups = sorted(t.operator.group for t in around.runs if isinstance(t.operator, Conv))
+    assert groups == [1, 1, 32, 32]  # y has no blocks, and the second output is not followed
+
+
+def test_the_cost_of_a_graph_is_that_of_its_kernels_less_what_layouts_save(tmp_path: Path) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        cost = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path)
+        both = graph(conv(conv(IMAGE), name="l"))
+        alone = sum(seconds for _, seconds in cost.breakdown(both))
+        rate = alone / BYTES / 10
+        cost.layout_s_per_byte = lambda: rate  # type: ignore[method-assign]
+        assert cost.cost(both) == pytest.approx(0.8 * alone)
+        assert cost.estimate(both) == pytest.approx(0.8 * alone)
+        assert CostInPlace(cost, Place(frozenset({"x"}), (True,))).cost(both) == pytest.approx(0.6 * alone)
+
+
+def test_what_layouts_cost_is_measured_once(tmp_path: Path) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        first = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path).layout_s_per_byte()
+        late = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1)
+        assert 0 <= first < 1e-8  # a hundred megabytes a second is slower than any memory
+        assert late.layout_s_per_byte() == first
+
+
+def test_pieces_of_a_network_know_what_stands_around_them() -> None:
+    pieces = cut_into_pieces(understand(load(next(n for n in LIGHT if "inception_v1" in n.name))))
+    assert sum(bool(p.joined) for p in pieces) > len(pieces) / 2
+    assert sum(any(p.followed) for p in pieces) > len(pieces) / 2
+    assert not pieces[0].joined, "the picture comes as it is given"
+    assert not any(pieces[-1].followed), "nobody reads the result"

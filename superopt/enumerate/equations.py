@@ -18,12 +18,18 @@ from superopt.errors import ShapeError, UsageError
 from superopt.operators.instances import resize
 from superopt.term import Term
 
+MOST_OTHERS = 50_000
+"""How many equations that follow from others are looked at, at most: to state one and to look for the steps takes ten
+milliseconds. Of more the levels of the most operators are left out, and the counts say so.
+"""
+
 
 @dataclass
 class Equations:
     """Pairs of equal terms, at the family's sizes that are unlike each other; and how many there were at each stage.
 
-    `others` are those that follow from the `pairs`, in any number of steps.
+    `others` are those that follow from the `pairs`, in any number of steps; where these are very many, those of fewer
+    operators.
     """
 
     pairs: list[tuple[Term, Term]]
@@ -56,9 +62,22 @@ def equations(
     counts["that follow from no others"] = len(found)
     pairs = [pair for equation in found for pair in _stated(classes, equation)]
     counts["at all ranks"] = len(pairs)
-    kept = {equation.node for equation in found}
-    dropped = (classes.equation(node) for node in canonical.tolist() if node not in kept)
-    return Equations(pairs, [pair for equation in dropped for pair in _stated(classes, equation)], counts)
+    others = _others(classes, canonical, found)
+    counts["that follow from others, looked at"] = len(others)
+    stated: list[tuple[Term, Term]] = []
+    for i, node in enumerate(others):
+        if progress and i % 64 == 0:
+            progress("state what follows", i, len(others))
+        stated += _stated(classes, classes.equation(node))
+    return Equations(pairs, stated, counts)
+
+
+def _others(classes: Classes, nodes: np.ndarray, kept: list[Equation]) -> list[int]:
+    """The nodes of equations that are not kept: those of all levels that together are not too many."""
+    others = np.setdiff1d(nodes, [equation.node for equation in kept])
+    of_level = classes.level[others]
+    least = [level for level in range(classes.table.most + 1) if np.count_nonzero(of_level <= level) <= MOST_OTHERS]
+    return [int(node) for node in others[of_level <= max(least, default=0)]]
 
 
 def _stated(classes: Classes, equation: Equation) -> Iterator[tuple[Term, Term]]:

@@ -68,9 +68,10 @@ _TERMS, _DEGREE = 4096, 64
 class Expr:
     """An integer polynomial over atoms; never a constant (that is an `int`). Make one with `symbol` and arithmetic."""
 
-    __slots__ = ("__weakref__", "_hash", "terms")
+    __slots__ = ("__weakref__", "_hash", "_text", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     _hash: int
+    _text: str
     _interned: ClassVar[WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr]] = WeakValueDictionary()
 
     def __new__(cls, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
@@ -151,8 +152,12 @@ class Expr:
         raise Undecided(f"the size {self} is used as a truth value; compare it instead")
 
     def __str__(self) -> str:
-        parts = [_monomial_text(m, c) for m, c in self.terms]
-        return parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
+        try:
+            return self._text
+        except AttributeError:  # each operator puts the shapes that it is applied to into words, in case they are wrong
+            parts = [_monomial_text(m, c) for m, c in self.terms]
+            self._text = parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
+            return self._text
 
     __repr__ = __str__
 

@@ -48,7 +48,7 @@ RESOURCES_OF_A_HINT = RESOURCES // 10
 """Those for a proof from the laws that an earlier one used."""
 
 
-SETTINGS = {"mbqi": False, "arith.nl": False}
+SETTINGS = {"mbqi": False, "arith.nl": False, "delay_units": True}
 """z3's, for proofs from laws."""
 
 

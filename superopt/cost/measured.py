@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +42,8 @@ class MeasuredCost:
 
     `sizes` gives symbolic dimensions; `deadline` is a time of `time.monotonic`, past which nothing more is measured.
     Kernels run in a process of their own, the `child`: `unrunnable` says, by signature, why those have infinite cost
-    that could not be run, crashed the runtime, or did not end; that is not kept beyond this object.
+    that could not be run, crashed the runtime, or did not end; that is not kept beyond this object. `measured` counts
+    kernels, `waited_s` the seconds in which others measured.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class MeasuredCost:
     ) -> None:
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.deadline, self.lock_directory = deadline, lock_directory
-        self.measured = 0
+        self.measured, self.waited_s = 0, 0.0
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
@@ -165,7 +166,12 @@ class MeasuredCost:
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime(f"no time is left to measure {what}")
-        with measuring(self.lock_directory, None if math.isinf(left) else left):
+        start = time.monotonic()
+        with ExitStack() as held:
+            try:
+                held.enter_context(measuring(self.lock_directory, None if math.isinf(left) else left))
+            finally:
+                self.waited_s += time.monotonic() - start
             yield
 
     def _overhead(self) -> tuple[float, float]:

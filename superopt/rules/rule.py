@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from superopt.dim import Condition, Shape, symbol, symbol_name, symbols
+from superopt.dim import Condition, Shape, symbol, symbols
 from superopt.errors import RuleError
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
@@ -19,7 +19,7 @@ AXES: Shape = (symbol("*"),)
 
 def of_any_rank(*terms: Term) -> bool:
     """Whether some of the terms are of any rank."""
-    return any(len(t.shape) == 1 and symbol_name(t.shape[0]) == "*" for t in terms)
+    return any(len(t.type.shape) == 1 and t.type.shape[0] is AXES[0] for t in terms)  # equal sizes are one object
 
 
 @dataclass(frozen=True)

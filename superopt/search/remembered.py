@@ -96,14 +96,14 @@ class Memory:
         found = {key: self.recall(places) for key, places in groups.items()}
         return {key: solved for key, solved in found.items() if solved is not None}
 
-    def keep(self, solved: Solved, whole: bool = True) -> None:
+    def keep(self, solved: Solved, whole: bool = True, waited: bool = False) -> None:
         """Keep what was found, unless somebody stopped the search, or it has no text.
 
-        Where it ran out of time, or not all could be timed that was to be (`whole` is false), only a gain is kept:
-        another process may have had all the time.
+        Where it ran out of time, or not all could be timed that was to be (`whole` is false), it is kept for whoever
+        allows no more; but only a gain where it `waited` while another process had the time.
         """
         reason, limited = solved.outcome.reason, solved.outcome.reason == OUT_OF_TIME or not whole
-        useless = reason == INTERRUPTED or (limited and solved.gain <= 1.0)
+        useless = reason == INTERRUPTED or (limited and waited and solved.gain <= 1.0)
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:
             asked = self._asked(solved.places[0])

@@ -33,6 +33,10 @@ LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
 
+MUCH_WAITED = 0.1
+"""Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
+"""
+
 AS_PROMISED = 0.9
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
@@ -68,7 +72,7 @@ def solve(
         # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
-        deadly = len(cost.deadly)
+        deadly, waited_s, start = len(cost.deadly), cost.waited_s, time.monotonic()
         try:
             piece = unknown[key][0]
             outcome = strategy(piece.canonical, matching, CostInPlace(cost, piece.place), limits)
@@ -79,7 +83,8 @@ def solve(
         if outcome.reason == INTERRUPTED:
             return _kept(solved)
         if memory and len(cost.deadly) == deadly:  # what failed may do better next time
-            memory.keep(solved[-1], whole=not untried)
+            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
+            memory.keep(solved[-1], whole=not untried, waited=waited)
     return solved
 
 

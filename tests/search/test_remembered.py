@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime
@@ -75,13 +76,17 @@ def test_what_ran_out_of_time_is_searched_again_where_more_is_allowed(
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_that_nothing_was_found_in_time_is_not_remembered(memory: Memory, whole: bool) -> None:
+@pytest.mark.parametrize("waited", [True, False])
+def test_that_nothing_was_found_in_time_is_remembered_unless_others_had_the_time(
+    memory: Memory, waited: bool, whole: bool
+) -> None:
     kept = solved()
     start = kept.outcome.start
     reason = OUT_OF_TIME if whole else "exhausted"
     kept = Solved(kept.places, Outcome(start, [start], 7, reason), start, 1.0)
-    memory.keep(kept, whole)
-    assert memory.recall(kept.places) is None
+    memory.keep(kept, whole, waited)
+    assert (memory.recall(kept.places) is None) == waited
+    assert replace(memory, limit=2 * memory.limit).recall(kept.places) is None, "with more time more may be found"
 
 
 @pytest.mark.parametrize(
@@ -158,10 +163,11 @@ def test_what_is_remembered_wrongly_is_forgotten_and_searched_anew(options: Opti
     assert superopt.optimize(normalized(), options).report.searched.remembered == 1
 
 
-def test_a_search_whose_graphs_could_not_be_timed_is_not_kept(
+def test_a_search_whose_graphs_could_not_be_timed_while_others_measured_is_not_kept(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def whole(*_: object) -> tuple[float, float]:
+    def whole(cost: MeasuredCost, *_: object) -> tuple[float, float]:
+        cost.waited_s += 60.0
         raise OutOfTime("another process measures")
 
     options = replace(options, timings=tmp_path / "t.sqlite")

@@ -62,9 +62,12 @@ class Constants:
         self._values.update({v.name or "": v for v in outputs})
         return True
 
-    def forget(self) -> None:
-        """Let go of the values computed so far."""
-        self._data.clear()
+    def forget(self, name: str | None = None) -> None:
+        """Let go of a value, or of all that were computed so far."""
+        if name is None:
+            self._data.clear()
+        else:
+            self._data.pop(name, None)
 
     def data(self, name: str) -> Array:
         """The value of a constant; not to be changed.

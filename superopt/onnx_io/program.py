@@ -67,9 +67,14 @@ class Program:
         self.constants.forget()
         for graph in self.model.graphs():
             for value in graph.initializers.values():
-                if isinstance(value.const_value, ir.ExternalTensor):
-                    with suppress(BufferError):  # an array of it is in use, and keeps the file
-                        value.const_value.release()
+                _release(value)
+
+    def release(self, name: str) -> None:
+        """Let go of one weight."""
+        value = self.model.graph.initializers.get(name)
+        if value is not None:
+            self.constants.forget(name)
+            _release(value)
 
     @property
     def summary(self) -> Summary:
@@ -79,3 +84,9 @@ class Program:
             opaque.setdefault(op_type, {})[reason] = count
         of_sizes = len(self.sizes.nodes)
         return Summary(len(self.steps) + of_sizes, sum(not s.reason for s in self.steps) + of_sizes, opaque)
+
+
+def _release(value: ir.Value) -> None:
+    if isinstance(value.const_value, ir.ExternalTensor):
+        with suppress(BufferError):  # an array of it is in use, and keeps the file
+            value.const_value.release()

@@ -35,6 +35,7 @@ def reference_of(program: Program) -> Reference | None:
                 for name in step.inputs:
                     if last[name] == i and name not in program.outputs:
                         values.pop(name, None)
+                        program.release(name)
         except SuperoptError:  # sizes for which the declarations say nothing
             return [None] * len(program.outputs)
         program.release_weights()  # sessions that follow need the memory

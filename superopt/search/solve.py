@@ -37,7 +37,7 @@ MUCH_WAITED = 0.1
 """Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
 """
 
-AS_PROMISED = 0.9
+AS_PROMISED = 0.95
 """A whole graph that reaches this share of its predicted gain is taken without trying others."""
 
 

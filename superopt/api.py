@@ -6,7 +6,6 @@ import filecmp
 import math
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.errors import UsageError
+from superopt.folders import temporary_folder
 from superopt.memory import give_back
 from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
@@ -160,8 +160,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
     child.started()  # while the model is read on
-    with tempfile.TemporaryDirectory(prefix="superopt-") as name, Table(options.timings) as table:
-        folder = Path(name)
+    with temporary_folder() as folder, Table(options.timings) as table:
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from superopt.cost.profile import Profile, profile
 from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.sizes import DEFAULT_SIZE, concretize
 from superopt.errors import SuperoptError
+from superopt.folders import temporary_folder
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
@@ -151,11 +151,11 @@ def _profile(program: Program) -> Profile:
     for position, node in enumerate(named.graph):
         node.name = _name(position)
         names.append(node.name)
-    with tempfile.TemporaryDirectory(prefix="superopt-") as folder:
-        path = Path(folder) / "named.onnx"
+    with temporary_folder() as folder:
+        path = folder / "named.onnx"
         save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
         try:
-            return profile(path, names, Path(folder), OnnxRuntime(threads=1))
+            return profile(path, names, folder, OnnxRuntime(threads=1))
         except RuntimeFailed as error:  # the copy's path means nothing to who asked
             raise RuntimeFailed(str(error).replace(str(path), "a copy of it")) from None
 

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from superopt.cost.runtime import RuntimeFailed
+from superopt.folders import temporary_folder
 from superopt.onnx_io import standalone_apart
 from superopt.term import Graph, Term, subterms
 
@@ -19,8 +19,8 @@ def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Path]]:
 
     Raises what emitting does, and `RuntimeFailed`.
     """
-    with TemporaryDirectory(prefix="superopt-") as folder:
-        yield [_written(graph, opset, Path(folder) / str(i)) for i, graph in enumerate(graphs)]
+    with temporary_folder() as folder:
+        yield [_written(graph, opset, folder / str(i)) for i, graph in enumerate(graphs)]
 
 
 def _written(graph: Graph, opset: int, folder: Path) -> Path:

@@ -1,0 +1,41 @@
+"""Folders that are there for a while, and that no end of the process leaves behind but a kill."""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_OURS: set[Path] = set()
+"""Folders of this process that are not known to be gone."""
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder, which is gone after the block.
+
+    Its name is noted before it is made and until it is gone, as `tempfile` does not: a signal ends the process between
+    any two steps, and what is still noted then is removed as it exits. Raises `OSError` where it cannot be made.
+    """
+    folder = Path(tempfile.gettempdir()) / f"superopt-{secrets.token_hex(8)}"
+    _OURS.add(folder)
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        _remove(folder)
+
+
+@atexit.register
+def _remove_all() -> None:
+    for folder in tuple(_OURS):
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _OURS.discard(folder)

@@ -15,6 +15,10 @@ class Wish(BaseModel):
         float | None,
         Field(gt=0, allow_inf_nan=False, description="Seconds for the search; at most what the server allows."),
     ] = None
+    objective: Annotated[
+        Literal["latency", "memory", "size"] | None,
+        Field(description="What is to be less: seconds, bytes while it runs, or bytes of weights. It is never slower."),
+    ] = None
     runtime: Annotated[Literal["onnxruntime", "openvino"] | None, Field(description="What is to run the model.")] = None
     strategy: Annotated[Literal["backtrack", "beam"] | None, Field(description="How to search.")] = None
     alpha: Annotated[

@@ -9,7 +9,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
 from superopt.search import report as parts
 from superopt.search.account import report_of
+from superopt.search.objectives import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
@@ -46,14 +47,15 @@ Model = str | Path | onnx.ModelProto | ir.Model
 
 @dataclass(frozen=True)
 class Options:
-    """How to optimize. `time` is the limit in seconds; `runtime` is one of `RUNTIMES`; `strategy` is one of
-    `STRATEGIES`, and `alpha` how much dearer than the best the graphs may be that it goes on from; `rules` are rule
-    files (None: those that come with superopt); `operators` are Python files that declare further operators, for as
-    long as the process lives; `definitions` allows composite operators to be unfolded; `timings` is the table of what
-    was measured and found (None: the user's own); `inputs` are samples to compare on, besides random ones; `shapes`
-    gives inputs their sizes, each a number or a range.
+    """How to optimize. `objective` is what is to be less, one of `OBJECTIVES`; `time` is the limit in seconds;
+    `runtime` is one of `RUNTIMES`; `strategy` is one of `STRATEGIES`, and `alpha` how much dearer than the best the
+    graphs may be that it goes on from; `rules` are rule files (None: those that come with superopt); `operators` are
+    Python files that declare further operators, for as long as the process lives; `definitions` allows composite
+    operators to be unfolded; `timings` is the table of what was measured and found (None: the user's own); `inputs` are
+    samples to compare on, besides random ones; `shapes` gives inputs their sizes, each a number or a range.
     """
 
+    objective: str = "latency"
     time: float = 60.0
     runtime: str = "onnxruntime"
     threads: int = 1
@@ -70,6 +72,7 @@ class Options:
     def __post_init__(self) -> None:
         cores = os.cpu_count() or 1
         for fits, name, value, domain in (
+            (self.objective in OBJECTIVES, "objective", self.objective, " or ".join(OBJECTIVES)),
             (0 < self.time < math.inf, "time", self.time, "a number of seconds above 0"),
             (1 <= self.threads <= cores, "threads", self.threads, f"1 to {cores}, as many as this machine has"),
             (self.runtime in RUNTIMES, "runtime", self.runtime, " or ".join(RUNTIMES)),
@@ -88,7 +91,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """A model that is the same as the original and, where `report.outcome` is *faster*, measured to be faster.
+    """A model that is the same as the original and, where `report.outcome` is *faster* or *smaller*, measured to be.
 
     Otherwise `model` is the original itself.
     """
@@ -111,7 +114,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original) and
     `OutOfTime` (the limit passed without an answer).
     """
-    options, progress = options or Options(), progress or (lambda stage, done: None)
+    options, progress = options or Options(), progress or _silent
     progress("load", 0.0)
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
@@ -120,6 +123,10 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
         rewrites = partial(_rewrites, files, options, progress)
         tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
         return _result(model, before, trial, tried, options, files)
+
+
+def _silent(stage: str, done: float) -> None:
+    """Progress that nobody is told of."""
 
 
 def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
@@ -133,10 +140,11 @@ def replay(
 ) -> Result:
     """Apply what a report found to a model again, without a search, and check it as `optimize` does.
 
-    The model is the one of the report, or one of the same structure with other weights. Raises what `optimize` does,
+    The model is the one of the report, or one of the same structure with other weights; the objective is the report's.
+    Raises what `optimize` does,
     and `UsageError` where nothing of the report fits.
     """
-    options, progress = options or Options(), progress or (lambda stage, done: None)
+    options, progress = replace(options or Options(), objective=report.settings.objective), progress or _silent
     texts = [s.text for s in report.solutions if s.text is not None]
     if len(texts) < len(report.solutions):
         raise UsageError("the report holds a piece without a text, which cannot be replayed; optimize the model again")
@@ -173,7 +181,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             original=original,
             working=working,
             folder=folder,
-            cost=cost,
+            objective=OBJECTIVES[options.objective](cost),
             limit=options.time,
             seed=options.seed,
             inputs=[dict(i) for i in options.inputs],
@@ -218,7 +226,14 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
 
 def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
     """All that what a search finds for a piece depends on, besides the piece and the runtime."""
-    asked = (options.strategy, options.alpha, options.definitions, sorted(cost.sizes.items()), cost.opset)
+    asked = (
+        options.objective,
+        options.strategy,
+        options.alpha,
+        options.definitions,
+        sorted(cost.sizes.items()),
+        cost.opset,
+    )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)
 
@@ -231,6 +246,7 @@ def definitions() -> list[str]:
 
 def _settings(options: Options, files: Sequence[Path]) -> parts.Settings:
     return parts.Settings(
+        objective=options.objective,
         time=options.time,
         threads=options.threads,
         strategy=options.strategy,

@@ -45,6 +45,9 @@ def explanation(report: Report, title: str) -> str:
 
 def _verdict(report: Report) -> str:
     m = report.measured
+    if report.outcome == "smaller" and m is not None and (t := report.taken):
+        less = f"{t.original / max(t.optimized, 1):.3f} times less {report.settings.objective}"
+        return f"{less}, and {m.speedup:.3f} times as fast ({m.low:.3f} to {m.high:.3f}); {report.reason}."
     if report.outcome == "faster" and m is not None:
         return f"{m.speedup:.3f} times faster (95 % interval {m.low:.3f} to {m.high:.3f}); {report.reason}."
     return f"Nothing faster was found: {report.reason}."

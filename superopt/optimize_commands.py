@@ -30,6 +30,7 @@ from superopt.options import (
     Threads,
 )  # fmt: skip
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
+from superopt.search.objectives import OBJECTIVES
 from superopt.search.report import read_report
 from superopt.search.settings import read_shapes
 from superopt.search.strategies import STRATEGIES
@@ -38,6 +39,9 @@ from superopt.search.strategies import STRATEGIES
 def optimize(
     source: ModelIn,
     target: ModelOut = None,
+    objective: Annotated[
+        str, typer.Option(help=f"What is to be less: {' or '.join(OBJECTIVES)}. The result is never slower.")
+    ] = api.Options.objective,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
     runtime: RuntimeName = api.Options.runtime,
     threads: Threads = 1,
@@ -65,12 +69,14 @@ def optimize(
     overwrite: Overwrite = False,
     save_external: SaveExternal = False,
 ) -> None:
-    """Find an equivalent, faster model.
+    """Find an equivalent model that is faster, or smaller.
 
-    The result was compared with the original, and measured to be faster on this machine; where nothing faster is found
-    the original is written, byte for byte. Ctrl-C ends the search; what it has found is compared and measured, and
-    another ends that too. Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the
-    original (nothing is written), 5 out of time without an answer.
+    The result was compared with the original, and measured to be faster on this machine, or to take less and not be
+    slower; where nothing of the kind is found the original is written, byte for byte. Ctrl-C ends the search; what it
+    has found is compared and measured, and another ends that too.
+
+    Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the original (nothing is written), 5 out of
+    time without an answer.
     """
     target = target or source.with_name(f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
@@ -78,6 +84,7 @@ def optimize(
         raise UsageError(f"{timings}: this is no table of timings; name another file")
     _demand_targets(source, None if dry_run else target, report, overwrite, read)
     options = api.Options(
+        objective=objective,
         time=time,
         runtime=runtime,
         threads=threads,
@@ -184,7 +191,7 @@ def _write(result: api.Result, source: Path, target: Path, external: bool) -> No
     """
     if external:
         save(result.model, target, external_data=True)
-    elif result.report.outcome == "faster":
+    elif result.report.outcome != "original":
         save(result.model, target, external_data=bool(weight_files(source)) or None)
     else:
         api.copy_model(source, target)

@@ -14,6 +14,7 @@ from superopt.search.report import ModelFacts, Report, Seconds
 
 _MOST_OPERATORS = 12
 _MOST_REASONS = 3
+_TAKEN = {"memory": "memory while it runs", "size": "bytes of weights"}
 
 
 def optimization(report: Report, source: Path, target: Path | None) -> RenderableType:
@@ -97,6 +98,12 @@ def _before_and_after(report: Report, source: Path) -> Table:
     if measured is not None:
         later = measured.optimized if report.optimized is not None else measured.original
         table.add_row("latency", _milliseconds(measured.original), _milliseconds(later) if later else "")
+    if (t := report.taken) and report.settings.objective == "memory":
+        later_bytes = t.optimized if report.optimized is not None else t.original
+        table.add_row("memory of a run", _bytes(t.original), _bytes(later_bytes))
+        if t.original_counted is not None and t.optimized_counted is not None:
+            counted = t.optimized_counted if report.optimized is not None else t.original_counted
+            table.add_row("  by liveness", _bytes(t.original_counted), _bytes(counted))
     table.add_row("weights", _bytes(before.bytes), _bytes(after.bytes))
     table.add_row("nodes", str(before.operators), str(after.operators))
     for name in _operators_of_interest(before, after):
@@ -130,17 +137,21 @@ def _rewrites(report: Report) -> Table:
 
 def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     m, c = report.measured, report.compared
-    if report.outcome == "faster" and m is not None and c is not None:
+    if report.outcome != "original" and m is not None and c is not None:
+        if t := report.taken:
+            yield f"{t.original / max(t.optimized, 1):.3f}x less {_TAKEN[report.settings.objective]}"
         interval = f"95 % interval {m.low:.3f} to {m.high:.3f}"
         at = f"; measured before, {m.measured_at}" if m.remembered else ""
-        yield f"{m.speedup:.3f}x faster ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
+        than = "faster" if report.outcome == "faster" else "as fast"
+        yield f"{m.speedup:.3f}x {than} ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
         inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
         yield f"compared with the original on {inputs}{before}{beside}: largest relative error {worst:.1e}"
     else:
-        yield f"nothing faster was found: {report.reason}; the original comes back unchanged"
+        better = "faster" if report.settings.objective == "latency" else "smaller"
+        yield f"nothing {better} was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:
             yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
     for there in report.elsewhere:

@@ -55,12 +55,14 @@ def report(rewrites: tuple[Rewritten, ...]) -> Report:
         solutions=tuple(Solution(text=None, places=2, gain=1.5) for _ in rewrites[:1]),
         predicted=None,
         elsewhere=(),
+        taken=None,
         measured=None,
         compared=None,
         searched=Searched(
             pieces=1, distinct=1, remembered=0, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)
         ),
         settings=Settings(
+            objective="latency",
             time=60,
             threads=1,
             strategy="beam",

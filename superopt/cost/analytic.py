@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from superopt.cost.kernels import Kernel, cut
-from superopt.cost.sizes import concretize, sized_dim
+from superopt.cost.sizes import concretize, sized_dim, width
 from superopt.dim import Dim, product
 from superopt.operators import Declared
 from superopt.operators.layout import Expand
-from superopt.term import REAL, Graph, Term, Type, subterms
+from superopt.term import Graph, Term, Type, subterms
 
 
 @dataclass(frozen=True)
@@ -71,11 +69,7 @@ class AnalyticCost:
         return self._number(own_flops(term))
 
     def _bytes(self, type_: Type) -> int:
-        try:
-            width = np.dtype("float32" if type_.dtype == REAL else type_.dtype).itemsize
-        except TypeError:  # bfloat16 and smaller types are not numpy's
-            width = 2
-        return self._number(product(type_.shape)) * width
+        return self._number(product(type_.shape)) * width(type_.dtype)
 
     def _number(self, size: Dim) -> int:
         sized = sized_dim(size, self.sizes)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+
+import numpy as np
 
 from superopt.dim import Dim, Shape, substitute, symbols
 from superopt.operators import Declared
-from superopt.term import Graph, Operator, Term, Type, Variable, make, subterms
+from superopt.term import REAL, Graph, Operator, Term, Type, Variable, make, subterms
 
 DEFAULT_SIZE = 1
 """What a symbol stands for where nobody says: most are batch sizes, and single inputs are what is served most."""
@@ -41,3 +44,16 @@ def _sizes(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 def sized_dim(size: Dim, sizes: Mapping[str, int]) -> Dim:
     """A size with the values of its symbols; of those not in `sizes`, `DEFAULT_SIZE`."""
     return substitute(size, {name: sizes.get(name, DEFAULT_SIZE) for name in symbols(size)})
+
+
+def width(dtype: str) -> int:
+    """The bytes of an element."""
+    try:
+        return np.dtype("float32" if dtype == REAL else dtype).itemsize
+    except TypeError:  # bfloat16 and smaller types are not numpy's
+        return 2
+
+
+def bytes_of(term: Term) -> int:
+    """The bytes of a value whose sizes are all known."""
+    return width(term.type.dtype) * math.prod(d for d in term.shape if isinstance(d, int))

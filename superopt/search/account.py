@@ -13,6 +13,7 @@ from superopt.operators.reader import term_text
 from superopt.search import report as parts
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement, now
+from superopt.search.objective import Weighed
 from superopt.search.paired import Latency
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
@@ -38,7 +39,7 @@ def report_of(
     """
     summary, key = program.summary, cost.runtime.key
     return parts.Report(
-        outcome="original" if after is None else "faster",
+        outcome="original" if after is None else "smaller" if tried.weighed else "faster",
         reason=tried.reason,
         original=before,
         optimized=after,
@@ -46,7 +47,8 @@ def report_of(
         opaque=summary.opaque,
         rewrites=tuple(_rewritten(tried.solved)) if after is not None else (),
         solutions=_solutions(tried) if after is not None else (),
-        predicted=_predicted(tried),
+        predicted=_predicted(tried) if settings.objective == "latency" else None,
+        taken=None if tried.weighed is None else _taken(tried.weighed),
         measured=_measured(tried, shapes),
         elsewhere=tuple(
             parts.MeasuredAt(shapes=str(setting), speedup=p.ratio, low=p.low, high=p.high)
@@ -89,6 +91,16 @@ def _predicted(tried: Attempt) -> parts.Predicted | None:
     before = sum(c * s.outcome.start.cost for c, s in zip(counts, tried.solved, strict=True))
     after = sum(c * s.winner.cost for c, s in zip(counts, tried.solved, strict=True))
     return parts.Predicted(original=before, optimized=after)
+
+
+def _taken(weighed: Weighed) -> parts.Taken:
+    counted = weighed.counted or (None, None)
+    return parts.Taken(
+        original=weighed.original,
+        optimized=weighed.candidate,
+        original_counted=counted[0],
+        optimized_counted=counted[1],
+    )
 
 
 def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:

@@ -83,16 +83,24 @@ def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[A
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
-    """Whether the candidate is faster in the first setting, and in the others not slower."""
+    """Whether the candidate is faster in the first setting, or takes less; and in none of the others slower."""
+    tried.weighed = trial.objective.weigh(trial.program, trial.working, candidate, trial.settings[0])
+    if tried.weighed and not tried.weighed.is_less:
+        tried.reason = "the whole model takes no less"
+        return
     known = tried.earlier.pairs if tried.earlier else ()
     for number, setting in enumerate(trial.settings):
         there = known[number] if number < len(known) else _paired(trial, candidate, number)
         tried.pairs.append((setting, there))
-        tried.accepted = not loses(there) if number else faster(there)
+        tried.accepted = not loses(there) if number or tried.weighed else faster(there)
         if not tried.accepted:
-            tried.reason = f"it is no gain at {setting}" if number else "the gain was not confirmed in fresh sessions"
+            tried.reason = _refusal(f" at {setting}" if number else "", number > 0 or tried.weighed is not None)
             return
     tried.reason = "confirmed in fresh sessions"
+
+
+def _refusal(where: str, slower: bool) -> str:
+    return f"it is slower{where}" if slower else "the gain was not confirmed in fresh sessions"
 
 
 def _paired(trial: Trial, candidate: Path, number: int) -> Paired:

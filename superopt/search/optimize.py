@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
@@ -24,7 +25,7 @@ SEARCH_SHARE = 0.45
 
 
 LEAST_EXPECTED = 1.01
-"""Below this expected speed-up no whole model is written: a winner must gain 1 %, and would not."""
+"""Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
 
 
 def attempt(
@@ -54,14 +55,16 @@ def attempt(
         )
         return original(tried, trial, reason)
     if tried.pieces:
-        tried.solved = solve(groups, known, given, cost, strategy, alpha, cost.deadline, trial.progress, memory)
+        tried.solved = solve(
+            groups, known, given, trial.objective, strategy, alpha, cost.deadline, trial.progress, memory
+        )
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.solved if s.gain > 1.0]
     if not winners:
-        return original(tried, trial, "no rewrite makes a piece of it faster")
-    if expected_speedup(tried.solved) < LEAST_EXPECTED:
+        return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
+    if expected_gain(tried.solved, trial.objective.total) < LEAST_EXPECTED:
         return original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
     found = [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
     try:
@@ -95,8 +98,8 @@ def _demand_runs(trial: Trial) -> None:
             raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
 
 
-def expected_speedup(solved: Sequence[Solved]) -> float:
-    """How many times faster the whole should be, by what its pieces were measured to gain."""
-    before = sum(len(s.places) * s.outcome.start.cost for s in solved)
-    after = sum(len(s.places) * s.outcome.start.cost / s.gain for s in solved)
-    return before / after if after else 1.0
+def expected_gain(solved: Sequence[Solved], total: Callable[[Iterable[float]], float]) -> float:
+    """How many times less the whole should take, by what its pieces gain."""
+    before = total(s.outcome.start.cost for s in solved for _ in s.places)
+    after = total(s.outcome.start.cost / s.gain for s in solved for _ in s.places)
+    return before / after if after else math.inf

@@ -59,6 +59,19 @@ class Measured(Part):
     remembered: bool
 
 
+class Taken(Part):
+    """What was to be lessened, in bytes, of both models: all weights, or the most memory that the runtime was measured
+    to take while it runs them.
+
+    The other two are the most that activations take by liveness, where that is what was measured and sizes are known.
+    """
+
+    original: int
+    optimized: int
+    original_counted: int | None
+    optimized_counted: int | None
+
+
 class MeasuredAt(Part):
     """Both models at other sizes of the inputs, given as text such as `x:8,128`."""
 
@@ -84,7 +97,8 @@ class Rewritten(Part):
 
 
 class Solution(Part):
-    """A piece and what replaces it, as text, at so many places; `gain` is how many times faster it was measured to be.
+    """A piece and what replaces it, as text, at so many places; `gain` is how many times less that takes, of measured
+    time or of what else was the objective.
 
     `superopt replay` puts it in place again. `text` is None where it has none.
     """
@@ -144,6 +158,7 @@ class Predicted(Part):
 class Settings(Part):
     """With what the optimization was asked for."""
 
+    objective: str
     time: float
     threads: int
     strategy: str
@@ -164,17 +179,19 @@ class Versions(Part):
     onnx: str
 
 
-FORMAT = 4
+FORMAT = 5
 """Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered, 3 not when models were
-measured.
+measured, 4 had no objective but latency.
 """
 
 
 class Report(Part):
-    """Everything about one optimization. `outcome` is *original* where nothing faster was found, for `reason`."""
+    """Everything about one optimization. `outcome` is *smaller* where bytes were to be lessened, and *original* where
+    nothing better was found, for `reason`. `predicted` is there where time was.
+    """
 
     format: int = FORMAT
-    outcome: Literal["faster", "original"]
+    outcome: Literal["faster", "smaller", "original"]
     reason: str
     original: ModelFacts
     optimized: ModelFacts | None
@@ -183,6 +200,7 @@ class Report(Part):
     rewrites: tuple[Rewritten, ...]
     solutions: tuple[Solution, ...]
     predicted: Predicted | None
+    taken: Taken | None
     measured: Measured | None
     elsewhere: tuple[MeasuredAt, ...]
     compared: Compared | None

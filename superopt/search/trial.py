@@ -12,6 +12,7 @@ from superopt.cost.runtime import Feeds
 from superopt.onnx_io import Program
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement
+from superopt.search.objective import Objective, Weighed
 from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import Piece
 from superopt.search.same import Agreement
@@ -23,6 +24,7 @@ from superopt.search.solve import Progress
 class Attempt:
     """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
 
+    `weighed` is what both take in bytes, where that is the objective.
     `pairs` are what both were measured to take, in one setting after the other until it is no gain: by an earlier run,
     where that is known, and otherwise now.
     """
@@ -32,6 +34,7 @@ class Attempt:
     candidate: Path | None = None
     agreement: Agreement | None = None
     earlier: Judgement | None = None
+    weighed: Weighed | None = None
     pairs: list[tuple[Setting, Paired]] = field(default_factory=list)
     alone: Latency | None = None
     accepted: bool = False
@@ -44,21 +47,26 @@ class Trial:
     """What is optimized, and within which bounds: a program whose model lies at `original`.
 
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
-    sessions map into memory, as the candidate's are. It is to be faster in the first of the `settings`, and in none of
-    the others slower. `limit` is in seconds from when this is made.
+    sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
+    `settings`, and in none of the others slower. `limit` is in seconds from when this is made.
     """
 
     program: Program
     original: Path
     working: Path
     folder: Path
-    cost: MeasuredCost
+    objective: Objective
     limit: float
     seed: int
     inputs: Sequence[Feeds]
     progress: Progress
     settings: Sequence[Setting] = (Setting(),)
     start: float = field(default_factory=time.monotonic)
+
+    @property
+    def cost(self) -> MeasuredCost:
+        """What measures seconds."""
+        return self.objective.machine
 
     @property
     def left(self) -> float:

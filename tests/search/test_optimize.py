@@ -25,12 +25,12 @@ from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.backtrack import backtrack
 from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Strategy
+from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.optimize import attempt
 from superopt.search.reference import reference_of
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
 from superopt.search.same import DRAWS
-from superopt.search.solve import _best_in_context
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Graph, variable
 from tests.fragile import Fragile
@@ -57,7 +57,9 @@ def tried(
     onnx.save(given, folder / "original.onnx")
     path = folder / "original.onnx"
     program = understand(load(given))
-    trial = Trial(program, path, path, folder, cost, limit, seed=0, inputs=[], progress=lambda stage, done: None)
+    trial = Trial(
+        program, path, path, folder, Latency(cost), limit, seed=0, inputs=[], progress=lambda stage, done: None
+    )
     return attempt(trial, lambda: rewrites, strategy, alpha=1.05)
 
 
@@ -186,6 +188,6 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
         def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
             return 1.5, 1.51 if candidate.outputs == first.graph.outputs else 1.45
 
-    best, gain, untried = _best_in_context(Outcome(start, [first, second]), Whole(), ALONE)
+    best, gain, untried = Latency(Whole()).choose(Outcome(start, [first, second]), ALONE)
     assert (best, untried) == (second, 0)
     assert gain == pytest.approx(1 / 0.95), "what stands around both gains nothing"

@@ -31,6 +31,7 @@ def refused(response: httpx.Response, status: int, kind: str) -> dict[str, objec
         "threads=0",
         "threads=100000",
         "runtime=ours",
+        "objective=speed",
         "colour=red",
     ],
 )

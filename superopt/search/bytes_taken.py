@@ -1,0 +1,84 @@
+"""The bytes that a model takes, as the objective of a search: those of its weights, or of its activations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from superopt.cost.child import Child
+from superopt.cost.layouts import Place
+from superopt.cost.liveness import PeakCost, activations
+from superopt.cost.model import Cost
+from superopt.cost.peak import peak_of_runs
+from superopt.cost.weights import WeightsCost
+from superopt.errors import SuperoptError
+from superopt.onnx_io import Program, facts, load, understand
+from superopt.search.found import Found, Outcome
+from superopt.search.objective import LEAST_LESS, Objective, Weighed
+from superopt.search.settings import Setting
+
+NOT_SLOWER = 1.02
+"""How many times the seconds of its start a graph may be predicted to take where bytes are lessened: within this sums
+tell nothing, and the whole model decides.
+"""
+
+LONGEST_S = 300.0
+"""What has not run by then is taken as never ending."""
+
+
+class _Bytes(Objective):
+    """Base of the objectives that are counted in bytes."""
+
+    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
+        """The least of those that are not predicted to be slower."""
+        start, untried = outcome.start, 0
+        for found in outcome.best:
+            if found.cost * LEAST_LESS > start.cost:
+                continue
+            try:
+                before, after = (self.machine.cost(f.graph, place=place) for f in (start, found))
+            except SuperoptError:  # it cannot be written or run, or no time is left
+                untried += 1
+                continue
+            if after <= NOT_SLOWER * before:
+                return found, start.cost / found.cost if found.cost else math.inf, untried
+        return start, 1.0, untried
+
+
+class Size(_Bytes):
+    """The bytes of a model's weights."""
+
+    def cost(self, place: Place) -> Cost:
+        """Bytes of weights, wherever the graph stands."""
+        return WeightsCost(self.machine.sizes)
+
+    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed:
+        """The bytes of the weights of both."""
+        before, after = (facts(load(model))["bytes"] for model in (original, candidate))
+        return Weighed(before, after)
+
+
+class Memory(_Bytes):
+    """The bytes of a model's activations, at their most: counted in the search, and measured of whole models."""
+
+    def cost(self, place: Place) -> Cost:
+        """Bytes at the peak, wherever the graph stands."""
+        return PeakCost(self.machine.sizes)
+
+    def total(self, costs: Iterable[float]) -> float:
+        """The most that any piece takes: what others take is free again by then."""
+        return max(costs, default=0.0)
+
+    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed:
+        """What the runtime takes for both, at most. Raises `RuntimeFailed`."""
+        expected = activations(program, setting.sizes), activations(understand(load(candidate)), setting.sizes)
+        counted = None if expected[0] is None or expected[1] is None else (expected[0], expected[1])
+        return Weighed(self._peak(original, setting), self._peak(candidate, setting), counted)
+
+    def _peak(self, model: Path, setting: Setting) -> int:
+        child = Child()  # of its own: what others left behind there would be taken first
+        try:
+            return child.call(LONGEST_S, peak_of_runs, self.machine.runtime, model, setting.draw())
+        finally:
+            child.close()

@@ -1,0 +1,81 @@
+"""The seconds of an inference, as the objective of a search: sums rank, and the best graphs are timed whole."""
+
+from __future__ import annotations
+
+import math
+
+from superopt.cost.layouts import Place, between
+from superopt.cost.measured import CostInPlace, MeasuredCost
+from superopt.cost.model import Cost
+from superopt.errors import SuperoptError
+from superopt.search.found import Found, Outcome
+from superopt.search.objective import Objective
+from superopt.term import Graph
+
+WORTH_TIMING = 0.99
+"""A graph is timed whole where its predicted cost is below this share of the original's."""
+
+
+WORTH_KEEPING = 1.03
+"""A graph replaces its piece where it was measured to gain at least this: less is noise."""
+
+LEAST_LEFT = 0.01
+"""Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
+
+LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
+"""A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
+It is replaced where its sum promises at least this, and the whole model decides."""
+
+AS_PROMISED = 0.95
+"""A whole graph that reaches this share of its predicted gain is taken without trying others."""
+
+
+class Latency(Objective):
+    """Seconds of an inference."""
+
+    better = "faster"
+
+    def cost(self, place: Place) -> Cost:
+        """Sums of kernels, in a place."""
+        return CostInPlace(self.machine, place)
+
+    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
+        """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
+
+        The first that gains nearly what its sum promised is taken; else the one that gains most. Its gain stands beside
+        it, and how many graphs could not be timed.
+        """
+        best, gain, untried = outcome.start, 1.0, 0
+        if _weights(outcome.start.graph) > LARGE_WEIGHTS:
+            promised = outcome.start.cost / outcome.best[0].cost
+            return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
+        for found in outcome.best:
+            if found is outcome.start or found.cost >= WORTH_TIMING * outcome.start.cost:
+                continue
+            try:
+                ratio = _gain(outcome.start, found, self.machine, place)
+            except SuperoptError:  # it cannot be written or run as a whole, or no time is left
+                untried += 1
+                continue
+            if ratio > max(gain, WORTH_KEEPING):
+                best, gain = found, ratio
+            if best is found and ratio >= AS_PROMISED * outcome.start.cost / found.cost:
+                break
+        return best, gain, untried
+
+
+def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:
+    """How many times faster a graph is than the start, each timed whole in its place.
+
+    What stands around it is in both times, so their difference is compared with what the start takes alone. Raises what
+    `MeasuredCost.whole` does.
+    """
+    before, after = (between(graph, place) for graph in (start.graph, found.graph))
+    before_s, after_s = cost.whole(before, after)
+    return start.cost / max(start.cost - (before_s - after_s), LEAST_LEFT * start.cost)
+
+
+def _weights(graph: Graph) -> int:
+    """How many numbers the constants of a graph hold; symbolic sizes count as one."""
+    shapes = [[d for d in v.shape if isinstance(d, int)] for v in graph.inputs if v.constant]
+    return sum(math.prod(shape) for shape in shapes)

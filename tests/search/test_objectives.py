@@ -1,0 +1,101 @@
+"""Other objectives than time: what takes less and is not slower is the answer, and nothing else is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options, Result, replay
+from superopt.errors import UsageError
+from superopt.search import judge
+from superopt.search.paired import Latency, Paired
+from superopt.search.report import Report
+from superopt.shipped import shipped_rules
+from tests.models import assert_same, model, weight
+
+SIDE = 128
+
+
+def branches() -> onnx.ModelProto:
+    """Two convolutions of one image, added."""
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"], pads=[1] * 4),
+        helper.make_node("Conv", ["x", "w"], ["b"], pads=[1] * 4),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, [1, 32, 28, 28]), ("y", TensorProto.FLOAT, [1, 32, 28, 28])]
+    weights = {name: weight(32, 32, 3, 3, seed=i) for i, name in enumerate("vw")}
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+def enlarged() -> onnx.ModelProto:
+    """An image that is enlarged before its channels become fewer."""
+    weights = {"w": weight(16, 32, 1, 1), "scales": np.array([1, 1, 2, 2], np.float32)}
+    nodes = [
+        helper.make_node("Resize", ["x", "", "scales"], ["large"], mode="nearest",
+                         coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+        helper.make_node("Conv", ["large", "w"], ["y"]),
+    ]  # fmt: skip
+    ends = [("x", TensorProto.FLOAT, [1, 32, SIDE, SIDE]), ("y", TensorProto.FLOAT, [1, 16, 2 * SIDE, 2 * SIDE])]
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+@pytest.fixture(scope="module")
+def enough(options: Options) -> Options:
+    """The rules that are needed, of those that come with superopt, and time to search."""
+    wanted = ("convolutions.rules", "spatial.rules")
+    return dataclasses.replace(options, rules=tuple(f for f in shipped_rules() if f.name in wanted), time=20)
+
+
+@pytest.fixture(scope="module")
+def fewer_weights(enough: Options) -> Result:
+    return superopt.optimize(branches(), dataclasses.replace(enough, objective="size"))
+
+
+def taken(report: Report) -> float:
+    assert report.taken is not None
+    return report.taken.original / report.taken.optimized
+
+
+def test_kernels_of_one_image_are_added_to_have_fewer_weights(fewer_weights: Result) -> None:
+    result = fewer_weights
+    assert (result.report.outcome, result.report.settings.objective) == ("smaller", "size")
+    assert taken(result.report) == pytest.approx(2)
+    assert result.report.optimized is not None
+    assert result.report.optimized.bytes == 32 * 32 * 9 * 4
+    assert_same(result.proto(), branches())
+
+
+def test_channels_become_fewer_before_an_image_is_enlarged_to_take_less_memory(enough: Options) -> None:
+    given = enlarged()
+    result = superopt.optimize(given, dataclasses.replace(enough, objective="memory"))
+    assert result.report.outcome == "smaller"
+    assert taken(result.report) > 1.3
+    told = result.report.taken
+    assert told is not None
+    assert told.original_counted == 4 * 4 * SIDE**2 * (32 + 16)
+    assert told.optimized_counted == 4 * SIDE**2 * (16 + 4 * 16)
+    assert_same(result.proto(), given)
+
+
+def test_what_takes_less_and_is_slower_is_no_answer(enough: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    time = Latency(1.0, 1.0, 1.0, 5, 10)
+    slower = Paired(time, time, 0.97, 0.96, 0.98, 5, 10, (0.97,) * 5)
+    monkeypatch.setattr(judge, "compare", lambda *_, **__: slower)
+    report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=1)).report
+    assert (report.outcome, report.reason) == ("original", "it is slower")
+
+
+def test_a_replay_has_the_objective_of_its_report(fewer_weights: Result, enough: Options) -> None:
+    again = replay(fewer_weights.report, branches(), enough)
+    assert (again.report.outcome, taken(again.report)) == ("smaller", pytest.approx(2))
+
+
+def test_an_objective_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="objective is latency or memory or size; got speed"):
+        Options(objective="speed")

@@ -1,4 +1,4 @@
-"""onnxruntime, on the CPU.
+"""onnxruntime, on the CPU; and what its other providers have in common with that.
 
 Threads do not spin: on a machine with few cores, spinning threads take each other's time and timings jump tenfold.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import onnxruntime
@@ -26,12 +26,20 @@ _FAILURES: tuple[type[Exception], ...] = (
 )  # fmt: skip
 """What onnxruntime raises: exceptions of its own without a common base, and some of Python's."""
 
+Provider: TypeAlias = "tuple[str, dict[str, str]]"
+"""What runs operators: onnxruntime's name for it, and its options."""
+
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
 
 
 class OnnxRuntime(Runtime):
-    """onnxruntime's CPU provider with a number of threads."""
+    """onnxruntime's CPU provider with a number of threads. Other providers say what they do otherwise."""
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """What runs the operators: each of them the first that can."""
+        return (("CPUExecutionProvider", {}),)
 
     @property
     def key(self) -> Key:
@@ -67,7 +75,8 @@ class OnnxRuntime(Runtime):
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
         source = str(model) if isinstance(model, Path) else model
         try:
-            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            # Without a fallback: it would print what failed, and try again with other providers than these.
+            return onnxruntime.InferenceSession(source, options, providers=list(self.providers), enable_fallback=0)
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot load the model: {one_line(error)}") from None
 
@@ -86,24 +95,28 @@ class OnnxRuntime(Runtime):
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 
-    def bound(self, session: Session, feeds: Feeds) -> _Bound:
+    def bound(self, session: Session, feeds: Feeds) -> BoundSession:
         """A session that is to be run with these inputs again and again. Raises `RuntimeFailed`."""
-        return _Bound(session, feeds, self.clock)
+        return BoundSession(session, feeds, self.clock)
 
 
-class _Bound:
+class BoundSession:
     """A session with its inputs bound once, so that a run costs little beside the model itself."""
+
+    place: ClassVar[str] = "cpu"
+    """Where inputs lie, and outputs are left."""
 
     def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float]) -> None:
         self._clock = clock
         # The binding points into these arrays, so they stay alive with it.
         self._session, self._feeds = session, {n: np.asarray(v, order="C") for n, v in feeds.items()}
         try:
-            self._binding = session.io_binding()
+            self.binding = session.io_binding()
             for name, value in self._feeds.items():
-                self._binding.bind_cpu_input(name, value)
+                self.give(name, value)
             for output in session.get_outputs():
-                self._binding.bind_output(output.name, "cpu")
+                self.binding.bind_output(output.name, self.place)
+            self.binding.synchronize_inputs()
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
 
@@ -111,7 +124,15 @@ class _Bound:
         """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
         try:
             start = self._clock()
-            self._session.run_with_iobinding(self._binding)
+            self.execute()
             return self._clock() - start
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
+
+    def give(self, name: str, value: NDArray[Any]) -> None:
+        """Bind an input."""
+        self.binding.bind_cpu_input(name, value)
+
+    def execute(self) -> None:
+        """Run once, to the end."""
+        self._session.run_with_iobinding(self.binding)

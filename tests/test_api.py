@@ -17,6 +17,7 @@ from superopt.errors import InvalidModel, UsageError
 from tests.commands import files
 from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside
 from tests.onnx_io.networks import LIGHT
+from tests.usable import where_usable
 
 
 def test_a_message_is_not_changed(options: Options) -> None:
@@ -211,10 +212,11 @@ def test_a_model_of_large_weights_is_optimized_and_stands_on_its_own(
     assert files(tmp_path) == before
 
 
-def test_a_model_is_optimized_for_another_runtime(options: Options) -> None:
+@pytest.mark.parametrize("name", where_usable(["openvino", "onnxruntime-cuda", "onnxruntime-tensorrt"]))
+def test_a_model_is_optimized_for_another_runtime(name: str, options: Options) -> None:
     given = normalized()
-    result = superopt.optimize(given, replace(options, time=20, runtime="openvino"))
-    assert result.report.versions.runtime.startswith("openvino-cpu ")
+    result = superopt.optimize(given, replace(options, time=120 if "tensorrt" in name else 20, runtime=name))
+    assert result.report.versions.runtime.startswith(name)
     assert result.report.compared is None or result.report.compared.agrees
     assert result.report.searched.kernels_measured > 0
     assert_same(result.proto(), given)

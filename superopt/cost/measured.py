@@ -19,12 +19,12 @@ from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, size_in_bytes, touched
-from superopt.cost.runtime import Runtime, Timing
+from superopt.cost.runtime import Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table, measuring
-from superopt.cost.timed import time_alone, time_in_turns
+from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
-from superopt.errors import OutOfTime, SuperoptError
+from superopt.errors import OutOfTime, SuperoptError, UsageError
 from superopt.operators.pointwise import Add
 from superopt.term import REAL, Graph, Term, variable, variables
 
@@ -96,6 +96,14 @@ class MeasuredCost:
             total += self._estimates.seconds(kernel) if seconds is None else seconds
         return max(total - self._saved(graph, kernels, place), 0.0)
 
+    def demand_runs(self) -> None:
+        """Raise `UsageError` where the runtime runs nothing at all: what it needs it may only load, and miss, now."""
+        with written([_additions(1)], self.opset) as (model,):
+            try:
+                self.child.call(LONGEST_S, run_alone, self.runtime, model)
+            except RuntimeFailed as error:
+                raise UsageError(f"runtime {self._key.runtime} cannot be used here: {error}") from None
+
     def forget_terms(self) -> None:
         """Forget the graphs that were asked about, as a search ends; the table remembers what their kernels take."""
         self._known.clear()
@@ -116,7 +124,7 @@ class MeasuredCost:
 
     def _saved(self, graph: Graph, kernels: Sequence[Kernel], place: Place) -> float:
         """The seconds that layouts save which are kept from one kernel to the next."""
-        kept = kept_bytes(graph, kernels, place)
+        kept = kept_bytes(graph, kernels, place) if self.runtime.keeps_blocks else 0
         return kept * self.layout_s_per_byte() if kept else 0.0
 
     def _look_up(self, kernel: Kernel) -> float | None:

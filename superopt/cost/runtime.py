@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,12 +109,20 @@ class Bound(Protocol):
 class Runtime(ABC):
     """What runs models, with a number of threads. It is sent to the process that measures, so it holds no session."""
 
+    keeps_blocks: ClassVar[bool] = True
+    """Whether images stay in blocks of channels from one convolution to the next (`cost/layouts.py`)."""
+
     threads: int = 1
+
+    @property
+    def installed(self) -> bool:
+        """Whether its library, which is there, was built with what this needs of it."""
+        return True
 
     @property
     @abstractmethod
     def key(self) -> Key:
-        """What timings of this runtime are stored under."""
+        """What timings of this runtime are stored under. Raises `RuntimeFailed` where its device is lacking."""
 
     @property
     @abstractmethod

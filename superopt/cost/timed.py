@@ -14,6 +14,12 @@ ROUNDS, ROUNDS_S = (5, 21), 0.25
 """How often graphs are run in turns: at least, at most, and for about how many seconds."""
 
 
+def run_alone(runtime: Runtime, model: Path) -> None:
+    """Run a kernel once on random inputs. Raises `RuntimeFailed`."""
+    session = runtime.session(model)
+    runtime.bound(session, runtime.feeds(session, seed=0, draw=KERNEL)).run()
+
+
 def time_alone(runtime: Runtime, model: Path) -> Timing:
     """Time a kernel on random inputs. Raises `RuntimeFailed`."""
     session = runtime.session(model)

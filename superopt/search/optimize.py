@@ -89,8 +89,10 @@ def replay(trial: Trial, solutions: Sequence[str]) -> Attempt:
 
 
 def _demand_runs(trial: Trial) -> None:
-    """Raise `UsageError` where the original does not run at sizes that were asked for."""
+    """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for."""
     standard = trial.cost.runtime.standard
+    if standard != trial.cost.runtime:  # the standard itself comes with superopt
+        trial.cost.demand_runs()
     for setting in trial.settings if trial.settings[0].shapes else ():
         try:
             trial.cost.child.call(LONGEST_S, run_once, standard, trial.working, setting.draw())

@@ -112,6 +112,19 @@ def test_what_layouts_cost_is_measured_once(tmp_path: Path) -> None:
         assert late.layout_s_per_byte() == first
 
 
+class WithoutBlocks(OnnxRuntime):
+    keeps_blocks = False
+
+
+def test_layouts_save_nothing_on_a_runtime_that_keeps_no_blocks(tmp_path: Path) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        cost = MeasuredCost(WithoutBlocks(), table, opset=17, lock_directory=tmp_path)
+        both = graph(conv(conv(IMAGE), name="l"))
+        alone = sum(seconds for _, seconds in cost.breakdown(both))
+        cost.layout_s_per_byte = lambda: 1.0  # type: ignore[method-assign]
+        assert cost.cost(both) == cost.estimate(both) == alone
+
+
 def test_pieces_of_a_network_know_what_stands_around_them() -> None:
     pieces = cut_into_pieces(understand(load(next(n for n in LIGHT if "inception_v1" in n.name))))
     assert sum(bool(p.joined) for p in pieces) > len(pieces) / 2

@@ -11,9 +11,15 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Runtime, RuntimeFailed, device, summary
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.errors import UsageError
+from tests.usable import where_usable
 
 RUNTIME = OnnxRuntime()
-each_runtime = pytest.mark.parametrize("runtime", [runtime_named(name, 1) for name in RUNTIMES], ids=[*RUNTIMES])
+each_runtime = pytest.mark.parametrize("runtime", where_usable(), indirect=True)
+
+
+@pytest.fixture
+def runtime(request: pytest.FixtureRequest) -> Runtime:
+    return runtime_named(request.param, 1)
 
 
 def model(text: str) -> bytes:
@@ -24,12 +30,14 @@ TYPES = "g (float[2,n] f, double[n] d, float16[3] h, int64[4] i, int32[2] j, boo
 EVERY_TYPE = model(TYPES + "{ y = Relu(f) }")
 
 
-@pytest.mark.parametrize("name", RUNTIMES)
+@pytest.mark.parametrize("name", where_usable())
 def test_key_names_runtime_version_device_and_threads(name: str) -> None:
     key = runtime_named(name, 2).key
-    assert key.runtime == f"{name}-cpu"
+    on_gpu = name in ("onnxruntime-cuda", "onnxruntime-tensorrt")
+    assert key.runtime == (name if on_gpu else f"{name}-cpu")
     assert key.version.split(".")[0].isdigit()
-    assert key.device == device() != ""
+    assert (key.device != device()) == on_gpu
+    assert key.device
     assert key.threads == 2
     assert key != runtime_named(name, 1).key
 
@@ -41,7 +49,7 @@ def test_a_runtime_that_is_not_installed_is_refused_with_what_installs_it(monkey
 
 
 def test_a_runtime_that_nobody_knows_is_refused_with_those_that_are() -> None:
-    with pytest.raises(UsageError, match="runtime is onnxruntime or openvino; got tensorflow"):
+    with pytest.raises(UsageError, match=f"runtime is {' or '.join(RUNTIMES)}; got tensorflow"):
         runtime_named("tensorflow", 1)
 
 

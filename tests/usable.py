@@ -1,0 +1,28 @@
+"""Which runtimes can be used on this machine; tests of the others are skipped, and say why."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import pytest
+from onnx import parser
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.cost.runtimes import RUNTIMES, runtime_named
+from superopt.errors import UsageError
+
+
+@cache
+def why_not(name: str) -> str:
+    """Why a runtime cannot be used here; empty where it can."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+    try:
+        runtime_named(name, 1).session(parser.parse_model(text).SerializeToString())
+    except (UsageError, RuntimeFailed) as error:
+        return str(error)
+    return ""
+
+
+def where_usable(names: Iterable[str] = RUNTIMES) -> list[Any]:
+    """Runtimes by name, to be tested with."""
+    return [pytest.param(n, marks=[pytest.mark.skip(reason=why_not(n))] if why_not(n) else [], id=n) for n in names]

@@ -19,7 +19,10 @@ class Wish(BaseModel):
         Literal["latency", "memory", "size"] | None,
         Field(description="What is to be less: seconds, bytes while it runs, or bytes of weights. It is never slower."),
     ] = None
-    runtime: Annotated[Literal["onnxruntime", "openvino"] | None, Field(description="What is to run the model.")] = None
+    runtime: Annotated[
+        Literal["onnxruntime", "onnxruntime-cuda", "onnxruntime-tensorrt", "openvino"] | None,
+        Field(description="What is to run the model; one that the server's machine cannot use is refused."),
+    ] = None
     strategy: Annotated[Literal["backtrack", "beam"] | None, Field(description="How to search.")] = None
     alpha: Annotated[
         float | None,

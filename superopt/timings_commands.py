@@ -70,7 +70,7 @@ def import_(
 ) -> None:
     """Enter the timings of a file into the table; of two of the same kernel the one that was measured last stays.
 
-    They count for the runtime, version, processor and threads that they were measured with, and no other.
+    They count for the runtime, version, device and threads that they were measured with, and no other.
     """
     rows = read_exported(source, read_bytes(source).decode("utf-8", "replace"))
     with Table(timings, _warn) as table:

@@ -12,9 +12,11 @@ from onnx import helper
 
 from tests.commands import Ran, assert_refused, files, superopt
 from tests.models import normalized, one_relu, with_weights_beside
+from tests.usable import why_not
 
 Command = Callable[..., Ran]
 
+UNUSABLE = [name for name in ("onnxruntime-cuda", "onnxruntime-tensorrt") if why_not(name)]
 UNREADABLE = ["empty", "text", "truncated", "unchecked", "without weights"]
 
 
@@ -84,6 +86,7 @@ REFUSED = {
     "no threads": (["m.onnx", "--threads", "0"], "threads"),
     "too many threads": (["m.onnx", "--threads", "100000"], "threads"),
     "a runtime that nobody knows": (["m.onnx", "--runtime", "ours"], "runtime"),
+    **{f"{name} without a GPU": (["m.onnx", "--runtime", name], f"runtime {name} ") for name in UNUSABLE},
     "a shape without sizes": (["m.onnx", "--shape", "x"], "shape"),
     "a shape of no input": (["m.onnx", "--shape", "nowhere:1"], "nowhere"),
     "a negative seed": (["m.onnx", "--seed", "-1"], "seed"),

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from service.schemas import Wish
+from superopt.cost.runtimes import RUNTIMES
 from tests.service.serving import Server
+from tests.usable import why_not
 
 PROBLEM = "application/problem+json"
 OPTIMIZE = "/v1/optimize"
@@ -38,6 +41,20 @@ def refused(response: httpx.Response, status: int, kind: str) -> dict[str, objec
 def test_a_parameter_out_of_its_domain_is_refused_by_name(client: httpx.Client, query: str) -> None:
     document = refused(client.post(f"{OPTIMIZE}?{query}", content=b"model"), 422, "invalid-request")
     assert [error["name"] for error in document["errors"]] == [query.partition("=")[0]]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime-cuda", "onnxruntime-tensorrt"])
+def test_a_runtime_that_the_server_cannot_use_is_refused_with_why(client: httpx.Client, runtime: str) -> None:
+    why = why_not(runtime)
+    if not why:
+        pytest.skip(f"{runtime} can be used here")
+    document = refused(client.post(f"{OPTIMIZE}?runtime={runtime}", content=b"model"), 422, "invalid-request")
+    assert document["detail"] == why
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_runtime_can_be_asked_for(runtime: str) -> None:
+    assert Wish(runtime=runtime).runtime == runtime
 
 
 def test_an_empty_body_is_refused(client: httpx.Client) -> None:

@@ -1,7 +1,8 @@
 """Point-wise operators on repeated constants, turned into repetitions of what they make of the constants themselves.
 
 Rewrites bring constants together that were repeated over a whole image each. Folded as they stand they would be written
-at that size: 17 MB more for the batch normalizations of a DenseNet. So are convolutions of single places.
+at that size: 17 MB more for the batch normalizations of a DenseNet; and of a symbolic size, computed whenever the model
+runs. So are convolutions of single places, and products of matrices of equal rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from superopt.dim import Shape
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, reshaped
-from superopt.operators.linear import Conv
+from superopt.operators.linear import Conv, MatMul
 from superopt.term import Term, make, subterms
 
 
@@ -19,7 +20,8 @@ def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> t
     for term in subterms(*roots, known=done):
         inputs = tuple(done[i] for i in term.inputs)
         same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
-        done[term] = _repeated_last(_of_one_place(term if same else make(term.operator, inputs)))
+        made = term if same else make(term.operator, inputs)
+        done[term] = _repeated_last(_of_one_row(_of_one_place(made)))
     return tuple(done[root] for root in roots)
 
 
@@ -49,6 +51,17 @@ def _of_one_place(term: Term) -> Term:
     place = reshaped(image.inputs[0], (1, image.shape[1], *ones))
     result = make(Conv(ones, (0,) * (2 * len(ones)), ones, op.group), (place, kernel))
     return Expand((1,), term.shape)(reshaped(result, term.shape[1:2]))
+
+
+def _of_one_row(term: Term) -> Term:
+    """A product of a constant matrix whose rows are all the same, done for one row."""
+    if not (term.constant and isinstance(term.operator, MatMul) and term.type.rank == 2):
+        return term
+    rows, matrix = term.inputs
+    if not (isinstance(rows.operator, Expand) and rows.operator.axes == (1,)):
+        return term
+    result = MatMul()(reshaped(rows.inputs[0], (1, *rows.shape[1:])), matrix)
+    return Expand((1,), term.shape)(reshaped(result, term.shape[1:]))
 
 
 def _over(term: Term, axes: tuple[int, ...], shape: Shape) -> Term:

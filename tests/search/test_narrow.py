@@ -18,6 +18,7 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
 from superopt.operators.layout import Expand
+from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.search.backtrack import backtrack
@@ -49,6 +50,7 @@ def spread(term: Term, *axes: int) -> Term:
         (Add()(spread(A, 1), spread(ROW, 3)), 15),
         (Mul()(Add()(spread(A, 1), spread(B, 1)), spread(ONE)), 3),
         (Relu()(spread(A, 1)), 3),
+        (MatMul()(Expand((1,), (6, 3))(A), variable("w", (3, 7), constant=True)), 7),
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.size_writer import Sources
-from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.skeleton import clone, imported_opset, opset_of
 from superopt.onnx_io.surgery import bury, inherit, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import Declared, NotUnderstood
@@ -99,6 +99,8 @@ class _Rewriting:
         taken |= {v.name for g in self.model.graphs() for v in (*g.inputs, *g.initializers.values()) if v.name}
         taken |= {n.name for n in graph.all_nodes() if n.name}
         opset = opset_of(self.model)
+        if imported_opset(self.model) is None:
+            self.model.opset_imports[""] = opset
         domains = self.model.opset_imports
         writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources, domains)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}

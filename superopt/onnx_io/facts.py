@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import onnx_ir as ir
 
-from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.skeleton import imported_opset
 
 
 class Facts(TypedDict):
@@ -32,7 +32,7 @@ def facts(model: ir.Model) -> Facts:
         bytes=sum(t.nbytes for t in tensors if t is not None and t.dtype != ir.DataType.STRING),
         inputs=_types(given),
         outputs=_types(model.graph.outputs),
-        opset=opset_of(model) or None,
+        opset=imported_opset(model) or None,
         ir_version=model.ir_version,
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import UserDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,8 @@ class NodeSource:
     outputs: int
     names: Sequence[str]
     known: KnownSizes
+    enter: Callable[[str, Array], Term]
+    """Makes the variable of a constant that an attribute holds."""
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
@@ -69,6 +73,17 @@ class NodeSource:
             return None
         return tuple(self.known[name].dims.flat)
 
+    def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
+        """The numbers of an attribute as a constant of a shape, or one for all. Raises `NotUnderstood` where they do
+        not fill it.
+        """
+        numbers = np.asarray(self.attributes.get(attribute, ()))
+        if numbers.size != math.prod(shape) and not (repeated and numbers.size == 1):
+            raise NotUnderstood(f"attribute {attribute} holds {numbers.size} numbers, {math.prod(shape)} are expected")
+        # ONNX's attributes are of 32-bit floats, or of integers.
+        typed = numbers.astype(np.float32 if numbers.dtype.kind == "f" else np.int64)
+        return self.enter(attribute, np.broadcast_to(typed, shape) if typed.size == 1 else typed.reshape(shape))
+
     def _name(self, index: int) -> str:
         return self.names[index] if index < len(self.names) else ""
 
@@ -84,6 +99,8 @@ class _Reading:
         self.sources: dict[str, tuple[str, int]] = {}
         self.symbols = Symbols(self.tensors[v.name or ""] for v in model.graph.inputs if v.name in self.tensors)
         self.terms: dict[str, Term] = {}
+        self.names = {v.name for node in model.graph for v in node.outputs} | {v.name for v in model.graph.inputs}
+        self.names |= set(model.graph.initializers)
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 
     def program(self) -> Program:
@@ -176,7 +193,8 @@ class _Reading:
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
         attributes = _Attributes({a.name: _python(a) for a in node.attributes.values()})
-        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes)
+        enter = partial(self._enter_weight, outputs[0] if outputs else "")
+        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes, enter)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)
@@ -197,16 +215,27 @@ class _Reading:
             raise NotUnderstood(f"element type {self.terms[name].type.dtype} of {name!r}")
         return self.terms[name]
 
-    def _checked(self, node: ir.Node, outputs: tuple[str, ...], terms: tuple[Term, ...]) -> tuple[Term, ...]:
-        named = [v.name or "" for v in node.outputs]
-        uncovered = [name for name in outputs if named.index(name) >= len(terms)]
-        if uncovered:
-            raise NotUnderstood(f"output {uncovered[0]!r} is used and not declared")
-        kept = tuple(terms[named.index(name)] for name in outputs)
-        for name, term in zip(outputs, kept, strict=True):
+    def _enter_weight(self, output: str, attribute: str, data: Array) -> Term:
+        """The variable of what an attribute of a node holds, under a name that no value has."""
+        name = f"{output}.{attribute}"
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        self.constants.learn(name, data)
+        self._enter(name, Type(data.dtype.name, data.shape))
+        return self.terms[name]
+
+    def _checked(self, node: ir.Node, outputs: tuple[str, ...], terms: tuple[Term | None, ...]) -> tuple[Term, ...]:
+        given = dict(zip((v.name or "" for v in node.outputs), terms, strict=False))
+        kept: list[Term] = []
+        for name in outputs:
+            term = given.get(name)
+            if term is None:
+                raise NotUnderstood(f"output {name!r} is used and not declared")
             if name in self.tensors:
                 _demand_agreement(name, term.type, self.tensors[name])
-        return kept
+            kept.append(term)
+        return tuple(kept)
 
 
 class _Attributes(UserDict[str, Any]):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import onnx
+import onnx.helper
 import onnx_ir as ir
 
 SMALL = 4096
@@ -21,9 +22,21 @@ def clone(model: ir.Model) -> ir.Model:
     return copy
 
 
+def imported_opset(model: ir.Model) -> int | None:
+    """The version of ONNX's own operators, whose domain has two names; None where the model imports none."""
+    return model.opset_imports.get("", model.opset_imports.get("ai.onnx"))
+
+
 def opset_of(model: ir.Model) -> int:
-    """The version of ONNX's own operators, whose domain has two names; 0 where the model imports none."""
-    return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+    """The version of ONNX's own operators; where the model imports none, that which came with its IR version: it has
+    none of these operators, and what runs it has them.
+    """
+    imported = imported_opset(model)
+    if imported is not None:
+        return imported
+    return min(
+        (opset for _, ir_version, opset, *_ in onnx.helper.VERSION_TABLE if ir_version == model.ir_version), default=0
+    )
 
 
 def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:

@@ -100,10 +100,10 @@ class TermWriter:
         """The shape of a value that a declaration was given."""
         return self._shapes[name]
 
-    def number(self, name: str) -> float | None:
-        """The value of a constant number; None for what is none."""
+    def constant(self, name: str) -> Array | None:
+        """The value of what is data; None for what is computed while the model runs."""
         tensor = self.values[name].const_value
-        return float(tensor.numpy().item()) if tensor is not None and tensor.size == 1 else None
+        return None if tensor is None else np.asarray(tensor.numpy())
 
     def fresh(self, base: str) -> str:
         """A name that nothing has."""
@@ -126,9 +126,9 @@ class TermWriter:
                 self._names[key] = form.write(self, *(self._name(o, _within(term, own)) for o in form.operands))
             elif term in given:
                 self._names[key] = given[term]
-            elif term.is_variable:
+            elif term.is_variable and term.label in self.values:
                 self._names[key] = term.label
-            elif is_folded(term):
+            elif is_folded(term) or term.is_variable:  # a variable that is no value was an attribute
                 self._names[key] = self._fold(term, own)
             else:
                 form = form_of(term, uses, given)

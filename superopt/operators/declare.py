@@ -21,8 +21,11 @@ from superopt.term import TRUTH, Operator, Term, Type, join_dtypes, make
 CATALOGUE: dict[str, type[Declared]] = {}
 """Every declared operator by its name in text."""
 
-READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term, ...]]] = {}
-"""What reads a node, by domain (empty for ONNX's own) and operator: the term of its value, or of each output."""
+READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term | None, ...]]] = {}
+"""What reads a node, by domain (empty for ONNX's own) and operator: the term of its value, or of each output.
+
+None stands for an output that has no term; where something reads that, the node is not understood.
+"""
 
 FURTHER_DEFINITIONS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
 """What else than its declaration defines an operator: by a name, the operator and what gives the term."""
@@ -48,6 +51,12 @@ class Source(Protocol):
     def sizes(self, index: int) -> Shape | None:
         """The elements of an input of integers, where each is known as a number or as a size."""
 
+    def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
+        """The numbers of an attribute as a constant of a shape, as if it were an input; `repeated`: or one for all.
+
+        Raises `NotUnderstood` where they do not fill it.
+        """
+
 
 class Emitter(Protocol):
     """Where a declaration writes nodes to. Values are handled by name."""
@@ -65,8 +74,8 @@ class Emitter(Protocol):
     def shape(self, name: str) -> Shape:
         """The shape of an input."""
 
-    def number(self, name: str) -> float | None:
-        """The value of an input that is a constant number; None where it is none."""
+    def constant(self, name: str) -> Array | None:
+        """The value of an input that is data; None where it is computed while the model runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,7 +315,7 @@ def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[
     return declare
 
 
-Reader = TypeVar("Reader", bound=Callable[[Source], "Term | tuple[Term, ...]"])
+Reader = TypeVar("Reader", bound=Callable[[Source], "Term | tuple[Term | None, ...]"])
 
 
 def reads(*op_types: str, domain: str = "") -> Callable[[Reader], Reader]:

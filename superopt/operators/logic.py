@@ -250,10 +250,10 @@ class Clip(Composite):
         """Before opset 11 the bounds are attributes, so they must be numbers."""
         if out.opset >= 11:
             return out.node("Clip", inputs)
-        low, high = (out.number(name) for name in inputs[1:])
+        low, high = (out.constant(name) for name in inputs[1:])
         if low is None or high is None:
             raise NotUnderstood("before opset 11 the bounds of Clip are numbers")
-        return out.node("Clip", inputs[:1], {"min": low, "max": high})
+        return out.node("Clip", inputs[:1], {"min": float(low), "max": float(high)})
 
 
 def _attributes(node: Source) -> list[Term | None]:

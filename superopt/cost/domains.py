@@ -1,4 +1,4 @@
-"""Operators of domains other than ONNX's own: the runtime has no kernel of them to measure."""
+"""Operators of domains other than those of ONNX: the runtime has no kernel of them to measure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from superopt.operators.declare import Declared
 from superopt.term import Graph, Term, replace_all, subterms
+
+OF_ONNX = ("", "ai.onnx.ml")
+"""The domains whose operators ONNX defines, and runtimes have."""
 
 
 def unfolded(graph: Graph, plain: set[Term] | None = None) -> Graph:
@@ -32,9 +35,9 @@ def foreign(terms: Iterable[Term]) -> set[str]:
 
 
 def _is_foreign(term: Term) -> bool:
-    return isinstance(term.operator, Declared) and bool(term.operator.domain)
+    return isinstance(term.operator, Declared) and term.operator.domain not in OF_ONNX
 
 
 def _meaning(term: Term) -> Term | None:
     op = term.operator
-    return op.definition(*term.inputs) if isinstance(op, Declared) and op.domain else None
+    return op.definition(*term.inputs) if isinstance(op, Declared) and _is_foreign(term) else None

@@ -17,9 +17,11 @@ from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad
+from superopt.operators.pipelines import Imputer, Normalizer, Scaler
 from superopt.operators.rearrange import Gather, Take
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
+    ArgMax,
     Largest,
     LogSum,
     LogSumExp,
@@ -142,6 +144,10 @@ _LISTED = {
     "rmsnorm": lambda: _over_last(RmsNorm),
     "instancenorm": lambda: [InstanceNorm()(_var("x", r), _var("a", 1), _var("b", 1)) for r in (3, 4)],
     "groupnorm": lambda: [GroupNorm(g)(_var("x", r), _var("a", 1), _var("b", 1)) for g in (1, 2) for r in (3, 4)],
+    "argmax": lambda: [ArgMax(axis)(_var("x", rank)) for rank, axis in _along_axes()],
+    "scaler": lambda: [Scaler()(_var("x", 2), _var("a", 1), _var("b", 1))],
+    "imputer": lambda: [op(_var("x", 2), _var("a", 1)) for op in (Imputer(), Imputer(1, 2.0))],
+    "normalizer": lambda: [Normalizer(norm)(_var("x", 2)) for norm in ("L1", "L2")],
     "log_softmax": lambda: [LogSoftmax(axis)(_var("x", rank)) for rank, axis in _along_axes()],
     "transpose": _transposes,
     "reshape": _reshapes,

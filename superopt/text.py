@@ -54,9 +54,9 @@ class Form:
 
 Sexp: TypeAlias = "Atom | Form"
 
-_TOKEN = re.compile(
-    r'[ \t\r]+|;[^\n]*|(?P<newline>\n)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<bracket>[()])|(?P<word>[^\s()";]+)'
-)
+_TOKEN = re.compile(r"""[ \t\r]*(?:;[^\n]*)?(?:(\n)|(\()|(\))|([^\s()";]+)|("(?:[^"\\\n]|\\.)*")|\Z)""")
+_NEWLINE, _OPENED, _CLOSED, _WORD, _STRING = range(1, 6)
+"""The groups of a token; none at the end of the text."""
 _DIGITS = 300
 _INTEGER = re.compile(r"[+-]?\d+")
 _OF_NUMBERS = frozenset("+-.0123456789in")
@@ -66,20 +66,22 @@ _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?|[+-]?inf|nan")
 
 def read(text: str, source: str = "<text>") -> list[Sexp]:
     """All expressions of a text. Raises `ParseError` with source, line, column and what was expected."""
-    stack: list[tuple[Place, list[Sexp]]] = [(Place(source), [])]
+    opened: list[tuple[Place, list[Sexp]]] = []
+    items: list[Sexp] = []
     for kind, token, place in _tokens(text, source):
-        if kind == "bracket" and token == "(":
-            stack.append((place, []))
-        elif kind == "bracket":
-            if len(stack) == 1:
-                raise ParseError(f"{place}: ')' without '(' before it")
-            opened, items = stack.pop()
-            stack[-1][1].append(Form(tuple(items), opened))
+        if kind == _OPENED:
+            opened.append((place, items))
+            items = []
+        elif kind != _CLOSED:
+            items.append(_atom(kind, token, place))
+        elif opened:
+            inner, (start, items) = items, opened.pop()
+            items.append(Form(tuple(inner), start))
         else:
-            stack[-1][1].append(_atom(kind, token, place))
-    if len(stack) > 1:
-        raise ParseError(f"{stack[-1][0]}: '(' is never closed")
-    return stack[0][1]
+            raise ParseError(f"{place}: ')' without '(' before it")
+    if opened:
+        raise ParseError(f"{opened[-1][0]}: '(' is never closed")
+    return items
 
 
 def show(expression: Sexp) -> str:
@@ -109,22 +111,27 @@ def form(*items: Sexp | str | int | float) -> Form:
     return Form(tuple(item if isinstance(item, Atom | Form) else Atom(item) for item in items))
 
 
-def _tokens(text: str, source: str) -> Iterator[tuple[str, str, Place]]:
+def _tokens(text: str, source: str) -> Iterator[tuple[int, str, Place]]:
     line, line_start, position = 1, 0, 0
-    while position < len(text):
-        start, match = position, _TOKEN.match(text, position)
-        if match is None:
-            place = Place(source, line, start - line_start + 1)
-            raise ParseError(f"{place}: a string in double quotes is not closed on its line")
-        kind, position = match.lastgroup, match.end()
-        if kind == "newline":
+    for match in _TOKEN.finditer(text):
+        if match.start() != position:  # something was passed over
+            break
+        kind, position = match.lastindex, match.end()
+        if kind is None:
+            return
+        if kind == _NEWLINE:
             line, line_start = line + 1, position
-        elif kind is not None:
-            yield kind, match.group(), Place(source, line, start - line_start + 1)
+        else:
+            yield kind, match[kind], Place(source, line, match.start(kind) - line_start + 1)
+    passed = text[position:]
+    start = position + len(passed) - len(passed.lstrip(" \t\r"))
+    raise ParseError(
+        f"{Place(source, line, start - line_start + 1)}: a string in double quotes is not closed on its line"
+    )
 
 
-def _atom(kind: str, token: str, place: Place) -> Atom:
-    if kind == "string":
+def _atom(kind: int, token: str, place: Place) -> Atom:
+    if kind == _STRING:
         try:
             return Atom(json.loads(token), quoted=True, place=place)
         except json.JSONDecodeError as error:

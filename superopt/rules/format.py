@@ -64,8 +64,8 @@ def operators_hash(rules: Iterable[Rule] = ()) -> str:
 
     Files of the user's count, with their laws, where rules are given that use an operator of theirs.
     """
-    used = {t.operator.name for rule in rules for t in subterms(*rule.source, *rule.target) if not t.is_variable}
-    with_own = any(not is_shipped(cls) for name, cls in CATALOGUE.items() if name in used)
+    own = {name for name, cls in CATALOGUE.items() if not is_shipped(cls)}
+    with_own = bool(own) and any(t.operator.name in own for r in rules for t in subterms(*r.source, *r.target))
     modules = {inspect.getmodule(cls) for cls in CATALOGUE.values() if with_own or is_shipped(cls)}
     return _digest(_code(m) for m in modules if m is not None)
 
@@ -134,13 +134,17 @@ def shared_parts(rule: Rule) -> dict[Term, str]:
 
 def load_rules(path: Path) -> RuleFile:
     """Read a rule file. Raises `ParseError` with file, line and column, `RuleError` for one of another format."""
+    return parse_file(read_rules(path), str(path))
+
+
+def read_rules(path: Path) -> str:
+    """The text of a rule file. Raises `RuleError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise RuleError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise RuleError(f"{path}: not a rule file: no text in UTF-8 at byte {error.start}") from None
-    return parse_file(text, str(path))
 
 
 def parse_file(text: str, source: str = "<text>") -> RuleFile:

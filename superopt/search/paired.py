@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 LEAST_SESSIONS = 5
 LEAST_RUNS, LONG_S = 2, 0.25
 """How often a model is run in a session, at least; those that take longer than this in seconds, once."""
-MOST_RUNS = 300
+MOST_RUNS = 100
 LEAST_GAIN = 1.01
 LOOK_S = 4.0
 """What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from superopt.errors import RuleError
 from superopt.operators.declare import CATALOGUE, Declared
-from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_rule
+from superopt.rules.format import (
+    RuleFile,
+    laws_hash,
+    operators_hash,
+    parse_file,
+    print_file,
+    print_rule,
+    read_rules,
+)
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, Verdict, verify
 from superopt.verify.prove import Proved
@@ -22,9 +30,10 @@ from superopt.verify.prove import Proved
 Told = Callable[[str, float], None]
 
 
-def seal(rules: Sequence[Rule]) -> str:
-    """A digest of rules and of what their proofs rest on."""
-    text = "\n".join([operators_hash(rules), laws_hash(), *map(print_rule, rules)])
+def seal(rules: Sequence[Rule], printed: str | None = None) -> str:
+    """A digest of rules, as they are printed, and of what their proofs rest on."""
+    printed = "\n".join(map(print_rule, rules)) if printed is None else printed
+    text = "\n".join([operators_hash(rules), laws_hash(), printed])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -68,8 +77,14 @@ def _state(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=32)  # a process that optimizes many models reads its rules once
 def _read(path: Path, changed: int, size: int, operators: frozenset[type[Declared]]) -> tuple[RuleFile, bool]:
     """The rules of a file, and whether its seal says that they were proved as they stand."""
-    file = load_rules(path)
-    return file, file.header.get("seal") == seal(file.rules)
+    text = read_rules(path)
+    file = parse_file(text, str(path))
+    head = print_file(RuleFile((), file.header)) + "\n"
+    sealed_as = file.header.get("seal")
+    # Most files are as they were printed; nothing else stands before the rules of those.
+    if text.startswith(head) and sealed_as == seal(file.rules, text.removeprefix(head)):
+        return file, True
+    return file, sealed_as == seal(file.rules)
 
 
 def describe(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from superopt.cost.runtime import Draw, RuntimeFailed
-from superopt.errors import InvalidModel, VerificationFailed
+from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
 from superopt.onnx_io import Program, check, rewritten, save
 from superopt.search.judgement import Judgement, Question, now, question
 from superopt.search.paired import Paired, compare, faster, latency, loses
@@ -16,6 +16,9 @@ from superopt.search.replay import Placement
 from superopt.search.same import DRAWS, Agreement, examine
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Term
+
+LATEST = 0.1
+"""How much later than the limit an answer may come, of the limit."""
 
 _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
@@ -51,7 +54,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         return original(tried, trial, reason)
     program.release_weights()  # two sessions are alive from here on, each with weights of its own
     _measure(tried, trial, tried.candidate)
-    if asked and not tried.earlier:
+    if asked and tried.pairs and not tried.earlier:
         asked.keep(Judgement(tried.agreement.samples, tuple(pair for _, pair in tried.pairs), now()))
     return tried
 
@@ -90,7 +93,12 @@ def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
         return
     known = tried.earlier.pairs if tried.earlier else ()
     for number, setting in enumerate(trial.settings):
-        there = known[number] if number < len(known) else _paired(trial, candidate, number)
+        try:
+            there = known[number] if number < len(known) else _paired(trial, candidate, number)
+        except OutOfTime as error:
+            tried.accepted = False
+            tried.reason = f"{error}, and {trial.left:.0f} s were left; allow more with --time"
+            return
         tried.pairs.append((setting, there))
         tried.accepted = not loses(there) if number or tried.weighed else faster(there)
         if not tried.accepted:
@@ -112,17 +120,20 @@ def _paired(trial: Trial, candidate: Path, number: int) -> Paired:
         budget_s=0.9 * trial.left / (len(trial.settings) - number),
         seed=trial.seed,
         progress=lambda done, all_: trial.progress("measure", done / all_),
+        most_s=trial.left + LATEST * trial.limit,
         draw=trial.settings[number].draw(),
         caller=trial.cost.child,
     )
 
 
 def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
-    """The attempt where the original is the answer: measured, unless the runtime does not run it.
+    """The attempt where the original is the answer: measured, unless the runtime does not run it, or no time is left.
 
     Raises `RuntimeFailed` for want of memory: that says nothing about the model.
     """
     tried.reason, cost = reason, trial.cost
+    if not trial.left:
+        return tried
     try:
         budget, draw = min(0.3 * trial.left, 2.0), trial.settings[0].draw()
         tried.alone = latency(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from superopt.cost.layouts import Place, between
 from superopt.cost.measured import CostInPlace, MeasuredCost
@@ -38,6 +39,10 @@ class Latency(Objective):
     def cost(self, place: Place) -> Cost:
         """Sums of kernels, in a place."""
         return CostInPlace(self.machine, place)
+
+    def seconds(self, costs: Iterable[float]) -> float:
+        """Their sum."""
+        return sum(costs)
 
     def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
         """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.

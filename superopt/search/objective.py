@@ -59,6 +59,10 @@ class Objective(ABC):
         """What the costs of a model's pieces come to together."""
         return sum(costs)
 
+    def seconds(self, costs: Iterable[float]) -> float:
+        """What an inference takes, by the costs of its pieces, as far as these tell."""
+        return 0.0
+
     def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed | None:
         """What two models take in bytes, where that is the objective. Raises `RuntimeFailed`."""
         return None

@@ -17,7 +17,7 @@ from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
 from superopt.search.rewrites import Rewrite
 from superopt.search.same import LONGEST_S, run_once
-from superopt.search.solve import solve
+from superopt.search.solve import TooShort, solve
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
@@ -54,10 +54,12 @@ def attempt(
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
         )
         return original(tried, trial, reason)
-    if tried.pieces:
-        tried.solved = solve(
-            groups, known, given, trial.objective, strategy, alpha, cost.deadline, trial.progress, memory
-        )
+    try:
+        if tried.pieces:
+            objective, told = trial.objective, trial.progress
+            tried.solved = solve(groups, known, given, objective, strategy, alpha, trial.end, told, memory)
+    except TooShort as error:
+        return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start

@@ -21,7 +21,7 @@ import numpy as np
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
 from superopt.cost.table import measuring
-from superopt.errors import UsageError
+from superopt.errors import OutOfTime, UsageError
 from superopt.memory import give_back
 
 Model = Path | bytes
@@ -106,16 +106,19 @@ def compare(
     draw: Draw | None = None,
     lock_directory: Path | None = None,
     caller: Caller | None = None,
+    most_s: float = math.inf,
 ) -> Paired:
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
     The budget is aimed at, but each of at least five rounds has at least two runs, or one that takes long. At most one
     session of each model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for
-    a model that does not run.
+    a model that does not run, and `OutOfTime` as soon as the first round shows that all of them take longer than
+    `most_s`.
     """
     both, start = (original, candidate), time.monotonic()
-    rounds = _measure(both, runtime, sessions, min(budget_s, LOOK_S), seed, progress, draw, lock_directory, caller)
+    look = min(budget_s, LOOK_S)
+    rounds = _measure(both, runtime, sessions, look, seed, progress, draw, lock_directory, caller, most_s)
     found, took = _paired(rounds, seed), time.monotonic() - start
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
@@ -194,9 +197,10 @@ def _measure(
     draw: Draw | None,
     lock_directory: Path | None,
     caller: Caller | None,
+    most_s: float = math.inf,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model."""
-    caller, limit = caller or Here(), LONGEST_ROUND_S + budget_s
+    caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
     give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []
@@ -209,6 +213,8 @@ def _measure(
             start = time.perf_counter()
             rounds.append(caller.call(limit, _round, models, runtime, share, seed + done, draw, done % 2 == 1))
             spent += time.perf_counter() - start
+        if not done and (needed := sessions * (time.monotonic() - begun)) > most_s:
+            raise OutOfTime(f"measuring takes about {needed:.0f} s")
     if progress:
         progress(sessions, sessions)
     return rounds

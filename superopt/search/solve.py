@@ -18,9 +18,18 @@ from superopt.term import Term
 Progress = Callable[[str, float], None]
 """Told what is being done, and how much of it is done (0 to 1)."""
 
+JUDGING_RUNS = 80
+"""How many times an inference could run, about, until a candidate is compared with its original and measured: three
+runs of five inputs, two of them without the runtime's optimizations, then five pairs of sessions, run three times each.
+"""
+
 MUCH_WAITED = 0.1
 """Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
 """
+
+
+class TooShort(OutOfTime):
+    """Whatever a search finds, no time would be left to judge it."""
 
 
 def solve(
@@ -30,14 +39,15 @@ def solve(
     objective: Objective,
     strategy: Strategy,
     alpha: float,
-    deadline: float,
+    end: float,
     progress: Progress,
     memory: Memory | None = None,
 ) -> list[Solved]:
     """Search each distinct piece that is not known, and keep what was found; those that were done, where somebody
-    interrupts it when something is gained already.
+    interrupts it when something is gained already. `end` is when whole models have to be judged.
 
-    Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the deadline.
+    Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
+    `TooShort` where no time is left for a search after that.
     """
     matching, cost = Matching(rewrites), objective.machine
     solved = [known[key] for key in groups if key in known]
@@ -48,6 +58,16 @@ def solve(
         if not solved:
             raise
         return solved
+    costs = [
+        *starts.values(),
+        *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
+    ]
+    judging_s = JUDGING_RUNS * objective.seconds(costs)
+    cost.deadline = deadline = min(cost.deadline, end - judging_s)
+    if starts and time.monotonic() >= deadline:
+        if solved:
+            return solved
+        raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):
         progress("search", i / len(order))

@@ -69,6 +69,11 @@ class Trial:
         return self.objective.machine
 
     @property
+    def end(self) -> float:
+        """The time of `time.monotonic` at which it is over."""
+        return self.start + self.limit
+
+    @property
     def left(self) -> float:
         """The seconds that are left."""
         return max(self.limit - (time.monotonic() - self.start), 0.0)

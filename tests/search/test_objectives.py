@@ -13,6 +13,8 @@ import superopt
 from superopt.api import Options, Result, replay
 from superopt.errors import UsageError
 from superopt.search import judge
+from superopt.search.bytes_taken import Size
+from superopt.search.objective import Weighed
 from superopt.search.paired import Latency, Paired
 from superopt.search.report import Report
 from superopt.shipped import shipped_rules
@@ -89,6 +91,12 @@ def test_what_takes_less_and_is_slower_is_no_answer(enough: Options, monkeypatch
     monkeypatch.setattr(judge, "compare", lambda *_, **__: slower)
     report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=1)).report
     assert (report.outcome, report.reason) == ("original", "it is slower")
+
+
+def test_what_takes_no_less_as_a_whole_is_no_answer(enough: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Size, "weigh", lambda *_: Weighed(100, 100))
+    report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=2)).report
+    assert (report.outcome, report.reason) == ("original", "the whole model takes no less")
 
 
 def test_a_replay_has_the_objective_of_its_report(fewer_weights: Result, enough: Options) -> None:

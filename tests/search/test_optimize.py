@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
-from superopt.errors import RuleError, VerificationFailed
+from superopt.errors import OutOfTime, RuleError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
@@ -93,6 +94,31 @@ def test_what_an_interrupted_search_has_found_is_judged(cost: MeasuredCost, tmp_
 def test_an_interrupted_search_that_has_nothing_ends_at_once(cost: MeasuredCost, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         tried(normalized(), [Unfold("softmax")], cost, tmp_path, strategy=stopped)
+
+
+def test_without_time_to_judge_what_it_finds_nothing_is_searched(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Latency, "seconds", lambda self, costs: 1.0)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.solved) == (False, [])
+    assert found.reason == "comparing and measuring a candidate takes about 80 s; allow more with --time"
+
+
+def test_a_candidate_that_takes_too_long_to_measure_is_no_answer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def compare(*_: object, most_s: float, **__: object) -> None:
+        given.append(most_s)
+        raise OutOfTime("measuring takes about 9 s")
+
+    monkeypatch.setattr("superopt.search.judge.compare", compare)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, limit=4)
+    assert not found.accepted
+    assert re.fullmatch(r"measuring takes about 9 s, and [0-4] s were left; allow more with --time", found.reason)
+    assert 0.4 <= given[0] <= 4.4
 
 
 def test_a_model_that_crashes_the_runtime_comes_back_and_the_kernel_is_named(

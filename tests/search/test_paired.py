@@ -7,6 +7,7 @@ import pytest
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime
 from superopt.search.paired import Latency, Paired, _student, compare, faster, interval, latency
 from tests.search.networks import classifier, products
 
@@ -49,6 +50,13 @@ def test_five_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_p
     )
     assert (found.sessions, found.runs, len(found.ratios)) == (5, 10, 5)
     assert seen == [(i, 5) for i in range(6)]
+
+
+def test_what_would_take_too_long_ends_after_its_first_round(tmp_path: Path) -> None:
+    model, seen = classifier(tmp_path / "a.onnx"), list[int]()
+    with pytest.raises(OutOfTime, match=r"^measuring takes about \d+ s$"):
+        compare(model, model, RUNTIME, progress=lambda n, _: seen.append(n), lock_directory=tmp_path, most_s=0.0)
+    assert seen == [0]
 
 
 def test_what_five_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

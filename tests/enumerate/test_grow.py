@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -30,14 +31,19 @@ def grown(family: Family, levels: int, seed: int = 0) -> tuple[Table, list[Met]]
 def value(table: Table, term: Term, n: int) -> Array:
     """A term's value for one of the table's inputs, evaluated alone."""
     on = table.values.inputs[n]
-    sizes = table.family.numbers(on.choice)
-    (sized,) = resize((term,), sizes)
-    given = {}
-    for number, leaf in enumerate(table.leaves):
-        if leaf.is_variable:
-            (v,) = resize((leaf,), sizes)
-            given[v] = table.values.of_leaf(leaf, number)[n].reshape(v.shape)  # type: ignore[arg-type]
-    return evaluate(sized, on.ring, given)
+    (sized,) = resize((term,), table.family.numbers(on.choice))
+    return evaluate(sized, on.ring, given(table)[n])
+
+
+@lru_cache(maxsize=1)
+def given(table: Table) -> list[dict[Term, Array]]:
+    """The values of a table's variables, for each of its inputs."""
+    leaves = [(leaf, table.values.of_leaf(leaf, i)) for i, leaf in enumerate(table.leaves) if leaf.is_variable]
+    found = []
+    for n, on in enumerate(table.values.inputs):
+        sized = resize(tuple(leaf for leaf, _ in leaves), table.family.numbers(on.choice))
+        found.append({v: a[n].reshape(v.shape) for v, (_, a) in zip(sized, leaves, strict=True)})  # type: ignore[arg-type]
+    return found
 
 
 @pytest.mark.parametrize("name", shipped_families())

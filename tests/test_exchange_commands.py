@@ -20,6 +20,14 @@ CASES = Path(__file__).parent / "verify" / "cases"
 TASO = Path(__file__).parent / "rules" / "cases" / "taso.pb"
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that TASO's rules are imported into."""
+    folder = tmp_path_factory.mktemp("imported")
+    assert superopt("rules", "import", TASO, "--from", "taso", "--out", "t.rules", cwd=folder).code == 0
+    return folder / "t.rules"
+
+
 def test_rules_of_taso_are_imported_each_under_its_condition_and_prove_again(tmp_path: Path) -> None:
     done = superopt("rules", "import", TASO, "--from", "taso", "--out", "t.rules", "--witnesses", "wrong", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -88,18 +96,16 @@ def test_each_obligation_is_unsatisfiable_by_the_solver_alone(tmp_path: Path) ->
         assert answer.stdout.strip() == "unsat", path.name
 
 
-def test_an_edited_file_says_so_and_is_proved_afresh(tmp_path: Path) -> None:
-    superopt("rules", "import", TASO, "--from", "taso", "--out", "t.rules", cwd=tmp_path)
-    text = (tmp_path / "t.rules").read_text()
+def test_an_edited_file_says_so_and_is_proved_afresh(imported: Path, tmp_path: Path) -> None:
+    text = imported.read_text(encoding="utf-8")
     (tmp_path / "t.rules").write_text(text.replace("(rule taso-0\n", "(rule mine\n"))
     done = superopt("rules", "verify", "t.rules", "--quiet", cwd=tmp_path)
     assert done.code == 0
     assert "t.rules:1:1: the seal is not that of its rules, operators and laws: expected " in done.err
 
 
-def test_sealing_a_file_makes_it_one_that_is_not_proved_again(tmp_path: Path) -> None:
-    superopt("rules", "import", TASO, "--from", "taso", "--out", "t.rules", cwd=tmp_path)
-    text = (tmp_path / "t.rules").read_text()
+def test_sealing_a_file_makes_it_one_that_is_not_proved_again(imported: Path, tmp_path: Path) -> None:
+    text = imported.read_text(encoding="utf-8")
     (tmp_path / "t.rules").write_text(text.replace("(rule taso-0\n", "(rule mine\n"))
     assert superopt("rules", "verify", "t.rules", "--quiet", "--seal", cwd=tmp_path).code == 0
     file = load_rules(tmp_path / "t.rules")

@@ -8,11 +8,11 @@ cost nothing more there than what stays in it, and does in the model.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from superopt.cost.kernels import Kernel
+from superopt.cost.sizes import bytes_of
 from superopt.dim import assuming
 from superopt.operators import Declared
 from superopt.operators.layout import Concat, Expand
@@ -23,8 +23,6 @@ from superopt.term import Graph, Term, replace_all, variable, variables
 
 BLOCK = 16
 """Channels come in blocks of 8 or 16, by the processor; what is a multiple of this does on all."""
-
-_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,9 @@ def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place) -> int:
         for term in kernel.reads:
             blocked = takes and in_blocks(term, known)
             read[term] = blocked and read.get(term, True)
-            total += size_in_bytes(term) if blocked and kernel.convolves else 0
+            total += bytes_of(term) if blocked and kernel.convolves else 0
     given = (k.root for k in kernels if k.convolves and in_blocks(k.root, known))
-    return total + sum(size_in_bytes(root) for root in given if read.get(root, False))
-
-
-def size_in_bytes(term: Term) -> int:
-    """The bytes of a value of single precision."""
-    return _BYTES * math.prod(d for d in term.shape if isinstance(d, int))
+    return total + sum(bytes_of(root) for root in given if read.get(root, False))
 
 
 def between(graph: Graph, place: Place) -> Graph:

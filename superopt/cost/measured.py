@@ -18,9 +18,9 @@ from superopt.cost.child import CRASHED, UNENDING, Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
-from superopt.cost.layouts import ALONE, Place, kept_bytes, size_in_bytes, touched
+from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
 from superopt.cost.runtime import Runtime, RuntimeFailed, Timing
-from superopt.cost.sizes import concretize
+from superopt.cost.sizes import bytes_of, concretize
 from superopt.cost.table import Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
@@ -198,7 +198,7 @@ class MeasuredCost:
         if self._layout_s is None:
             one_s, three_s = self.whole(*(_touched_often(_IMAGE, count) for count in (1, 3)))
             both_s = max(one_s - (three_s - one_s) / 2, 0.0)
-            self._layout_s = both_s / 2 / size_in_bytes(_IMAGE)
+            self._layout_s = both_s / 2 / bytes_of(_IMAGE)
         return self._layout_s
 
     def _time(self, graph: Graph) -> Timing:

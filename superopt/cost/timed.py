@@ -10,7 +10,7 @@ from superopt.cost.runtime import KERNEL, WARM_UP, Runtime, Timing, summary
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
-ROUNDS, ROUNDS_S = (3, 21), 0.25
+ROUNDS, ROUNDS_S = (5, 21), 0.25
 """How often graphs are run in turns: at least, at most, and for about how many seconds."""
 
 

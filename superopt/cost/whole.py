@@ -10,7 +10,8 @@ from pathlib import Path
 from superopt.cost.runtime import RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.onnx_io import standalone_apart
-from superopt.term import Graph, Term, subterms
+from superopt.operators.layout import Expand
+from superopt.term import REAL, Graph, Term, replace_all, subterms, variable, variables
 
 
 @contextmanager
@@ -20,7 +21,34 @@ def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Path]]:
     Raises what emitting does, and `RuntimeFailed`.
     """
     with temporary_folder() as folder:
-        yield [_written(graph, opset, folder / str(i)) for i, graph in enumerate(graphs)]
+        yield [_written(with_weights_made(graph), opset, folder / str(i)) for i, graph in enumerate(graphs)]
+
+
+def with_weights_made(graph: Graph) -> Graph:
+    """A graph in which what is made of weights is a weight itself, as the runtime gets it.
+
+    Its values are as good if drawn, and computing them takes longer than most kernels. Repetitions stay, since what
+    reads them may broadcast; so do numbers, by whose values the runtime fuses, and integers.
+    """
+    made: dict[Term, Term] = {}
+    stack = list(graph.outputs)
+    seen: set[Term] = set()
+    while stack:
+        term = stack.pop()
+        if term in seen or term.is_variable:
+            continue
+        seen.add(term)
+        if term.constant and _is_drawn(term):
+            made[term] = variable(f"made {len(made)}", term.shape, term.type.dtype, constant=True)
+        else:
+            stack += term.inputs
+    return Graph(graph.inputs, replace_all(graph.outputs, made)) if made else graph
+
+
+def _is_drawn(term: Term) -> bool:
+    """Whether any other values do as well."""
+    real = term.type.dtype == REAL or "float" in term.type.dtype
+    return real and not isinstance(term.operator, Expand) and bool(variables(term))
 
 
 def _written(graph: Graph, opset: int, folder: Path) -> Path:

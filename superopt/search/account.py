@@ -11,13 +11,13 @@ from superopt.dim import assuming
 from superopt.onnx_io import Program
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
+from superopt.search.agreement import Agreement
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement, now
 from superopt.search.objective import Weighed
 from superopt.search.paired import Latency
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
-from superopt.search.same import Agreement
 from superopt.search.solution import solution_text
 from superopt.search.trial import Attempt
 from superopt.term import Term, replace

@@ -8,12 +8,13 @@ from pathlib import Path
 from superopt.cost.runtime import Draw, RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
 from superopt.onnx_io import Program, check, rewritten, save
+from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, now, question
 from superopt.search.paired import Paired, compare, faster, latency, loses
 from superopt.search.reference import reference_of
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement
-from superopt.search.same import DRAWS, Agreement, examine
+from superopt.search.same import DRAWS, examine
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Term
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Feeds
 from superopt.onnx_io import Program
+from superopt.search.agreement import Agreement
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement
 from superopt.search.objective import Objective, Weighed
 from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import Piece
-from superopt.search.same import Agreement
 from superopt.search.settings import Setting
 from superopt.search.solve import Progress
 

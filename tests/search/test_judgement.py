@@ -14,11 +14,12 @@ from superopt.api import Options
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.search import judge
+from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, question
 from superopt.search.paired import Latency, Paired
 from superopt.search.remembered import Memory
 from superopt.search.report import Report
-from superopt.search.same import Agreement, examine
+from superopt.search.same import examine
 from tests.models import normalized
 
 KEY = Key("a runtime", "1", "a device", 1)

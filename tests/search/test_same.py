@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.onnx_io import load, understand
+from superopt.search.agreement import relative_error
 from superopt.search.reference import reference_of
-from superopt.search.same import examine, relative_error
+from superopt.search.same import examine
 from superopt.search.settings import Setting
 from tests.search.networks import CLASSIFIER, classifier, classifier_weights, write
 

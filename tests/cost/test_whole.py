@@ -1,0 +1,45 @@
+"""Graphs written as models to be timed."""
+
+import onnx
+
+from superopt.cost.whole import with_weights_made, written
+from superopt.onnx_io import standalone
+from superopt.operators.constant import filled
+from superopt.operators.layout import Concat, Reshape, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.pointwise import Add, Mul
+from superopt.term import Graph, make, variables
+from tests.cost.graphs import graph, per_channel, tensor, weight
+
+
+def _merged() -> Graph:
+    """A convolution by two kernels of which one is scaled, and a product by a transposed matrix, at batch 2."""
+    x = tensor("x", 2, 3, 8, 8)
+    scaled = make(Mul(), (weight("k", 4, 3, 1, 1), filled(0.5, (4, 3, 1, 1))))
+    kernel = make(Concat(0), (scaled, weight("l", 5, 3, 1, 1)))
+    y = make(Conv(), (x, kernel))
+    biased = make(Add(), (y, per_channel(make(Add(), (weight("b", 9), weight("c", 9))), y)))
+    rows = make(Reshape((2, 576)), (biased,))
+    return graph(make(MatMul(), (rows, make(Transpose((1, 0)), (weight("m", 7, 576),)))))
+
+
+def _made_of(model: onnx.ModelProto) -> tuple[list[str], list[list[int]]]:
+    return [n.op_type for n in model.graph.node], sorted(list(w.dims) for w in model.graph.initializer)
+
+
+def test_what_is_made_of_weights_is_a_weight_where_it_is_timed() -> None:
+    leaves = variables(*with_weights_made(_merged()).outputs)
+    assert {v.shape for v in leaves if v.constant} == {(9, 3, 1, 1), (9,), (576, 7)}
+
+
+def test_a_model_that_is_timed_has_the_nodes_that_it_would_have_with_its_weights_computed() -> None:
+    with written([_merged()], opset=17) as (path,):
+        timed = _made_of(onnx.load(path))
+    assert timed == _made_of(standalone(_merged(), 17))
+    assert timed == (["Conv", "Reshape", "MatMul"], [[2], [9], [9, 3, 1, 1], [576, 7]])
+
+
+def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
+    x = tensor("x", 1, 3, 8, 8)
+    g = graph(make(Mul(), (make(Add(), (x, per_channel(weight("b", 3), x))), filled(0.5, x.shape))))
+    assert with_weights_made(g) is g

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import signal
 import sys
 from typing import Annotated
@@ -49,6 +50,21 @@ app.add_typer(timings_app, name="timings")
 
 _INTERRUPTED = 130
 """What typer exits with after Ctrl-C."""
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"superopt {importlib.metadata.version('superopt')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_all(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 @app.command()

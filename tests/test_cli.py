@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import onnx
@@ -184,3 +186,7 @@ def test_weights_that_were_in_a_file_stay_in_one(tmp_path: Path, rules: Path, ti
     assert "nothing faster" not in ran.out
     assert (tmp_path / "o.onnx.data").exists()
     assert_same(onnx.load(tmp_path / "o.onnx"), normalized())
+
+
+def test_the_version_is_that_of_the_package(inside: Callable[..., Ran], tmp_path: Path) -> None:
+    assert inside("--version", cwd=tmp_path) == Ran(0, f"superopt {version('superopt')}\n", "")

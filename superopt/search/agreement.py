@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from superopt.arithmetic import Array
 from superopt.cost.runtime import Feeds
-
-Array: TypeAlias = NDArray[Any]
 
 NOISE_FACTOR = 16.0
 ABSOLUTE_EPS = 1024.0

@@ -16,7 +16,8 @@ from superopt.search.pieces import cut_into_pieces, distinct
 from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
 from superopt.search.rewrites import Rewrite
-from superopt.search.same import LONGEST_S, run_once
+from superopt.search.runs import run_once
+from superopt.search.same import LONGEST_S
 from superopt.search.solve import TooShort, solve
 from superopt.search.trial import Attempt, Trial
 

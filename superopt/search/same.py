@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from superopt.arithmetic import Array
 from superopt.cost.child import Caller, Here
-from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
+from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
 from superopt.memory import give_back, giving_back_large
-from superopt.search.agreement import Agreement, Array, Sample, judged
+from superopt.search.agreement import Agreement, Sample, judged
+from superopt.search.runs import Interface, drawn, expected, ran
 from superopt.search.settings import Setting
 
 
@@ -40,8 +42,6 @@ DRAWS = (
 
 LONGEST_S = 900.0
 """What has not run on all samples by then is taken as never ending."""
-
-_Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]
 
 
 def examine(
@@ -66,10 +66,11 @@ def examine(
     """
     give_back()  # a session of a model that was just written needs as much again
     caller, standard = caller or Here(), runtime.standard
-    feeds = [*inputs, *caller.call(LONGEST_S, _drawn, standard, working or original, seed, draws, settings)]
+    sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
+    feeds = [*inputs, *caller.call(LONGEST_S, drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
     with giving_back_large(), _evaluated(reference, feeds) as exact:
-        interface, outputs = caller.call(LONGEST_S, _expected, standard, original, feeds, len(inputs))
+        interface, outputs = caller.call(LONGEST_S, expected, standard, original, feeds, len(inputs))
         names = [a.name for a in interface[1]]
         accepted = [i for i, values in enumerate(outputs) if values is not None]
         samples = [Sample(feeds[i], outputs[i] or [], [None] * len(names)) for i in accepted]
@@ -110,19 +111,19 @@ def _run_all(
     original: Path,
     candidate: Path,
     runtime: Runtime,
-    interface: _Interface,
+    interface: Interface,
     samples: Sequence[Sample],
     caller: Caller,
 ) -> str:
     """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be."""
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
-        _, outputs = caller.call(LONGEST_S, _ran, runtime, original, True, interface, feeds)
+        _, outputs = caller.call(LONGEST_S, ran, runtime, original, True, interface, feeds)
         for sample, own in zip(samples, outputs, strict=True):
             sample.noisy.append(own)
     for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
-            difference, outputs = caller.call(LONGEST_S, _ran, where, candidate, optimize, interface, feeds)
+            difference, outputs = caller.call(LONGEST_S, ran, where, candidate, optimize, interface, feeds)
         except RuntimeFailed as error:
             return f"candidate: {error}"
         if difference:
@@ -132,57 +133,13 @@ def _run_all(
     return ""
 
 
-def _drawn(
-    standard: Runtime, model: Path, seed: int, draws: Sequence[Draw], settings: Sequence[Setting]
-) -> list[Feeds]:
-    """Random inputs for a model, of the sizes of each setting in turn; those of types without a random are left out."""
-    session, found = standard.session(model, optimize=False), []
-    for i, draw in enumerate(draws):
-        with suppress(RuntimeFailed):
-            found.append(standard.feeds(session, seed + i, settings[i % len(settings)].draw(draw)))
-    return found
-
-
-def _expected(
-    standard: Runtime, original: Path, feeds: Sequence[Feeds], demanded: int
-) -> tuple[_Interface, list[list[Array] | None]]:
-    """What the original gives for each of some inputs; None for those that it does not accept, except for the first,
-    which are demanded: there `RuntimeFailed` is raised.
-    """
-    session = standard.session(original, optimize=False)
-    found: list[list[Array] | None] = []
-    for i, given in enumerate(feeds):
-        try:
-            found.append(standard.run(session, given))
-        except RuntimeFailed:
-            if i < demanded:
-                raise
-            found.append(None)
-    return (standard.inputs(session), standard.outputs(session)), found
-
-
-def run_once(runtime: Runtime, model: Path, draw: Draw) -> None:
-    """Run a model without the runtime's optimizations on random inputs. Raises `RuntimeFailed`."""
-    session = runtime.session(model, optimize=False)
-    runtime.run(session, runtime.feeds(session, 0, draw))
-
-
-def _ran(
-    runtime: Runtime, model: Path, optimize: bool, interface: _Interface, feeds: Sequence[Feeds]
-) -> tuple[str, list[list[Array]]]:
-    """The outputs for some inputs; none where the interface is another, and how it differs."""
-    session = runtime.session(model, optimize)
-    difference = _interface_differs(interface, (runtime.inputs(session), runtime.outputs(session)))
-    return difference, [] if difference else [runtime.run(session, f) for f in feeds]
-
-
 def _apart(names: Sequence[str], samples: Sequence[Sample]) -> list[Sample]:
     """Those that do not agree by what is known of them."""
     return [sample for sample in samples if not judged(names, [sample]).agrees]
 
 
 def _add_noise(
-    original: Path, runtime: Runtime, interface: _Interface, samples: Sequence[Sample], seed: int, caller: Caller
+    original: Path, runtime: Runtime, interface: Interface, samples: Sequence[Sample], seed: int, caller: Caller
 ) -> None:
     """How much the original itself changes: with inputs changed in their last bit, and when it is optimized."""
     if not samples:
@@ -191,7 +148,7 @@ def _add_noise(
     as_given = [s.feeds for s in samples]
     changed = [{k: _last_bit(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
     for where, optimize, feeds in ((runtime.standard, False, changed), (runtime, True, as_given)):
-        _, outputs = caller.call(LONGEST_S, _ran, where, original, optimize, interface, feeds)
+        _, outputs = caller.call(LONGEST_S, ran, where, original, optimize, interface, feeds)
         for sample, noisy in zip(samples, outputs, strict=True):
             sample.noisy.append(noisy)
 
@@ -202,17 +159,3 @@ def _last_bit(value: Array, rng: np.random.Generator) -> Array:
         return value
     toward = np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype)
     return np.asarray(np.nextafter(value, toward))
-
-
-def _interface_differs(ours: _Interface, theirs: _Interface) -> str:
-    for kind, a, b in zip(("inputs", "outputs"), ours, theirs, strict=True):
-        if [(x.name, x.type) for x in a] != [(x.name, x.type) for x in b]:
-            return f"{kind} differ: {_show(a)} and {_show(b)}"
-        for x, y in zip(a, b, strict=True):
-            if len(x.shape) != len(y.shape) or (kind == "inputs" and x.shape != y.shape):
-                return f"{kind} differ: {_show([x])} and {_show([y])}"
-    return ""
-
-
-def _show(arguments: Sequence[Any]) -> str:
-    return ", ".join(f"{a.name} {a.type}{list(a.shape)}" for a in arguments)

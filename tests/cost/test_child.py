@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,3 +101,11 @@ def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(tmp_p
     with pytest.raises(OutOfTime, match="no time is left"):
         cost.cost(graph(Sqrt()(tensor("x", 4, 4))))
     assert time.monotonic() < cost.deadline + 5.0
+
+
+@pytest.mark.parametrize(
+    "module", ["superopt.cost.timed", "superopt.cost.peak", "superopt.search.runs", "superopt.search.paired"]
+)
+def test_a_process_that_runs_models_imports_nothing_that_reads_them(module: str) -> None:
+    code = f"import sys, {module}; print(*sorted({{'onnx', 'onnx_ir', 'pydantic', 'z3'}} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []

@@ -10,78 +10,15 @@ on a picture resized first, as SRCNN, Dong et al. 2014), an attention layer and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.networks import write_some
-
-Shape: TypeAlias = "Sequence[int]"
-
-
-class Sketch:
-    """A model in the making: nodes are added one by one, weights are drawn so that variances stay as they are."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
-        self.inputs: list[onnx.ValueInfoProto] = []
-        self.rng = np.random.default_rng(seed)
-
-    def input(self, name: str, *shape: int) -> str:
-        """An input of the model."""
-        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        return name
-
-    def weight(self, array: NDArray[Any]) -> str:
-        """An initializer."""
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def draw(self, *shape: int, scale: float = 1.0, offset: float = 0.0) -> str:
-        """An initializer of normal random numbers."""
-        return self.weight((offset + scale * self.rng.standard_normal(shape)).astype(np.float32))
-
-    def __call__(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """A node; the name of its first output."""
-        name = f"{kind.lower()}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], name=name, domain=domain, **attributes))
-        return name
-
-    def conv(self, x: str, c: int, o: int, kernel: int = 1, rank: int = 2, groups: int = 1, **more: Any) -> str:
-        """A convolution with a bias, of the same size unless told otherwise."""
-        fan = c // groups * kernel**rank
-        w = self.draw(o, c // groups, *[kernel] * rank, scale=math.sqrt(2 / fan))
-        more = {"pads": [kernel // 2] * 2 * rank, **more}
-        return self("Conv", x, w, self.draw(o, scale=0.1), group=groups, **more)
-
-    def norm(self, x: str, c: int, of: int = 1) -> str:
-        """A batch normalization as it is in inference, `of` so many whose results are added."""
-        scale, variance = (self.weight(self.rng.uniform(0.5, 1.5, c).astype(np.float32) * f) for f in (1, of))
-        return self("BatchNormalization", x, scale, self.draw(c, scale=0.1), self.draw(c, scale=0.1), variance)
-
-    def linear(self, x: str, c: int, o: int) -> str:
-        """A matrix product with a bias."""
-        return self("Add", self("MatMul", x, self.draw(c, o, scale=c**-0.5)), self.draw(o, scale=0.1))
-
-    def ints(self, *values: int) -> str:
-        """A vector of integers."""
-        return self.weight(np.array(values, np.int64))
-
-    def model(self, output: str, shape: Shape | None = None, opset: int = 17, ml: bool = False) -> onnx.ModelProto:
-        """What was sketched, checked; `shape` is that of the output where it cannot be inferred."""
-        given = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
-        graph = helper.make_graph(self.nodes, "g", self.inputs, given, self.weights)
-        opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid("ai.onnx.ml", 3)] if ml else [])]
-        model = onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=9))
-        onnx.checker.check_model(model)
-        return model
+from benchmarks.sketch import Sketch, attention, gelu
 
 
 def head(s: Sketch) -> onnx.ModelProto:
@@ -117,7 +54,7 @@ def adapters(s: Sketch) -> onnx.ModelProto:
         for c, o in ((768, 3072), (3072, 768)):
             down = s("MatMul", x, s.draw(c, 16, scale=c**-0.5))
             up = s("MatMul", down, s.draw(16, o, scale=0.25))
-            scaled = s("Mul", up, s.weight(np.array(2.0, np.float32)))
+            scaled = s("Mul", up, s.number(2.0))
             x = s("Add", s.linear(x, c, o), scaled)
             x = s("Relu", x) if o > c else x
     return s.model(x)
@@ -166,26 +103,15 @@ def transformer(s: Sketch) -> onnx.ModelProto:
     """Two layers of BERT's size as older exporters wrote them: attention, layer norm and gelu of single steps."""
     x = s.input("x", 1, 128, 768)
 
-    def number(value: float) -> str:
-        return s.weight(np.array(value, np.float32))
-
     def layer_norm(x: str) -> str:
         centred = s("Sub", x, s("ReduceMean", x, axes=[-1]))
-        variance = s("ReduceMean", s("Pow", centred, number(2.0)), axes=[-1])
-        scaled = s("Div", centred, s("Sqrt", s("Add", variance, number(1e-5))))
+        variance = s("ReduceMean", s("Pow", centred, s.number(2.0)), axes=[-1])
+        scaled = s("Div", centred, s("Sqrt", s("Add", variance, s.number(1e-5))))
         return s("Add", s("Mul", scaled, s.draw(768, scale=0.1, offset=1)), s.draw(768, scale=0.1))
 
-    def heads(x: str, perm: Shape) -> str:
-        return s("Transpose", s("Reshape", s.linear(x, 768, 768), s.ints(1, 128, 12, 64)), perm=perm)
-
     for _ in range(2):
-        q, k, v = heads(x, (0, 2, 1, 3)), heads(x, (0, 2, 3, 1)), heads(x, (0, 2, 1, 3))
-        weights = s("Softmax", s("Div", s("MatMul", q, k), number(8.0)), axis=-1)
-        joined = s("Reshape", s("Transpose", s("MatMul", weights, v), perm=(0, 2, 1, 3)), s.ints(1, 128, 768))
-        x = layer_norm(s("Add", s.linear(joined, 768, 768), x))
-        wide = s.linear(x, 768, 3072)
-        bend = s("Add", s("Erf", s("Div", wide, number(math.sqrt(2)))), number(1.0))
-        x = layer_norm(s("Add", s.linear(s("Mul", s("Mul", wide, bend), number(0.5)), 3072, 768), x))
+        x = layer_norm(s("Add", attention(s, x, (1, 128, 768), heads=12), x))
+        x = layer_norm(s("Add", s.linear(gelu(s, s.linear(x, 768, 3072)), 3072, 768), x))
     return s.model(x)
 
 

@@ -1,0 +1,148 @@
+"""One model under superopt and under the tools people use, each against onnxruntime alone.
+
+Every result is measured beside the original, with all of onnxruntime's own optimizations, in turns in fresh pairs of
+sessions, on one thread and in its time. Peers: onnxsim, onnxslim and onnxscript's optimizer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.attainable import attainable
+from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT, Run
+from benchmarks.table import speedup
+from benchmarks.zoo import run_once
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import RuntimeFailed
+from superopt.rules.format import load_rules, print_file
+from superopt.rules.rule import Rule
+from superopt.search.paired import Paired, compare
+from superopt.shipped import shipped_rules
+from superopt.verify.trusted import sealed
+
+T = TypeVar("T")
+
+BUDGET_S = 6.0
+PEER_S = 600.0
+"""What a peer may take; one that takes longer has failed."""
+
+_ONNXSCRIPT = "import sys, onnx, onnxscript.optimizer as o; onnx.save(o.optimize(onnx.load(sys.argv[1])), sys.argv[2])"
+PEERS = {
+    "onnxsim": [sys.executable, "-m", "onnxsim"],
+    "onnxslim": [str(Path(sys.executable).with_name("onnxslim"))],
+    "onnxscript": [sys.executable, "-c", _ONNXSCRIPT],
+}
+"""The tools by name, each a command that takes the model and the file to write."""
+
+COLUMNS = (
+    "model", "attainable", "superopt", *PEERS, "definitions alone", "and rules of one output", "original",
+    "s, empty table", "s, full table", "peak memory", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: how much faster it is after each tool, and what superopt took. None where a tool failed.
+
+    `less` are runs that may use definitions alone, and these and rules of one output.
+    """
+
+    model: str
+    attainable: float
+    ours: Paired | None
+    peers: dict[str, Paired | None]
+    empty: Run
+    full: Run
+    less: tuple[Run, ...]
+
+    def cells(self) -> tuple[str, ...]:
+        """What the table says."""
+        report = self.full.report or {}
+        error = max((o["error"] for o in (report.get("compared") or {}).get("outputs", [])), default=0.0)
+        without = f"failed ({self.full.code})" if self.full.report is None else "none"
+        return (
+            self.model,
+            f"{self.attainable:.2f}",
+            without if self.ours is None else _shown(self.ours),
+            *("failed" if p is None else _shown(p) for p in self.peers.values()),
+            *map(speedup, self.less),
+            _milliseconds(self.ours, *self.peers.values()),
+            f"{self.empty.seconds:.1f}",
+            f"{self.full.seconds:.1f}",
+            f"{max(self.empty.peak_bytes, self.full.peak_bytes) / 2**20:.0f} MB",
+            f"{error:.1e}" if self.ours else "",
+        )
+
+
+def _milliseconds(*measured: Paired | None) -> str:
+    """What the original takes, as the first that was measured beside it says."""
+    return next((f"{p.original_s * 1e3:.2f} ms" for p in measured if p), "")
+
+
+def measured(model: Path, limit: float, folder: Path) -> Row:
+    """Optimize a model with each tool, and measure what comes out; `folder` is where all that is written."""
+    timings, out = folder / f"{model.stem}.sqlite", folder / "out.onnx"
+    given = ["--timings", str(timings)]
+    empty, full = (run_once(model, BOTH, kind, given, limit, folder) for kind in (EMPTY, FULL))
+    gained = full.report is not None and full.report["outcome"] == "faster"
+    ours = _compared(model, out) if gained else None
+    peers = {peer: _beside(command, model, folder / f"{peer}.onnx") for peer, command in PEERS.items()}
+    fewer: tuple[tuple[str, list[Rule]], ...] = (
+        (DEFINITIONS_ALONE, []),
+        (OF_ONE_OUTPUT, [r for r in _shipped() if len(r.source) == 1]),
+    )
+    less = tuple(
+        run_once(model, uses, FULL, [*given, "--rules", str(_written(rules, folder))], limit, folder)
+        for uses, rules in fewer
+    )
+    return Row(model.stem, apart(attainable, model, folder), ours, peers, empty, full, less)
+
+
+def _beside(command: list[str], model: Path, theirs: Path) -> Paired | None:
+    """The model beside what a tool makes of it, in a file that is removed; None where it makes nothing."""
+    try:
+        ended = subprocess.run([*command, str(model), str(theirs)], capture_output=True, check=False, timeout=PEER_S)
+        return _compared(model, theirs) if ended.returncode == 0 and theirs.exists() else None
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        theirs.unlink(missing_ok=True)
+
+
+def _shipped() -> list[Rule]:
+    return [rule for path in shipped_rules() for rule in load_rules(path).rules]
+
+
+def _written(rules: Sequence[Rule], folder: Path) -> Path:
+    """A file of rules that are known to be proved."""
+    path = folder / "some.rules"
+    path.write_text(print_file(sealed(rules, {})), encoding="utf-8")
+    return path
+
+
+def apart(function: Callable[..., T], *arguments: object) -> T:
+    """In a process of its own: what this one held would count as memory of the commands that it runs."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _compared(original: Path, candidate: Path) -> Paired | None:
+    return apart(_side_by_side, original, candidate)
+
+
+def _side_by_side(original: Path, candidate: Path) -> Paired | None:
+    try:
+        return compare(original, candidate, OnnxRuntime(1), budget_s=BUDGET_S, seed=1)
+    except RuntimeFailed:
+        return None
+
+
+def _shown(paired: Paired) -> str:
+    return f"{paired.ratio:.3f} ({paired.low:.3f} to {paired.high:.3f})"

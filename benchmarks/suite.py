@@ -36,26 +36,25 @@ class Suite:
     models: dict[str, Callable[[], Path]]
 
 
-def _class(name: str) -> Path:
-    path = ROOT / f"build/classes/{name}.onnx"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _class(name: str, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.onnx"
     path.write_bytes(model(name).SerializeToString())
     return path
 
 
-def classes(names: Sequence[str]) -> Suite:
+def classes(names: Sequence[str], folder: Path = ROOT / "build/classes") -> Suite:
     """Models of single classes."""
     return Suite(
         "models of single classes",
         "`benchmarks/classes.py`",
         ROOT / "docs/suite.md",
-        {name: partial(_class, name) for name in names},
+        {name: partial(_class, name, folder) for name in names},
     )
 
 
-def networks(names: Sequence[str], batches: Sequence[int]) -> Suite:
+def networks(names: Sequence[str], batches: Sequence[int], folder: Path = ROOT / "build/published") -> Suite:
     """The networks of other systems, for so many inputs at once."""
-    folder = ROOT / "build/published"
     return Suite(
         "the networks of TASO, TENSAT and PET",
         "`benchmarks/published`, their batch behind their name",
@@ -125,12 +124,12 @@ def _asked() -> tuple[argparse.Namespace, Suite]:
     parser.add_argument("--out", type=Path, help="the page to write [default: that of the suite, of all its models]")
     arguments = parser.parse_args()
     known = (*published.PUBLISHED,) if arguments.published else (*CLASSES,)
-    if missing := [p for p in PEERS if importlib.util.find_spec(p) is None]:
-        parser.error(f"{', '.join(missing)} not installed; the suite needs: pip install 'superopt[bench]'")
     if unknown := sorted({*arguments.names} - {*known}):
         parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(known)}")
     if arguments.batch and not arguments.published:
         parser.error("only published networks are made for a batch: --published")
+    if missing := [p for p in PEERS if importlib.util.find_spec(p) is None]:
+        parser.error(f"{', '.join(missing)} not installed; the suite needs: pip install 'superopt[bench]'")
     names = arguments.names or known
     return arguments, networks(names, arguments.batch or published.BATCHES) if arguments.published else classes(names)
 

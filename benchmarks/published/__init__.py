@@ -59,6 +59,7 @@ def write(name: str, batch: int, folder: Path, seed: int = 0) -> Path:
 
     Weights are the same for all batches. Of a network that is not written to its end, no `.onnx` remains.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{batch}.onnx"
     if path.exists():
         return path

@@ -18,7 +18,6 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := sorted({*arguments.names} - {*PUBLISHED}):
         parser.error(f"there is no network {', '.join(unknown)}; there are {', '.join(PUBLISHED)}")
-    arguments.folder.mkdir(parents=True, exist_ok=True)
     for name in arguments.names or PUBLISHED:
         for batch in arguments.batch:
             print(write(name, batch, arguments.folder, arguments.seed))

@@ -1,0 +1,70 @@
+"""The suites: which models they have, and what their page says of those that gain, that do not, and that fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.contest import COLUMNS, PEERS, Row
+from benchmarks.runs import Run
+from benchmarks.suite import classes, networks, page
+from superopt.search.paired import Latency, Paired
+
+ROOT = Path(__file__).parents[2]
+
+
+def paired(ratio: float) -> Paired:
+    one, other = (Latency(s, s, s, 5, 10) for s in (0.02, 0.02 / ratio))
+    return Paired(one, other, ratio, ratio - 0.01, ratio + 0.01, 5, 10, (ratio,))
+
+
+def row(name: str, ours: float | None, report: dict[str, Any] | None) -> Row:
+    run = Run(name, "both", "full", 3.0, 2**20, 2**20, 0 if report else 4, "", report)
+    return Row(name, 1.5, paired(ours) if ours else None, dict.fromkeys(PEERS, paired(1.02)), run, run, (run, run))
+
+
+BACK = {"outcome": "original", "measured": None, "compared": None}
+FASTER = {**BACK, "outcome": "faster", "measured": {"speedup": 1.3, "low": 1.2, "high": 1.4, "optimized": True}}
+
+
+def test_published_networks_are_taken_for_each_batch() -> None:
+    assert [*networks(["nasrnn", "bert"], [1, 16]).models] == ["nasrnn-1", "nasrnn-16", "bert-1", "bert-16"]
+
+
+def test_a_model_of_a_class_is_written_where_it_is_said(tmp_path: Path) -> None:
+    path = classes(["espcn"], tmp_path / "classes").models["espcn"]()
+    assert path == tmp_path / "classes/espcn.onnx"
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("ours", "report", "said"), [(1.3, FASTER, "1.300"), (None, BACK, "none"), (None, None, "failed (4)")]
+)
+def test_a_cell_says_what_came_of_a_model(ours: float | None, report: dict[str, Any] | None, said: str) -> None:
+    cells = dict(zip(COLUMNS, row("bert-1", ours, report).cells(), strict=True))
+    assert cells["superopt"].split(" (1.")[0] == said
+    assert cells["original"] == "20.00 ms"
+
+
+@pytest.mark.parametrize(("ours", "bars"), [(None, "1.00, 1.00"), (1.3, "1.30, 1.00")])
+def test_a_page_shows_all_models_whether_or_not_any_gains(ours: float | None, bars: str) -> None:
+    rows = [row("nasrnn-1", ours, FASTER if ours else BACK), row("bert-1", None, BACK)]
+    text = page(networks(["nasrnn", "bert"], [1]), rows, {"date": "today"})
+    assert "x-axis [nasrnn-1, bert-1]" in text
+    assert f"bar [{bars}]" in text
+    assert "benchmarks/published" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--published", "alexnet"], "there is no model alexnet"), (["--batch", "16"], "--published")],
+)
+def test_what_a_suite_does_not_have_is_refused(arguments: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "benchmarks.suite", *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert ran.returncode == 2
+    assert said in ran.stderr

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from benchmarks.attainable import attainable
 from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT, Run
-from benchmarks.table import speedup
+from benchmarks.table import speedup, without_gain
 from benchmarks.zoo import run_once
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
@@ -66,11 +66,10 @@ class Row:
         """What the table says."""
         report = self.full.report or {}
         error = max((o["error"] for o in (report.get("compared") or {}).get("outputs", [])), default=0.0)
-        without = f"failed ({self.full.code})" if self.full.report is None else "none"
         return (
             self.model,
             f"{self.attainable:.2f}",
-            without if self.ours is None else _shown(self.ours),
+            without_gain(self.full) if self.ours is None else _shown(self.ours),
             *("failed" if p is None else _shown(p) for p in self.peers.values()),
             *map(speedup, self.less),
             _milliseconds(self.ours, *self.peers.values()),

@@ -91,11 +91,18 @@ def line(run: Run) -> str:
 
 def speedup(run: Run) -> str:
     """How many times faster the result is, with its interval; *none* where the original came back."""
+    m = (run.report or {}).get("measured")
+    measured = f"{m['speedup']:.3f} ({m['low']:.3f} to {m['high']:.3f})" if m and m["optimized"] else ""
+    gained = run.report is not None and run.report["outcome"] == "faster"
+    return measured if gained else f"{without_gain(run)}; {measured}".removesuffix("; ")
+
+
+def without_gain(run: Run) -> str:
+    """Why nothing faster came of a run: it failed, its time was too short to begin, or there was nothing."""
     if run.report is None:
         return f"failed ({run.code})"
-    m = run.report["measured"]
-    measured = f"{m['speedup']:.3f} ({m['low']:.3f} to {m['high']:.3f})" if m and m["optimized"] else ""
-    return measured if run.report["outcome"] == "faster" else f"none; {measured}".removesuffix("; ")
+    searched = run.report["searched"]
+    return "no time" if searched["pieces"] and not searched["distinct"] else "none"
 
 
 def _seconds(run: Run) -> str:

@@ -27,7 +27,8 @@ def row(name: str, ours: float | None, report: dict[str, Any] | None) -> Row:
     return Row(name, 1.5, paired(ours) if ours else None, dict.fromkeys(PEERS, paired(1.02)), run, run, (run, run))
 
 
-BACK = {"outcome": "original", "measured": None, "compared": None}
+BACK = {"outcome": "original", "measured": None, "compared": None, "searched": {"pieces": 4, "distinct": 2}}
+TOO_LONG = {**BACK, "searched": {"pieces": 4, "distinct": 0}}
 FASTER = {**BACK, "outcome": "faster", "measured": {"speedup": 1.3, "low": 1.2, "high": 1.4, "optimized": True}}
 
 
@@ -42,7 +43,8 @@ def test_a_model_of_a_class_is_written_where_it_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "report", "said"), [(1.3, FASTER, "1.300"), (None, BACK, "none"), (None, None, "failed (4)")]
+    ("ours", "report", "said"),
+    [(1.3, FASTER, "1.300"), (None, BACK, "none"), (None, TOO_LONG, "no time"), (None, None, "failed (4)")],
 )
 def test_a_cell_says_what_came_of_a_model(ours: float | None, report: dict[str, Any] | None, said: str) -> None:
     cells = dict(zip(COLUMNS, row("bert-1", ours, report).cells(), strict=True))

@@ -76,8 +76,8 @@ def page(suite: Suite, rows: Sequence[Row], facts: dict[str, str]) -> str:
 How many times faster than onnxruntime with all of its own optimizations on the original, after superopt and after the
 tools people use: on one thread and in its time, in turns, in fresh pairs of sessions, with 95 % intervals. *None*: no
 gain was confirmed, and the original came back. *No time*: so does it where comparing and measuring a candidate would
-take longer than the limit. Models are those of {suite.described}, with random weights; each result of superopt was
-compared with the original, and *error* is the largest, relative to the largest output.
+take longer than the limit. Each result of superopt was compared with the original, and *error* is the largest, relative
+to the largest output. Models are those of {suite.described}, with random weights.
 
 *Attainable* is what a perfect rewrite could give that leaves dense products as they are: the time of all kernels over
 that of matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one output*

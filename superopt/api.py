@@ -24,7 +24,7 @@ from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
-from superopt.onnx_io import LARGE, facts, load, opset_of, save, understand, weight_files
+from superopt.onnx_io import LARGE, facts, held, load, opset_of, save, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
@@ -203,7 +203,7 @@ def _result(
     optimized = None
     if tried.accepted and tried.candidate is not None:
         optimized = load(tried.candidate)
-        ir.external_data.load_to_model(optimized)  # the folder goes, and with it the file of the weights
+        held(optimized)  # the folder goes, and with it the files of the weights
     after = None if optimized is None else parts.ModelFacts(**facts(optimized))
     report = report_of(
         tried, before, after, trial.program, trial.cost, _settings(options, files), str(trial.settings[0])

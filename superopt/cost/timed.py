@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from superopt.cost.runtime import KERNEL, WARM_UP, Runtime, Timing, summary
@@ -12,6 +13,10 @@ KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
 ROUNDS, ROUNDS_S = (5, 21), 0.25
 """How often graphs are run in turns: at least, at most, and for about how many seconds."""
+LONG_ROUNDS, ALIKE = 3, 1.02
+"""Rounds that take longer than all should end sooner, at this many, where none differs from another by more: by how
+many times as long a graph takes as the one before it.
+"""
 
 
 def run_alone(runtime: Runtime, model: Path) -> None:
@@ -37,6 +42,14 @@ def time_in_turns(runtime: Runtime, models: Sequence[Path]) -> tuple[Timing, ...
         b.run()
     end = time.perf_counter() + ROUNDS_S
     while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
+        if len(times[0]) == LONG_ROUNDS and time.perf_counter() > end and _alike(times):
+            break
         for b, own in zip(bound, times, strict=True):
             own.append(b.run())
     return tuple(map(summary, times))
+
+
+def _alike(times: Sequence[Sequence[float]]) -> bool:
+    """Whether each round says the same of the graphs."""
+    ratios = [[b / a for a, b in zip(one, other, strict=True)] for one, other in pairwise(times)]
+    return all(max(r) <= ALIKE * min(r) for r in ratios)

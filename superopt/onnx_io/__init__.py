@@ -1,6 +1,7 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
 from superopt.onnx_io.chance import left_to_chance
+from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save, weight_files
@@ -16,6 +17,7 @@ __all__ = [
     "Summary",
     "check",
     "facts",
+    "held",
     "left_to_chance",
     "load",
     "opset_of",

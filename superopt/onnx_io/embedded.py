@@ -1,4 +1,4 @@
-"""Models whose weights stay in their file until somebody asks for them: reading takes no memory for them."""
+"""Models whose weights stay in their files until somebody asks for them: reading takes no memory for them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Source:
 
 
 class EmbeddedTensor(ir.LazyTensor):
-    """An initializer whose bytes stand in a model's own file; each request reads them anew."""
+    """An initializer whose bytes stand in a file that is held, as a model's own; each request reads them anew."""
 
     def __init__(self, proto: onnx.TensorProto, source: _Source, offset: int) -> None:
         metadata = {entry.key: entry.value for entry in proto.metadata_props}
@@ -87,6 +87,33 @@ def read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
     proto.ParseFromString(message)
     tensors = proto.graph.initializer
     return proto, {tensors[i].name: EmbeddedTensor(tensors[i], source, offset) for i, offset in found.items()}
+
+
+def held(model: ir.Model) -> None:
+    """Let a model stand on its own, whatever becomes of the files of its external weights.
+
+    They are no external ones afterwards, but read where they lie, also when a file has lost its name.
+    """
+    sources: dict[Path, _Source] = {}
+    for value in (v for graph in model.graphs() for v in graph.initializers.values()):
+        tensor = value.const_value
+        if not isinstance(tensor, ir.ExternalTensor) or tensor.dtype.bitwidth % 8 or not tensor.nbytes:
+            continue
+        path = Path(tensor.path)
+        if path not in sources:
+            sources[path] = _Source(path)
+        value.const_value = EmbeddedTensor(_without_data(tensor), sources[path], tensor.offset or 0)
+    ir.external_data.load_to_model(model)  # the rest, which is small or packed
+
+
+def _without_data(tensor: ir.ExternalTensor) -> onnx.TensorProto:
+    """The message of a tensor but for where its bytes are."""
+    proto = onnx.TensorProto(name=tensor.name, data_type=tensor.dtype.value, dims=tensor.shape.numpy())
+    if tensor.doc_string:
+        proto.doc_string = tensor.doc_string
+    for key, value in tensor.metadata_props.items():
+        proto.metadata_props.add(key=key, value=value)
+    return proto
 
 
 def _without_weights(data: Buffer) -> tuple[bytes, dict[int, int]]:

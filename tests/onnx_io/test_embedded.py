@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from numpy.testing import assert_array_equal
 from onnx import numpy_helper
 
 from superopt.errors import InvalidModel
-from superopt.onnx_io import load
+from superopt.onnx_io import held, load, save
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.wire import Malformed, fields
 from tests.onnx_io.models import model
@@ -96,6 +97,29 @@ def test_a_message_in_two_parts_is_read_as_protobuf_merges_it(tmp_path: Path) ->
 
 def test_the_model_holds_weights_that_were_not_read(tmp_path: Path) -> None:
     assert isinstance(load(large(tmp_path)).graph.initializers["w"].const_value, EmbeddedTensor)
+
+
+def test_a_model_that_is_held_has_its_external_weights_when_their_file_is_gone(tmp_path: Path) -> None:
+    save(load(large(tmp_path)), tmp_path / "e.onnx", external_data=True)
+    model = load(tmp_path / "e.onnx")
+    held(model)
+    (tmp_path / "e.onnx.data").unlink()
+    save(model, tmp_path / "again.onnx")
+    (weight,) = onnx.load(tmp_path / "again.onnx", load_external_data=False).graph.initializer
+    assert weight.data_location == onnx.TensorProto.DEFAULT
+    assert_array_equal(numpy_helper.to_array(weight), np.arange(5000))
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT8E4M3FN])
+def test_weights_of_narrow_types_that_are_held_are_as_they_were(kind: int, tmp_path: Path) -> None:
+    tensor = onnx.helper.make_tensor("w", kind, [40, 50], np.arange(2000) % 7)
+    save(load(with_weight(tensor, tmp_path)), tmp_path / "e.onnx", external_data=True)
+    model, before = load(tmp_path / "e.onnx"), load(tmp_path / "e.onnx")
+    held(model)
+    weights = [m.graph.initializers["w"].const_value for m in (before, model)]
+    assert isinstance(weights[0], ir.ExternalTensor)
+    assert not isinstance(weights[1], ir.ExternalTensor)
+    assert weights[0].tobytes() == weights[1].tobytes()
 
 
 @given(st.binary(max_size=40))

@@ -24,7 +24,7 @@ from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
-from superopt.onnx_io import LARGE, facts, held, load, opset_of, save, understand, weight_files
+from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
@@ -175,7 +175,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         settings = settings_of(program, options.ranges())
-        cost = MeasuredCost(runtime, table, opset, settings[0].sizes, child=child)
+        cost = MeasuredCost(runtime, table, opset, settings[0].sizes, child=child, highest=highest_opset(program))
         trial = Trial(
             program=program,
             original=original,
@@ -233,6 +233,7 @@ def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
         options.definitions,
         sorted(cost.sizes.items()),
         cost.opset,
+        cost.highest,
     )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)

@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from superopt.operators import Declared
+from superopt.operators.constant import Scalar
+from superopt.operators.functions import Pow
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
-from superopt.term import Graph, Term, make, variable
+from superopt.term import REAL, Graph, Term, make, variable
 from superopt.text import Sexp, form, show
 
 
@@ -183,11 +185,15 @@ def _step(term: Term, producer: Term) -> str:
 @lru_cache(maxsize=1 << 14)  # a search asks again for all kernels that a rewrite left as they were
 def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     within, names = {root, *inner}, dict[Term, Term]()
+    dtypes = [t.type.dtype for w in (root, *inner) for t in (w, *w.inputs)]
+    own = next((d for d in dtypes if d.startswith("float")), REAL)
 
     def rebuilt(term: Term) -> Term:
         if term not in within:
             if term not in names:
-                names[term] = variable(f"v{len(names)}", term.shape, term.type.dtype, term.constant)
+                # Numbers are of whatever type stands around them.
+                dtype = own if term.type.dtype == REAL else term.type.dtype
+                names[term] = variable(f"v{len(names)}", term.shape, dtype, term.constant)
             return names[term]
         base = _below_channels(term, within)
         if base is not term:
@@ -196,6 +202,8 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
             names[term] = variable(f"v{len(names)}", term.shape[1:2], term.type.dtype, constant=True)
             return Add()(made, Expand((1,), made.shape)(names[term]))
         inputs = term.inputs
+        if isinstance(term.operator, Pow) and _is_number(inputs[1]):  # the exponent decides how long it takes
+            return make(term.operator, [rebuilt(inputs[0]), inputs[1]])
         if isinstance(term.operator, Declared) and term.operator.commutative:
             # Both orders are one kernel: what is fused stands first, what is broadcast last.
             inputs = tuple(sorted(inputs, key=lambda i: (isinstance(i.operator, Expand), i not in within)))
@@ -210,6 +218,11 @@ def forget_terms() -> None:
     """Forget the graphs that were cut, and with them their terms."""
     _part.cache_clear()
     _kernel.cache_clear()
+
+
+def _is_number(term: Term) -> bool:
+    """Whether a term is a number, repeated or not."""
+    return isinstance((term.inputs[0] if isinstance(term.operator, Expand) else term).operator, Scalar)
 
 
 def _below_channels(term: Term, within: set[Term]) -> Term:

@@ -55,9 +55,11 @@ class MeasuredCost:
         deadline: float = math.inf,
         lock_directory: Path | None = None,
         child: Child | None = None,
+        highest: int = 0,
     ) -> None:
+        """`highest` is the opset that a graph may have where it needs a newer one."""
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
-        self.deadline, self.lock_directory = deadline, lock_directory
+        self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
         self.measured, self.waited_s = 0, 0.0
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
@@ -202,7 +204,7 @@ class MeasuredCost:
         return self._layout_s
 
     def _time(self, graph: Graph) -> Timing:
-        with written([graph], self.opset) as (model,):
+        with written([graph], self.opset, self.highest) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model)
 
     def _apart(self, what: str, function: Callable[..., T], *arguments: object) -> T:
@@ -228,7 +230,7 @@ class MeasuredCost:
             with self._lane("whole pieces"):
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
-                    with written(graphs, self.opset) as models:
+                    with written(graphs, self.opset, self.highest) as models:
                         known = list(self._apart("whole pieces", time_in_turns, self.runtime, models))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None

@@ -15,13 +15,14 @@ from superopt.term import REAL, Graph, Term, replace_all, subterms, variable, va
 
 
 @contextmanager
-def written(graphs: Sequence[Graph], opset: int) -> Iterator[list[Path]]:
+def written(graphs: Sequence[Graph], opset: int, highest: int = 0) -> Iterator[list[Path]]:
     """Models of these terms alone, over weights of random values: files that are there within the block.
 
-    Raises what emitting does, and `RuntimeFailed`.
+    Each is of the opset, or of a newer one up to the `highest` where it needs that. Raises what emitting does, and
+    `RuntimeFailed`.
     """
     with temporary_folder() as folder:
-        yield [_written(with_weights_made(graph), opset, folder / str(i)) for i, graph in enumerate(graphs)]
+        yield [_written(with_weights_made(graph), opset, highest, folder / str(i)) for i, graph in enumerate(graphs)]
 
 
 def with_weights_made(graph: Graph) -> Graph:
@@ -51,9 +52,9 @@ def _is_drawn(term: Term) -> bool:
     return real and not isinstance(term.operator, Expand) and bool(variables(term))
 
 
-def _written(graph: Graph, opset: int, folder: Path) -> Path:
+def _written(graph: Graph, opset: int, highest: int, folder: Path) -> Path:
     try:
-        message, weights = standalone_apart(graph, opset)
+        message, weights = standalone_apart(graph, opset, highest=highest)
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
     try:

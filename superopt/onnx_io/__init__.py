@@ -6,6 +6,7 @@ from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, 
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save, weight_files
 from superopt.onnx_io.importer import understand
+from superopt.onnx_io.opsets import highest_opset
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.skeleton import opset_of
 
@@ -18,6 +19,7 @@ __all__ = [
     "check",
     "facts",
     "held",
+    "highest_opset",
     "left_to_chance",
     "load",
     "opset_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from superopt.arithmetic import Array
 from superopt.dim import symbol_name
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
+from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated, raise_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.size_writer import Sources
 from superopt.onnx_io.skeleton import clone, imported_opset, opset_of
@@ -31,17 +32,25 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
     """A new model in which each value named in `new` is computed by its term over the variables of the program.
 
     A term in `origins` is the value of that name as the original computes it. All else stays as it was; what nothing
-    needs any more is gone. Tensors are shared with the original, which is not changed. Raises `NotUnderstood` for a
-    term that ONNX cannot express in the model's opset, `UsageError` for a value that is given or unknown, and
-    `SuperoptError` where the terms make a cycle.
+    needs any more is gone. Where a new term needs it, the opset rises. Tensors are shared with the original, which is
+    not changed. Raises `NotUnderstood` for a term that ONNX cannot express in an opset that the model may have,
+    `UsageError` for a value that is given or unknown, and `SuperoptError` where the terms make a cycle.
     """
     changed = {n: t for n, t in new.items() if origins.get(t) != n and t is not program.values.get(n)}
     for name in changed:
         if name not in program.values:
             raise UsageError(f"{name!r} is no value of the model, or its rank is not known")
     model = clone(program.model)
+    opset = needed_opset(changed.values(), origins, opset_of(model))
+    anew: Mapping[str, Term] = {}
+    if opset > opset_of(model):
+        if opset > highest_opset(program):
+            raise NotUnderstood(f"the model has nodes that would mean something else in opset {opset}")
+        anew = outdated(program, opset)
+        raise_opset(model, opset)
+        origins = {t: n for t, n in origins.items() if n not in anew}
     if changed:
-        _Rewriting(program, model, changed, origins).run()
+        _Rewriting(program, model, {**anew, **changed}, origins, set(anew) - set(changed)).run()
     return model
 
 
@@ -53,6 +62,8 @@ class _Rewriting:
     model: ir.Model
     new: Mapping[str, Term]
     origins: Mapping[Term, str]
+    anew: Collection[str] = ()
+    """The values that are as they were, only written in another form; nobody may need them any more."""
     old: dict[str, ir.Value] = field(default_factory=dict)
     """The values that are replaced."""
     stand_ins: dict[str, ir.Value] = field(default_factory=dict)
@@ -69,7 +80,8 @@ class _Rewriting:
         replaced = swap_outputs(graph, self.old, {n: self._resolved(n) for n in self.new}, writer)
         put(self.model, writer.initializers)
         producers = {name: value.producer() for name, value in self.old.items()}
-        bury(self.model, self.old.values())
+        unread = [self._resolved(name) for name in self.anew]
+        bury(self.model, [*self.old.values(), *unread])
         for name, value in replaced.items():
             if self.old[name].producer() is not None:
                 self.old[name].name = writer.fresh(name)
@@ -122,18 +134,19 @@ class _Rewriting:
         return value
 
 
-def standalone(graph: Graph, opset: int, seed: int = 0) -> onnx.ModelProto:
+def standalone(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> onnx.ModelProto:
     """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
 
+    Where they need it, it is of a newer opset than the one given, but not above the `highest`.
     Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express a
     term in this opset, `UsageError` for two variables of one label.
     """
-    return ir.to_proto(_standalone(graph, opset, seed))
+    return ir.to_proto(_standalone(graph, opset, seed, highest))
 
 
-def standalone_apart(graph: Graph, opset: int, seed: int = 0) -> tuple[bytes, dict[str, Array]]:
+def standalone_apart(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> tuple[bytes, dict[str, Array]]:
     """The message of `standalone` in bytes, and its large weights apart, by the file that it says they are in."""
-    model, weights = _standalone(graph, opset, seed), dict[str, Array]()
+    model, weights = _standalone(graph, opset, seed, highest), dict[str, Array]()
     for i, (name, value) in enumerate(model.graph.initializers.items()):
         tensor = value.const_value
         if isinstance(tensor, ir.Tensor) and tensor.nbytes > LARGE:
@@ -145,9 +158,10 @@ def standalone_apart(graph: Graph, opset: int, seed: int = 0) -> tuple[bytes, di
     return ir.to_proto(model).SerializeToString(), weights
 
 
-def _standalone(graph: Graph, opset: int, seed: int = 0) -> ir.Model:
+def _standalone(graph: Graph, opset: int, seed: int, highest: int) -> ir.Model:
     if opset < OLDEST_OPSET:
         raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
+    opset = max(opset, min(highest, needed_opset(graph.outputs, (), opset)))
     leaves = _leaves(graph)
     if len({v.label for v in leaves}) < len(leaves):
         raise UsageError(f"two variables of one label in {graph}")

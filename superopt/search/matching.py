@@ -10,8 +10,9 @@ from functools import cached_property
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
+from superopt.search.fold import Folding
 from superopt.search.index import Index
-from superopt.search.rewrites import Rewrite
+from superopt.search.rewrites import Fold, Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 
@@ -35,17 +36,22 @@ class Template:
 
 @dataclass(frozen=True)
 class Application:
-    """A rewrite at a place: the terms that it replaces, and what by."""
+    """A rewrite at a place: the terms that it replaces, and what by.
+
+    The template is over a window of that depth; where that is None, over the graph itself.
+    """
 
     template: Template
     roots: tuple[Term, ...]
-    depth: int
+    depth: int | None
 
     @cached_property
     def new(self) -> dict[Term, Term]:
         """What each of the terms is replaced by."""
-        leaves = below(self.roots, self.depth)
-        return dict(zip(self.roots, placed(self.template.targets, leaves), strict=True))
+        targets = self.template.targets
+        if self.depth is not None:
+            targets = placed(targets, below(self.roots, self.depth))
+        return dict(zip(self.roots, targets, strict=True))
 
 
 class Matching:
@@ -56,8 +62,9 @@ class Matching:
         self._alone: Index[Rewrite] = Index()
         self._together = [r for r in rewrites if len(r.heads) > 1]
         self._parts: Index[tuple[int, int]] = Index()
+        self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         for rewrite in rewrites:
-            if len(rewrite.heads) > 1:
+            if len(rewrite.heads) != 1:
                 continue
             if rewrite.patterns:
                 self._alone.insert(rewrite.patterns[0], rewrite)
@@ -77,8 +84,8 @@ class Matching:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
         for known in (self._found, self._fits, self._apart):
             known.clear()
-        for index in (self._alone, self._parts):
-            index.forget_terms()
+        for knows in (self._alone, self._parts, self._folding):
+            knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
@@ -109,6 +116,8 @@ class Matching:
                     seen = window((term,), depth)
                     self._templates[key] = [t for r in fitting for t in _templates(r, seen)]
                 found += [Application(t, (term,), depth) for t in self._templates[key]]
+            for fold, made in self._folding.at(term):
+                found.append(Application(Template(fold, (made,), _saved((term,), (made,))), (term,), None))
         return self._found[term]
 
     def _at_all(self, number: int, rewrite: Rewrite, roots: tuple[Term, ...]) -> list[Application]:
@@ -138,11 +147,16 @@ def _templates(rewrite: Rewrite, seen: Window) -> Iterator[Template]:
     with supposing(seen.facts):
         for targets in rewrite.at(seen.roots):
             gone, come = _difference(seen.roots, targets)
-            old, new = sum(gone.values()), sum(come.values())
             names, more = (Counter(t.operator.name for t in terms) for terms in (gone, come))
             if len(targets) == 1 and names < more and rewrite.known == "proved":
                 continue  # another way to compute an operator is what definitions are for
-            yield Template(rewrite, targets, max(old - new, 0.0) if len(come) <= len(gone) else 0.0)
+            yield Template(rewrite, targets, _saved(seen.roots, targets))
+
+
+def _saved(old: Sequence[Term], new: Sequence[Term]) -> float:
+    """The rough seconds that a rewrite leaves less; 0 where it leaves more work, or more operators to run."""
+    gone, come = _difference(old, new)
+    return max(sum(gone.values()) - sum(come.values()), 0.0) if len(come) <= len(gone) else 0.0
 
 
 def _difference(old: Sequence[Term], new: Sequence[Term]) -> tuple[dict[Term, float], dict[Term, float]]:

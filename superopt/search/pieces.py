@@ -17,6 +17,7 @@ from superopt.onnx_io.program import Program, Step
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.search.layouts import Layouts, layouts_of
+from superopt.search.numbers import with_numbers
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
 SMALLEST, LARGEST = 6, 20
@@ -131,7 +132,8 @@ def _piece(program: Program, part: list[Step], layouts: Layouts, numbers: Collec
     outside = _read_outside(program, part)
     for step in part:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
-        terms = _renamed(step.terms, {v: composed[v] for v in variables(*step.terms) if v in composed})
+        terms = with_numbers(program, step.terms)
+        terms = _renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
         for name, term in zip(step.outputs, terms, strict=False):
             if name in program.values:
                 composed[program.values[name]] = term

@@ -140,6 +140,27 @@ class Unfold:
             yield from ((meaning,) for meaning in meanings)
 
 
+@dataclass(frozen=True)
+class Fold:
+    """What an operator is defined by, replaced by the operator. Where that is, `fold.py` finds."""
+
+    definition: str
+    known: Known = "definition"
+    by: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    depth: int = 0
+    patterns: tuple[Term, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return f"definition of {self.definition}, read backwards"
+
+    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
+        """None by itself: what is below decides, however deep."""
+        return iter(())
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -154,6 +175,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewri
     useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r) and not _unfolds(r)]
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
+    found.extend(map(Fold, definitions))
     found.extend(map(ByRule, useful))
     return found
 

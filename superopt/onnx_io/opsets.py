@@ -1,0 +1,102 @@
+"""Which opset operators need, and up to which one the nodes of a model mean what they do in its own.
+
+A model's opset rises only where a chosen rewrite needs an operator that came later. What was understood is then written
+anew from its terms, where ONNX has changed its form; what was not has to mean the same there, or the opset stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from functools import cache
+
+import onnx.defs
+import onnx.helper
+import onnx_ir as ir
+
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import opset_of
+from superopt.operators import Declared
+from superopt.term import Term
+
+SETTLED = 13
+"""Before it, attributes that came new could change what a node without them means."""
+
+_OTHERWISE = frozenset({"Softmax", "LogSoftmax", "Hardmax", "RoiAlign", "GroupNormalization", "GridSample", "Upsample"})
+"""Operators that came to mean something else under the same form."""
+
+_OLDEST_IR = 4
+"""Before it, initializers are inputs."""
+
+
+def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> int:
+    """The least opset from this one on that has all operators of terms; those given exist already."""
+    seen, stack = set[Term](), list(roots)
+    while stack:
+        term = stack.pop()
+        if term in seen or term in given or term.is_variable or term.constant:
+            continue
+        seen.add(term)
+        stack.extend(term.inputs)
+        op = term.operator
+        if isinstance(op, Declared) and op.onnx is not None and not op.domain:
+            opset = max(opset, _first(op.onnx))
+    return opset
+
+
+def highest_opset(program: Program) -> int:
+    """Up to which opset everything that cannot be written anew means what it does in the model's own."""
+    model, own = program.model, opset_of(program.model)
+    if model.functions or (model.ir_version or 0) < _OLDEST_IR:
+        return own
+    written_anew = {id(step.node) for step in program.steps if step.terms}
+    fixed = [n for n in model.graph.all_nodes() if id(n) not in written_anew and n.domain in ("", "ai.onnx")]
+    for opset in range(own + 1, onnx.defs.onnx_opset_version() + 1):
+        if not all(stays(node, own, opset) for node in fixed):
+            return opset - 1
+    return onnx.defs.onnx_opset_version()
+
+
+def outdated(program: Program, opset: int) -> Mapping[str, Term]:
+    """The values of understood nodes that mean something else in an opset, or nothing, each with its term."""
+    own = opset_of(program.model)
+    steps = [s for s in program.steps if s.terms and not s.node.domain and not stays(s.node, own, opset)]
+    return {name: term for step in steps for name, term in zip(step.outputs, step.terms, strict=False)}
+
+
+def raise_opset(model: ir.Model, opset: int) -> None:
+    """Say that a model is of an opset, and of an IR version that knows it. Its nodes are somebody else's business."""
+    domain = "" if "" in model.opset_imports or "ai.onnx" not in model.opset_imports else "ai.onnx"
+    model.opset_imports[domain] = opset
+    least = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+    model.ir_version = max(model.ir_version, least)
+
+
+def stays(node: ir.Node, old: int, new: int) -> bool:
+    """Whether a node of ONNX's own operators, as it stands, means the same in a newer opset."""
+    try:
+        before, after = (onnx.defs.get_schema(node.op_type, v, "") for v in (old, new))
+    except onnx.defs.SchemaError:
+        return False
+    if before.since_version == after.since_version:
+        return True
+    if after.deprecated or node.op_type in _OTHERWISE:
+        return False
+    if not after.min_input <= len(node.inputs) <= after.max_input or len(node.outputs) > after.max_output:
+        return False
+    ours, theirs = _defaults(before), _defaults(after)
+    if old < SETTLED and (ours != theirs or len(before.inputs) != len(after.inputs)):
+        return False
+    given = set(node.attributes)
+    return given <= set(theirs) and all(theirs.get(name, b"") == d for name, d in ours.items() if name not in given)
+
+
+def _defaults(schema: onnx.defs.OpSchema) -> dict[str, bytes]:
+    """The attributes of an operator with their defaults; empty for those that have none."""
+    return {name: a.default_value.SerializeToString() for name, a in schema.attributes.items()}
+
+
+@cache
+def _first(op_type: str) -> int:
+    """The opset that first had an operator; 1 where there is none of that name."""
+    every = onnx.defs.get_all_schemas_with_history()
+    return min((s.since_version for s in every if s.name == op_type and not s.domain), default=1)

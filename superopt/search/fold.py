@@ -1,0 +1,221 @@
+"""Definitions read backwards: terms that are what a composite operator means, replaced by it.
+
+A template (`templates.py`) is matched against the normal form of a term (`forms.py`, `patterns.py`), which tells what
+the inputs may be. The attributes that are numbers follow from coefficients: each of these is a product of powers of
+them, so their logarithms are the solution of linear equations. Then the definition is written out over the inputs, with
+these attributes, and its form must be that of the term. Nothing else is relied on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from superopt.dim import Dim, assuming
+from superopt.errors import SuperoptError
+from superopt.operators.constant import filled
+from superopt.operators.declare import Declared
+from superopt.operators.layout import Transpose
+from superopt.search.forms import Forms, Poly, View
+from superopt.search.patterns import Match, Matcher
+from superopt.search.rewrites import Fold
+from superopt.search.templates import REST, STEP, Template, probes, templates, with_rest
+from superopt.term import REAL, Term, make, subterms
+
+MATCHES, CHOICES = 4, 16
+"""How many matches of a template are looked at, and how many ways of choosing its inputs in each."""
+
+_TYPES = (REAL, "float32", "float64")
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    fold: Fold
+    template: Template
+    form: Poly
+    needs: frozenset[object]
+    """What stands near its root: where a term has less, it does not match."""
+
+
+class Folding:
+    """Finds where definitions may be folded; remembers forms until it is told to forget."""
+
+    def __init__(self, folds: Sequence[Fold]) -> None:
+        self._folds = folds
+        self._forms: dict[str, Forms] = {}
+        self._patterns: dict[tuple[str, int], list[_Pattern]] = {}
+
+    def forget_terms(self) -> None:
+        """Forget what was seen of terms."""
+        self._forms.clear()
+        self._patterns.clear()
+
+    def at(self, term: Term) -> Iterator[tuple[Fold, Term]]:
+        """The composite terms that a term may be replaced by."""
+        dtype, op = term.type.dtype, term.operator
+        composite = isinstance(op, Declared) and type(op).definition is not Declared.definition
+        if dtype not in _TYPES or composite or not self._folds:
+            return
+        forms = self._forms.setdefault(dtype, Forms(dtype))
+        patterns = self._patterns_of(forms, dtype, term.type.rank)
+        form = forms.of(term)
+        near = _near(forms, form)
+        seen = {term}
+        for pattern in patterns:
+            if pattern.needs <= near:
+                for made in _folded(forms, pattern, term, form):
+                    if made not in seen:
+                        seen.add(made)
+                        yield pattern.fold, made
+
+    def _patterns_of(self, forms: Forms, dtype: str, rank: int) -> list[_Pattern]:
+        if (dtype, rank) not in self._patterns:
+            self._patterns[dtype, rank] = [p for fold in self._folds for p in _patterns(forms, fold, rank)]
+        return self._patterns[dtype, rank]
+
+
+def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
+    for template in templates(fold.definition, rank):
+        variables = frozenset(template.variables)
+        form = _form(forms, template, template.operator, 1.0, template.variables)
+        if form is None or not (needs := _near(forms, form)):
+            continue  # arithmetic alone: it would match everywhere
+        yield _Pattern(fold, template, form, needs)
+        if len(form) == 1 and not any(forms.atoms[a].head in variables for a, _ in form[0][0]):
+            beside = with_rest(template, rank)
+            assert beside.rest is not None
+            whole = _form(forms, beside, beside.operator, 1.0, (*beside.variables, beside.rest))
+            if whole is not None:
+                yield _Pattern(fold, beside, whole, needs)
+
+
+def _near(forms: Forms, form: Poly) -> frozenset[object]:
+    """The operators of a form's own factors, and of those of sums among them."""
+    found = set[object]()
+    for factors, _ in form:
+        for number, _ in factors:
+            atom = forms.atoms[number]
+            if atom.head is None:
+                found |= _near(forms, atom.inputs[0])
+            elif isinstance(atom.head, Declared):
+                found.add((atom.head.name, atom.head.structure()))
+    return frozenset(found)
+
+
+def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs: Sequence[Term]) -> Poly | None:
+    try:
+        with assuming():
+            meaning = template.meaning(op, factor, inputs)
+            return None if meaning is None else forms.of(meaning)
+    except (SuperoptError, ArithmeticError, LookupError, ValueError):
+        return None
+
+
+def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly) -> Iterator[Term]:
+    template = pattern.template
+    wanted = (*template.variables, *([template.rest] if template.rest is not None else []))
+    matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
+    for match in itertools.islice(matches, MATCHES):
+        choices = [list(_candidates(forms, match, v, term)) for v in wanted]
+        for inputs in itertools.islice(itertools.product(*choices), CHOICES):
+            made = _made(forms, template, inputs, term, form)
+            if made is not None:
+                yield made
+                return
+
+
+def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterator[Term]:
+    """What an input may be: a term of the graph that has the form, up to a factor; what is nowhere, zeros or ones."""
+    if wanted not in match.bound:
+        return
+    view, poly = match.bound[wanted]
+    if not poly or (len(poly) == 1 and not poly[0][0]):
+        sizes = _sizes(view, wanted.type.rank, term)
+        if sizes is not None and wanted.label != REST:
+            yield filled(1.0 if poly else 0.0, sizes)
+        return
+    monic = forms.monic(poly)
+    for t in subterms(*term.inputs):
+        if t.type.rank == wanted.type.rank and t.type.dtype in _TYPES and forms.monic(forms.of(t, view)) == monic:
+            yield t
+    moved = _transposed(forms, view, poly, wanted.type.rank)
+    if moved is not None:
+        yield moved
+
+
+def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:
+    """The shape of what a view reads, where that is a view of the whole term."""
+    if len(view) != term.type.rank or not all(a in view for a in range(rank)):
+        return None
+    return tuple(term.shape[view.index(a)] for a in range(rank))
+
+
+def _transposed(forms: Forms, view: View, poly: Poly, rank: int) -> Term | None:
+    """A leaf of which another order of axes is wanted: it can be had."""
+    atom = forms.atoms[poly[0][0][0][0]] if len(poly) == 1 and len(poly[0][0]) == 1 and poly[0][0][0][1] == 1 else None
+    if atom is None or not isinstance(atom.head, Term) or atom.view is None or atom.head.type.rank != rank:
+        return None
+    both = zip(view, atom.view, strict=True)
+    perm = {ours: theirs for ours, theirs in both if ours is not None and theirs is not None}
+    left = (a for a in range(rank) if a not in perm.values())  # axes of one place
+    order = tuple(perm[a] if a in perm else next(left) for a in range(rank))
+    if sorted(order) != list(range(rank)) or order == tuple(range(rank)):
+        return None
+    return make(Transpose(order), (atom.head,))
+
+
+def _made(forms: Forms, template: Template, inputs: Sequence[Term], term: Term, form: Poly) -> Term | None:
+    """The composite term over inputs, if with some attributes it has the form and type of a term."""
+    numbers = _solved(forms, template, inputs, form)
+    if numbers is None:
+        return None
+    *values, factor = numbers
+    op = template.with_numbers(values)
+    if _form(forms, template, op, factor, inputs) != form:
+        return None
+    try:
+        with assuming() as conditions:
+            made = template.made(op, factor, inputs)
+    except SuperoptError:
+        return None
+    same = made.type.dtype == term.type.dtype and made.type.rank == term.type.rank
+    return made if same and all(c.relation == "<=" for c in conditions) else None
+
+
+def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly) -> list[float] | None:
+    """The attributes to be solved for, then the factor: as logarithms they solve linear equations."""
+    start = [*probes(len(template.unknown)), 1.0]
+    solving = [*range(len(template.unknown)), *([len(start) - 1] if template.rest is not None else [])]
+    if not solving:
+        return start
+
+    def of(values: Sequence[float]) -> Poly | None:
+        return _form(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
+
+    base = of(start)
+    wanted = None if base is None else _ratios(forms, base, form)
+    if base is None or wanted is None:
+        return None
+    columns = list[list[float]]()
+    for i in solving:
+        moved = of([v * STEP if j == i else v for j, v in enumerate(start)])
+        column = None if moved is None else _ratios(forms, base, moved)
+        if column is None or len(column) != len(wanted):
+            return None
+        columns.append([c / math.log(STEP) for c in column])
+    logs, *_ = np.linalg.lstsq(np.array(columns).T, np.array(wanted), rcond=None)
+    for i, log in zip(solving, logs, strict=True):
+        start[i] = forms.number(float(np.float32(start[i] * math.exp(float(log)))))
+    return start
+
+
+def _ratios(forms: Forms, ours: Poly, theirs: Poly) -> list[float] | None:
+    """The logarithms of how coefficients of a form are to those of another, which is the same but for these."""
+    match = next(Matcher(forms).sums(ours, theirs, Match({})), None)
+    if match is None or any(a * b <= 0 for a, b in match.met):
+        return None
+    return [math.log(b / a) for a, b in match.met]

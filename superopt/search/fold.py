@@ -120,7 +120,8 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly) -> Iterator
     wanted = (*template.variables, *([template.rest] if template.rest is not None else []))
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
     for match in itertools.islice(matches, MATCHES):
-        choices = [list(_candidates(forms, match, v, term)) for v in wanted]
+        with assuming():  # sizes are those of the graph, which is well formed
+            choices = [list(dict.fromkeys(_candidates(forms, match, v, term))) for v in wanted]
         for inputs in itertools.islice(itertools.product(*choices), CHOICES):
             made = _made(forms, template, inputs, term, form)
             if made is not None:
@@ -139,12 +140,9 @@ def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterato
             yield filled(1.0 if poly else 0.0, sizes)
         return
     monic = forms.monic(poly)
-    for t in subterms(*term.inputs):
-        if t.type.rank == wanted.type.rank and t.type.dtype in _TYPES and forms.monic(forms.of(t, view)) == monic:
-            yield t
-    moved = _transposed(forms, view, poly, wanted.type.rank)
-    if moved is not None:
-        yield moved
+    given = [t for t in subterms(*term.inputs) if t.type.rank == wanted.type.rank and t.type.dtype in _TYPES]
+    yield from (t for t in given if forms.monic(forms.of(t, view)) == monic)
+    yield from _transposed(forms, view, monic, given)
 
 
 def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:
@@ -154,18 +152,27 @@ def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:
     return tuple(term.shape[view.index(a)] for a in range(rank))
 
 
-def _transposed(forms: Forms, view: View, poly: Poly, rank: int) -> Term | None:
-    """A leaf of which another order of axes is wanted: it can be had."""
-    atom = forms.atoms[poly[0][0][0][0]] if len(poly) == 1 and len(poly[0][0]) == 1 and poly[0][0][0][1] == 1 else None
-    if atom is None or not isinstance(atom.head, Term) or atom.view is None or atom.head.type.rank != rank:
-        return None
-    both = zip(view, atom.view, strict=True)
-    perm = {ours: theirs for ours, theirs in both if ours is not None and theirs is not None}
-    left = (a for a in range(rank) if a not in perm.values())  # axes of one place
-    order = tuple(perm[a] if a in perm else next(left) for a in range(rank))
-    if sorted(order) != list(range(rank)) or order == tuple(range(rank)):
-        return None
-    return make(Transpose(order), (atom.head,))
+def _transposed(forms: Forms, view: View, poly: Poly, given: Sequence[Term]) -> Iterator[Term]:
+    """A term that is wanted with its axes in another order, which can be had."""
+    (wanted,) = (forms.atoms[n] for factors, _ in poly for n, e in factors) if _is_atom(poly) else (None,)
+    if wanted is None or wanted.view is None:
+        return
+    for t in given:
+        own = forms.monic(forms.of(t))
+        atom = forms.atoms[own[0][0][0][0]] if _is_atom(own) else None
+        if atom is None or atom.view is None or atom._replace(view=None) != wanted._replace(view=None):
+            continue
+        places = {a: i for i, a in enumerate(atom.view) if a is not None}
+        perm = {o: places[a] for o, a in zip(view, wanted.view, strict=True) if o is not None and a in places}
+        left = (a for a in range(t.type.rank) if a not in perm.values())  # axes of one place
+        order = tuple(perm[a] if a in perm else next(left, 0) for a in range(t.type.rank))
+        if sorted(order) == list(range(t.type.rank)) and order != tuple(range(t.type.rank)):
+            yield make(Transpose(order), (t,))
+
+
+def _is_atom(poly: Poly) -> bool:
+    """Whether a form is one atom, times a number."""
+    return len(poly) == 1 and len(poly[0][0]) == 1 and poly[0][0][0][1] == 1
 
 
 def _made(forms: Forms, template: Template, inputs: Sequence[Term], term: Term, form: Poly) -> Term | None:

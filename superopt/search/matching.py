@@ -116,9 +116,15 @@ class Matching:
                     seen = window((term,), depth)
                     self._templates[key] = [t for r in fitting for t in _templates(r, seen)]
                 found += [Application(t, (term,), depth) for t in self._templates[key]]
-            for fold, made in self._folding.at(term):
-                found.append(Application(Template(fold, (made,), _saved((term,), (made,))), (term,), None))
+            found += self._folded(term)
         return self._found[term]
+
+    def _folded(self, term: Term) -> Iterator[Application]:
+        """Definitions read backwards at a term that leave fewer operators: others are names for what runs."""
+        for fold, made in self._folding.at(term):
+            gone, come = _difference((term,), (made,))
+            if len(come) < len(gone):
+                yield Application(Template(fold, (made,), _saved((term,), (made,))), (term,), None)
 
     def _at_all(self, number: int, rewrite: Rewrite, roots: tuple[Term, ...]) -> list[Application]:
         key = number, self._windows.key(roots, rewrite.depth)

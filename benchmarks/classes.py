@@ -4,7 +4,8 @@ A decoder head that resizes and concatenates (SegFormer, Xie et al. 2021), a re-
 form (RepVGG-A0, Ding et al. 2021), unmerged adapters (LoRA, Hu et al. 2022), 1-D audio (QuartzNet, Kriman et al. 2020),
 a generator of transposed convolutions (DCGAN, Radford et al. 2016), super-resolution (ESPCN, Shi et al. 2016; a network
 on a picture resized first, as SRCNN, Dong et al. 2014), an attention layer and a gelu written out, channel shuffles
-(ShuffleNet V2, Ma et al. 2018), and a pipeline of scikit-learn. `python -m benchmarks.classes OUTDIR [NAME...]`.
+(ShuffleNet V2, Ma et al. 2018), a pipeline of scikit-learn, and what exporters leave in single steps (`unfused.py`).
+`python -m benchmarks.classes OUTDIR [NAME...]`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import onnx
 
 from benchmarks.networks import write_some
 from benchmarks.sketch import Sketch, attention, gelu
+from benchmarks.unfused import unfused_gpt, unfused_llama, unfused_mobilenet
 
 
 def head(s: Sketch) -> onnx.ModelProto:
@@ -155,6 +157,7 @@ CLASSES: dict[str, Callable[[Sketch], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
         head, repvgg, adapters, audio, gan, espcn, upscaled, transformer, shufflenet_v2, pipeline,
+        unfused_gpt, unfused_llama, unfused_mobilenet,
     )
 }  # fmt: skip
 

@@ -61,7 +61,7 @@ class Sketch:
         return self("Add", self("MatMul", x, self.draw(c, o, scale=c**-0.5)), self.draw(o, scale=0.1))
 
     def number(self, value: float) -> str:
-        """A single number."""
+        """A number, as exporters have it: an initializer without axes."""
         return self.weight(np.array(value, np.float32))
 
     def ints(self, *values: int) -> str:

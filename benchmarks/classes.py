@@ -20,7 +20,7 @@ import onnx
 
 from benchmarks.networks import write_some
 from benchmarks.sketch import Sketch, attention, gelu
-from benchmarks.unfused import unfused_gpt, unfused_llama, unfused_mobilenet
+from benchmarks.unfused import unfused_keras, unfused_llama, unfused_mobilenet
 
 
 def head(s: Sketch) -> onnx.ModelProto:
@@ -157,7 +157,7 @@ CLASSES: dict[str, Callable[[Sketch], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
         head, repvgg, adapters, audio, gan, espcn, upscaled, transformer, shufflenet_v2, pipeline,
-        unfused_gpt, unfused_llama, unfused_mobilenet,
+        unfused_keras, unfused_llama, unfused_mobilenet,
     )
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Networks as exporters leave them, norms and activations in single steps: true forms and sizes, random weights.
 
-torch's older exporter writes layer norm, GPT-2's gelu (`gelu_new` of transformers) and, before opset 14, hard swish by
-what they are made of; its newer one does so with RMS norm, and the root under one is a `Reciprocal`.
+These are forms that onnxruntime does not fuse by itself: layer norm and gelu of TensorFlow, RMS norm of torch (the root
+under one is a `Reciprocal` in its newer exporter), and hard swish and hard sigmoid as torch wrote them before opset 14.
 """
 
 from __future__ import annotations
@@ -12,46 +12,46 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from benchmarks.sketch import Shape, Sketch
-
-ROWS = 128
+from benchmarks.sketch import Sketch
 
 
-def unfused_gpt(s: Sketch) -> onnx.ModelProto:
-    """Two layers of nanoGPT's width of 384, as torch.onnx writes GPT-2 at opset 14: by its older exporter."""
-    c, heads = 384, 6
-    x = s.input("x", 1, ROWS, c)
-    may_look = s.weight(np.tril(np.ones((1, 1, ROWS, ROWS), bool)))
+def unfused_keras(s: Sketch) -> onnx.ModelProto:
+    """Two layers of GPT-2's form and BERT-mini's width of 256 (Turc et al. 2019), as tf2onnx writes them.
+
+    TensorFlow computes a layer norm as one factor and one summand, and makes a product of the third power.
+    """
+    c, heads, rows = 256, 4, 128
+    x = s.input("x", 1, rows, c)
+    unseen = s.weight(np.triu(np.full((1, 1, rows, rows), -1e9, np.float32), 1))
 
     def layer_norm(x: str) -> str:
-        centred = s("Sub", x, s("ReduceMean", x, axes=[-1]))
-        variance = s("ReduceMean", s("Pow", centred, s.number(2.0)), axes=[-1])
-        scaled = s("Div", centred, s("Sqrt", s("Add", variance, s.number(1e-5))))
-        return s("Add", s("Mul", scaled, s.draw(c, scale=0.1, offset=1)), s.draw(c, scale=0.1))
+        mean = s("ReduceMean", x, axes=[-1])
+        difference = s("Sub", x, mean)
+        variance = s("ReduceMean", s("Mul", difference, difference), axes=[-1])
+        root = s("Reciprocal", s("Sqrt", s("Add", variance, s.number(1e-5))))
+        factor = s("Mul", root, s.draw(c, scale=0.1, offset=1))
+        return s("Add", s("Mul", x, factor), s("Sub", s.draw(c, scale=0.1), s("Mul", mean, factor)))
 
-    def gelu_new(x: str) -> str:
-        cubic = s("Add", x, s("Mul", s("Pow", x, s.number(3.0)), s.number(0.044715)))
+    def gelu(x: str) -> str:
+        cubic = s("Add", x, s("Mul", s("Mul", x, s("Mul", x, x)), s.number(0.044715)))
         bend = s("Add", s("Tanh", s("Mul", cubic, s.number(math.sqrt(2 / math.pi)))), s.number(1.0))
         return s("Mul", s("Mul", x, s.number(0.5)), bend)
 
     for _ in range(2):
         y = layer_norm(x)
-        q, k, v = (by_heads(s, s.linear(y, c, c), heads, perm) for perm in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)))
-        scores = s("Div", s("MatMul", q, k), s.number(math.sqrt(c / heads)))
-        masked = s("Where", may_look, scores, s.number(float(np.finfo(np.float32).min)))
-        joined = by_rows(s, s("MatMul", s("Softmax", masked, axis=3), v), c)
+        q, k, v = (by_heads(s, s.linear(y, c, c), heads) for _ in range(3))
+        product = s("MatMul", q, s("Transpose", k, perm=(0, 1, 3, 2)))
+        scores = s("Add", s("Mul", product, s.number(math.sqrt(heads / c))), unseen)
+        joined = by_rows(s, s("MatMul", s("Softmax", scores, axis=3), v), c)
         x = s("Add", s.linear(joined, c, c), x)
-        x = s("Add", x, s.linear(gelu_new(s.linear(layer_norm(x), c, 4 * c)), 4 * c, c))
-    return s.model(x, opset=14)
+        x = s("Add", x, s.linear(gelu(s.linear(layer_norm(x), c, 4 * c)), 4 * c, c))
+    return s.model(x, opset=15)
 
 
 def unfused_llama(s: Sketch) -> onnx.ModelProto:
-    """Two layers of SmolLM-135M, as torch.onnx writes them at opset 18: by its newer exporter."""
-    c, heads, shared, width, wide = 576, 9, 3, 64, 1536
-    x, mask = s.input("x", 1, ROWS, c), s.input("mask", 1, 1, ROWS, ROWS)
-    angles = np.outer(np.arange(ROWS), 10000.0 ** -(np.arange(0, width, 2) / width))
-    cos, sin = (s.weight(np.tile(f(angles), (1, 2))[None, None].astype(np.float32)) for f in (np.cos, np.sin))
-    every = s.ints(1, heads, ROWS, width)
+    """The six layers of stories15M (Llama's form, llama2.c) for one token after 127, as torch.onnx writes them."""
+    c, heads, width, wide, past = 288, 6, 48, 768, 127
+    x, cos, sin = s.input("x", 1, 1, c), s.input("cos", 1, 1, 1, width), s.input("sin", 1, 1, 1, width)
 
     def rms_norm(x: str) -> str:
         mean = s("ReduceMean", s("Pow", x, s.number(2.0)), s.ints(-1))
@@ -65,18 +65,13 @@ def unfused_llama(s: Sketch) -> onnx.ModelProto:
     def product(x: str, a: int, b: int) -> str:
         return s("MatMul", x, s.draw(a, b, scale=a**-0.5))
 
-    def repeated(x: str) -> str:
-        apart = s("Unsqueeze", x, s.ints(2))
-        wider = s("Expand", apart, s.ints(1, shared, heads // shared, ROWS, width))
-        return s("Reshape", wider, every)
-
-    for _ in range(2):
+    for layer in range(6):
         y = rms_norm(x)
-        q = turned(by_heads(s, product(y, c, c), heads))
-        k, v = (by_heads(s, product(y, c, shared * width), shared) for _ in range(2))
-        k, v = repeated(turned(k)), repeated(v)
-        scores = s("Mul", s("MatMul", q, s("Transpose", k, perm=(0, 1, 3, 2))), s.number(width**-0.5))
-        weights = s("Softmax", s("Add", scores, mask), axis=-1)
+        q, k, v = (by_heads(s, product(y, c, c), heads) for _ in range(3))
+        kept = [s.input(f"{name}{layer}", 1, heads, past, width) for name in ("keys", "values")]
+        k, v = s("Concat", kept[0], turned(k), axis=2), s("Concat", kept[1], v, axis=2)
+        scores = s("MatMul", turned(q), s("Transpose", k, perm=(0, 1, 3, 2)))
+        weights = s("Softmax", s("Mul", scores, s.number(width**-0.5)), axis=-1)
         x = s("Add", x, product(by_rows(s, s("MatMul", weights, v), c), c, c))
         y = rms_norm(x)
         gate = product(y, c, wide)
@@ -114,11 +109,11 @@ def unfused_mobilenet(s: Sketch) -> onnx.ModelProto:
     return s.model(hard_swish(s.norm(s.conv(x, c, 960), 960)), opset=11)
 
 
-def by_heads(s: Sketch, x: str, heads: int, perm: Shape = (0, 2, 1, 3)) -> str:
+def by_heads(s: Sketch, x: str, heads: int) -> str:
     """Rows of channels with the heads on an axis of their own."""
-    return s("Transpose", s("Reshape", x, s.ints(1, ROWS, heads, -1)), perm=perm)
+    return s("Transpose", s("Reshape", x, s.ints(0, 0, heads, -1)), perm=(0, 2, 1, 3))
 
 
 def by_rows(s: Sketch, x: str, c: int) -> str:
     """Heads side by side again."""
-    return s("Reshape", s("Transpose", x, perm=(0, 2, 1, 3)), s.ints(1, ROWS, c))
+    return s("Reshape", s("Transpose", x, perm=(0, 2, 1, 3)), s.ints(0, 0, c))

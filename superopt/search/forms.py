@@ -8,6 +8,7 @@ they mean. So a gelu is one form however its exporter wrote it. Numbers that dif
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
@@ -104,14 +105,10 @@ class Forms:
             return poly[0][1], poly[0][0]
         if not poly:
             return 0.0, ()
-        shared = dict(poly[0][0])
-        for factors, _ in poly[1:]:
-            given = dict(factors)
-            both = {a: (e, given[a]) for a, e in shared.items() if a in given}
-            shared = {a: min(e, g) if e > 0 else max(e, g) for a, (e, g) in both.items() if e * g > 0}
-        rest = self._sum((powers([*factors, *((a, -e) for a, e in shared.items())]), c) for factors, c in poly)
+        shared = _shared(poly)
+        rest = self._sum((powers([*factors, *((a, -e) for a, e in shared)]), c) for factors, c in poly)
         scale = scale_of(rest)
-        return scale, powers([*shared.items(), (self.atom(Atom(None, (self.times(rest, 1.0 / scale),))), 1)])
+        return scale, powers([*shared, (self.atom(Atom(None, (self.times(rest, 1.0 / scale),))), 1)])
 
     def _made(self, term: Term, view: View) -> Poly:
         op, read = term.operator, self._read
@@ -164,7 +161,25 @@ class Forms:
         (a, ours), (b, theirs) = self.factored(x), self.factored(y)
         shares = any(e * dict(theirs).get(atom, 0) > 0 for atom, e in ours)
         total = self._sum([(ours, a), (theirs, b)] if shares else [*self._opened(x), *self._opened(y)])
-        return self._product([(total, 1)]) if len(total) > 1 else total
+        grouped = self._grouped(total)
+        return self._product([(grouped, 1)]) if len(grouped) > 1 else grouped
+
+    def _grouped(self, poly: Poly) -> Poly:
+        """`x·y + z·y + w` as `(x + z)·y + w`: what most products share comes first."""
+        counted = Counter((a, e > 0) for factors, _ in poly for a, e in factors)
+        most = max(counted.values(), default=0)
+        if most < 2 or most == len(poly):
+            return poly
+        atom, above = min(key for key, count in counted.items() if count == most)
+        sharing = tuple(p for p in poly if any(a == atom and (e > 0) == above for a, e in p[0]))
+        scale, factors = self.factored(self._within_opened(sharing))
+        return self._grouped(self._sum([*(p for p in poly if p not in sharing), (factors, scale)]))
+
+    def _within_opened(self, poly: Poly) -> Poly:
+        """Products that share factors, with sums opened in what remains of each without them."""
+        shared = _shared(poly)
+        rest = self._opened(self._sum((powers([*f, *((a, -e) for a, e in shared)]), c) for f, c in poly))
+        return self._product([(rest, 1), (((shared, 1.0),), 1)])
 
     def _power(self, op: Pow, base: Poly, exponent: Poly) -> Poly:
         number = exponent[0][1] if len(exponent) == 1 and not exponent[0][0] else None
@@ -220,6 +235,16 @@ class Forms:
 def scale_of(poly: Poly) -> float:
     """The coefficient of the first product, which is the number where there is one."""
     return poly[0][1]
+
+
+def _shared(poly: Poly) -> Factors:
+    """The factors that all products of a form have."""
+    shared = dict(poly[0][0])
+    for factors, _ in poly[1:]:
+        given = dict(factors)
+        both = {a: (e, given[a]) for a, e in shared.items() if a in given}
+        shared = {a: min(e, g) if e > 0 else max(e, g) for a, (e, g) in both.items() if e * g > 0}
+    return powers(shared.items())
 
 
 def powers(factors: Iterable[tuple[int, int]]) -> Factors:

@@ -8,6 +8,7 @@ they mean. So a gelu is one form however its exporter wrote it. Numbers that dif
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
@@ -57,7 +58,7 @@ class Forms:
 
     def __init__(self, dtype: str = "float32") -> None:
         self._near = ROUNDINGS * float(np.finfo("float32" if dtype == REAL else dtype).eps)
-        self._numbers: dict[int, float] = {}
+        self._numbers: dict[tuple[bool, int], float] = {}
         self.number(1.0)
         self._known: dict[tuple[Term, View], Poly] = {}
         self._atoms: dict[Atom, int] = {}
@@ -73,15 +74,14 @@ class Forms:
 
     def number(self, value: float) -> float:
         """A number, or the one seen before that it differs from by rounding only."""
-        if value == 0.0 or not np.isfinite(value):
+        if value == 0.0 or not math.isfinite(value):
             return value
-        # Of two numbers as near the buckets are the same or neighbours.
-        bucket = round(float(np.log(abs(value))) / self._near) * (1 if value > 0 else -1)
-        for near in (bucket, bucket - 1, bucket + 1):
-            known = self._numbers.get(near)
-            if known is not None and abs(known - value) <= self._near * abs(known):
+        above, bucket = value > 0, round(math.log(abs(value)) / self._near)
+        for i in (bucket, bucket - 1, bucket + 1):  # numbers as near are in the same bucket, or in neighbours
+            known = self._numbers.get((above, i))
+            if known is not None and (i == bucket or abs(known - value) <= self._near * abs(known)):
                 return known
-        self._numbers[bucket] = value
+        self._numbers[above, bucket] = value
         return value
 
     def monic(self, poly: Poly) -> Poly:

@@ -1,0 +1,218 @@
+"""Definitions read backwards: what unfolds folds, however it is written, and nothing else does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from superopt.api import definitions
+from superopt.arithmetic import FLOAT
+from superopt.dim import assuming
+from superopt.errors import SuperoptError
+from superopt.evaluate import evaluate_all, sample
+from superopt.operators.activations import Gelu
+from superopt.operators.instances import all_symbols, resize
+from superopt.rules.format import parse_file
+from superopt.search.fold import Folding
+from superopt.search.forms import Forms
+from superopt.search.matching import Matching
+from superopt.search.rewrites import Fold
+from superopt.search.templates import Template, templates
+from superopt.term import Graph, Term, make, replace_all, variable, variables
+
+NOT_FOLDED = {
+    "reciprocal": "arithmetic alone: it would match every quotient",
+    "scaler": "arithmetic alone",
+    "lrn": "its power is a number of roots, which no coefficient tells",
+    "normalizer": "an attribute is a name",
+    "conv of one row": "attributes are tuples of sizes",
+    "conv by frames": "attributes are tuples of sizes",
+    "conv by tiles": "attributes are tuples of sizes",
+    "conv by tiles of matrices": "attributes are tuples of sizes",
+}
+
+RANKS = range(5)
+
+
+def unfolded(template: Template) -> tuple[Term, Term]:
+    """The operator over variables, and what it means."""
+    with assuming():
+        made = make(template.operator, template.variables)
+    meaning = template.meaning(template.operator, 1.0, template.variables)
+    assert meaning is not None
+    return made, meaning
+
+
+def folded(term: Term, *names: str) -> list[Term]:
+    return [made for _, made in Folding([Fold(n) for n in names or definitions()]).at(term)]
+
+
+@pytest.mark.parametrize("name", [n for n in definitions() if n not in NOT_FOLDED])
+def test_what_unfolds_folds_back_at_every_rank(name: str) -> None:
+    seen = 0
+    for rank in RANKS:
+        for template in templates(name, rank):
+            made, meaning = unfolded(template)
+            found = folded(meaning, name)
+            same = [t for t in found if t.inputs == made.inputs and t.operator.name == made.operator.name]
+            assert same, f"{meaning} became {found}"
+            seen += 1
+    assert seen, "there is no template: it says nothing"
+
+
+@pytest.mark.parametrize("name", NOT_FOLDED)
+def test_what_does_not_fold_back_has_a_reason(name: str) -> None:
+    found = [t for rank in RANKS for template in templates(name, rank) for t in folded(unfolded(template)[1], name)]
+    assert not found, f"{name} folds by now: {NOT_FOLDED[name]}?"
+
+
+@pytest.mark.parametrize("name", [n for n in definitions() if n not in NOT_FOLDED])
+def test_folding_never_changes_a_value(name: str) -> None:
+    """By any definition: what it means may be more than one operator's meaning."""
+    seen = 0
+    for rank in RANKS:
+        for template in templates(name, rank)[:6]:
+            made, meaning = unfolded(template)
+            try:
+                (small,) = resize((meaning,), dict.fromkeys(all_symbols(made), 3))
+            except SuperoptError:  # groups that do not divide
+                continue
+            found = folded(small)
+            values = sample((small, *found), FLOAT, rank)
+            with np.errstate(all="ignore"):
+                expected, *others = evaluate_all((small, *found), FLOAT, {v: abs(a) + 0.5 for v, a in values.items()})
+            for other in others:
+                np.testing.assert_allclose(other, expected, rtol=1e-5, atol=1e-6)
+                seen += 1
+    assert seen, "nothing was folded: it says nothing"
+
+
+def terms(text: str) -> tuple[Term, Term]:
+    """The sides of a rule, over 32-bit floats."""
+    (rule,) = parse_file(text).rules
+    typed = {v: variable(v.label, v.shape, "float32") for v in variables(*rule.source, *rule.target)}
+    with assuming():
+        before, after = replace_all((*rule.source, *rule.target), typed)
+    return before, after
+
+
+SPELLED = """
+(rule gelu-halved-first (given (?x m n))
+  (from (mul (mul ?x (expand () (scalar 0.5))) (add (erf (div ?x (expand () (scalar 1.4142135381698608))))
+    (expand () (scalar 1.0)))))
+  (to (gelu ?x)))
+(rule gelu-halved-last (given (?x m n))
+  (from (mul (expand () (scalar 0.5)) (mul ?x (add (expand () (scalar 1.0))
+    (erf (mul (expand () (scalar 0.7071067690849304)) ?x))))))
+  (to (gelu ?x)))
+(rule gelu-spread-out (given (?x m n))
+  (from (add (mul ?x (expand () (scalar 0.5))) (mul (mul ?x (expand () (scalar 0.5)))
+    (erf (mul (expand () (scalar 0.7071067690849304)) ?x)))))
+  (to (gelu ?x)))
+(rule gelu-by-a-power (given (?x m n))
+  (from (mul (mul ?x (expand () (scalar 0.5))) (add (expand () (scalar 1.0))
+    (tanh (mul (expand () (scalar 0.7978845834732056)) (add ?x (mul (expand () (scalar 0.044714998453855515))
+      (pow ?x (expand () (scalar 3.0))))))))))
+  (to (gelu :by_tanh 1 ?x)))
+(rule gelu-by-a-square (given (?x m n))
+  (from (mul (mul ?x (expand () (scalar 0.5))) (add (expand () (scalar 1.0))
+    (tanh (mul (mul ?x (expand () (scalar 0.7978845834732056))) (add (expand () (scalar 1.0))
+      (mul (mul (expand () (scalar 0.044714998453855515)) ?x) ?x)))))))
+  (to (gelu :by_tanh 1 ?x)))
+(rule gelu-of-a-sum (given (?x m n) (?y m n))
+  (from (mul (mul (add ?x ?y) (expand () (scalar 0.5))) (add (expand () (scalar 1.0))
+    (tanh (mul (expand () (scalar 0.7978845834732056)) (add (add ?x ?y)
+      (mul (expand () (scalar 0.044714998453855515)) (pow (add ?x ?y) (expand () (scalar 3.0))))))))))
+  (to (gelu :by_tanh 1 (add ?x ?y))))
+(rule rms-norm-by-a-reciprocal (given (?x m n) (?w n))
+  (from (mul (expand (1) ?w) (mul ?x (expand (0) (reciprocal (sqrt (add
+    (mean (1) (pow ?x (expand () (m n) (scalar 2.0)))) (expand () (scalar 1e-05)))))))))
+  (to (rmsnorm 1 :epsilon 9.999999747378752e-06 ?x ?w)))
+(rule layer-norm-as-factor-and-summand (given (?x m n) (?w n) (?b n))
+  (from (add
+    (mul ?x (mul (expand (0) (m n) (reciprocal (sqrt (add (mean (1) (mul (sub ?x (expand (0) (mean (1) ?x)))
+      (sub ?x (expand (0) (mean (1) ?x))))) (expand () (scalar 1e-05)))))) (expand (1) ?w)))
+    (sub (expand (1) ?b) (mul (expand (0) (mean (1) ?x)) (mul (expand (0) (m n) (reciprocal (sqrt (add
+      (mean (1) (mul (sub ?x (expand (0) (mean (1) ?x))) (sub ?x (expand (0) (mean (1) ?x)))))
+      (expand () (scalar 1e-05)))))) (expand (1) ?w))))))
+  (to (layernorm 1 :epsilon 9.999999747378752e-06 ?x ?w ?b)))
+(rule hard-sigmoid-by-a-clip (given (?x m n))
+  (from (div (clip (add ?x (expand () (scalar 3.0))) (scalar 0.0) (scalar 6.0)) (expand () (scalar 6.0))))
+  (to (hard_sigmoid :alpha 0.1666666716337204 ?x)))
+(rule hard-swish-divided-last (given (?x m n))
+  (from (div (mul ?x (clip (add ?x (expand () (scalar 3.0))) (scalar 0.0) (scalar 6.0))) (expand () (scalar 6.0))))
+  (to (mul (hard_sigmoid :alpha 0.1666666716337204 ?x) ?x)))
+(rule attention-of-scaled-queries (given (?q a b m n) (?k a b r n) (?v a b r s))
+  (from (matmul (softmax 3 (matmul (div ?q (expand () (scalar 8.0))) (transpose (0 1 3 2) ?k))) ?v))
+  (to (attention :scale 0.125 ?q ?k ?v)))
+(rule attention-of-transposed-keys (given (?q a b m n) (?k a n b r) (?v a b r s))
+  (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 2 1 3) ?k)) (expand () (scalar 0.125)))) ?v))
+  (to (attention :scale 0.125 ?q (transpose (0 2 3 1) ?k) ?v)))
+"""
+
+OTHERWISE = """
+(rule another-factor (given (?x m n))
+  (from (mul (mul ?x (expand () (scalar 0.5))) (add (erf (mul ?x (expand () (scalar 0.7071))))
+    (expand () (scalar 1.0)))))
+  (to (gelu ?x)))
+(rule another-summand (given (?x m n))
+  (from (mul (mul ?x (expand () (scalar 0.5))) (add (erf (div ?x (expand () (scalar 1.4142135381698608))))
+    (expand () (scalar 1.0001)))))
+  (to (gelu ?x)))
+(rule of-two-values (given (?x m n) (?y m n))
+  (from (mul (mul ?y (expand () (scalar 0.5))) (add (erf (div ?x (expand () (scalar 1.4142135381698608))))
+    (expand () (scalar 1.0)))))
+  (to (gelu ?x)))
+(rule along-other-axes (given (?x m n))
+  (from (div (sub ?x (expand (0) (mean (1) ?x))) (expand (1) (sqrt (add (mean (0) (mul ?x ?x))
+    (expand () (scalar 1e-05)))))))
+  (to (sub ?x ?x)))
+(rule bounded-the-other-way (given (?x m n))
+  (from (div (clip (add ?x (expand () (scalar 3.0))) (scalar 0.5) (scalar 6.0)) (expand () (scalar 6.0))))
+  (to (hard_sigmoid ?x)))
+"""
+
+
+def rules_in(text: str) -> list[str]:
+    return [f"(rule {part}" for part in text.split("(rule ")[1:]]
+
+
+def named(text: str) -> str:
+    return text.split()[1]
+
+
+@pytest.mark.parametrize("text", rules_in(SPELLED), ids=named)
+def test_however_it_is_written_it_folds(text: str) -> None:
+    before, after = terms(text)
+    found = folded(before)
+    forms = Forms("float32")
+    assert forms.of(after) == forms.of(before)
+    like = [t for t in found if (t.operator.name, t.inputs[1:]) == (after.operator.name, after.inputs[1:])]
+    assert any(forms.of(t) == forms.of(after) for t in like), found
+
+
+@pytest.mark.parametrize("text", rules_in(OTHERWISE), ids=named)
+def test_what_means_something_else_does_not_fold(text: str) -> None:
+    before, after = terms(text)
+    forms = Forms("float32")
+    assert forms.of(before) != forms.of(after)
+    assert folded(before, "gelu", "layernorm", "rmsnorm", "hard_sigmoid") == []
+
+
+def test_a_number_of_32_bits_is_not_near_enough_in_64() -> None:
+    (short, _), doubles = terms(rules_in(SPELLED)[0]), variable("x", (2, 3), "float64")
+    (wide,) = replace_all(resize((short,), {"m": 2, "n": 3}), {variable("x", (2, 3), "float32"): doubles})
+    assert folded(wide) == []
+    exact = Gelu(0).definition(doubles)
+    assert folded(exact) == [Gelu(0)(doubles)]
+
+
+def test_what_leaves_no_fewer_operators_is_not_offered() -> None:
+    x, w = (variable(n, (4, 4), "float32", constant=n == "w") for n in "xw")
+    before, _ = terms("(rule p (given (?x m n) (?w n r)) (from (matmul ?x ?w)) (to (matmul ?x ?w)))")
+    product = replace_all(
+        resize((before,), {"m": 4, "n": 4, "r": 4}),
+        {variable(n, (4, 4), "float32"): v for n, v in (("x", x), ("w", w))},
+    )
+    assert folded(product[0], "gemm")
+    assert list(Matching([Fold("gemm")]).applications(Graph((x, w), product))) == []

@@ -38,9 +38,6 @@ ROUNDINGS = 8
 MOST_POWER = 4
 
 
-_ONE: Poly = (((), 1.0),)
-
-
 class Atom(NamedTuple):
     """What sums and products are made of: a leaf (no `inputs`), an operator over forms, or a sum that is a factor."""
 
@@ -106,7 +103,7 @@ class Forms:
         if not poly:
             return 0.0, ()
         shared = _shared(poly)
-        rest = self._sum((powers([*factors, *((a, -e) for a, e in shared)]), c) for factors, c in poly)
+        rest = self._sum((without(factors, shared), c) for factors, c in poly)
         scale = scale_of(rest)
         return scale, powers([*shared, (self.atom(Atom(None, (self.times(rest, 1.0 / scale),))), 1)])
 
@@ -159,7 +156,7 @@ class Forms:
     def _added(self, x: Poly, y: Poly) -> Poly:
         """A sum; what both summands have as a factor comes before it, so `x + x³` is `x·(1 + x²)` whatever x is."""
         (a, ours), (b, theirs) = self.factored(x), self.factored(y)
-        shares = any(e * dict(theirs).get(atom, 0) > 0 for atom, e in ours)
+        shares = any(a == b and e * g > 0 for a, e in ours for b, g in theirs)
         total = self._sum([(ours, a), (theirs, b)] if shares else [*self._opened(x), *self._opened(y)])
         grouped = self._grouped(total)
         return self._product([(grouped, 1)]) if len(grouped) > 1 else grouped
@@ -178,7 +175,7 @@ class Forms:
     def _within_opened(self, poly: Poly) -> Poly:
         """Products that share factors, with sums opened in what remains of each without them."""
         shared = _shared(poly)
-        rest = self._opened(self._sum((powers([*f, *((a, -e) for a, e in shared)]), c) for f, c in poly))
+        rest = self._opened(self._sum((without(factors, shared), c) for factors, c in poly))
         return self._product([(rest, 1), (((shared, 1.0),), 1)])
 
     def _power(self, op: Pow, base: Poly, exponent: Poly) -> Poly:
@@ -202,11 +199,15 @@ class Forms:
         return self.times(self._single(Atom(op, tuple(inputs))), scale)
 
     def _product(self, parts: Iterable[tuple[Poly, int]]) -> Poly:
+        given = list(parts)
+        below = any(power < 0 for _, power in given)
+        if (given[1:] or below) and any(not poly for poly, _ in given):  # 0 times what is not finite is no number
+            return self._single(Atom(Div() if below else Mul(), tuple(poly for poly, _ in given)))
         scale, factors = 1.0, list[tuple[int, int]]()
-        for poly, power in parts:
+        for poly, power in given:
             number, own = self.factored(poly)
             if number == 0.0:
-                return () if power > 0 else self._single(Atom(Div(), (_ONE, ())))
+                return ()
             scale *= number**power
             factors += [(a, e * power) for a, e in own]
         return self.of_factors(powers(factors), scale)
@@ -239,20 +240,27 @@ def scale_of(poly: Poly) -> float:
 
 def _shared(poly: Poly) -> Factors:
     """The factors that all products of a form have."""
-    shared = dict(poly[0][0])
+    shared = list(poly[0][0])
     for factors, _ in poly[1:]:
-        given = dict(factors)
-        both = {a: (e, given[a]) for a, e in shared.items() if a in given}
-        shared = {a: min(e, g) if e > 0 else max(e, g) for a, (e, g) in both.items() if e * g > 0}
-    return powers(shared.items())
+        pairs = [(a, e, g) for a, e in shared for b, g in factors if a == b and e * g > 0]
+        shared = [(a, min(e, g) if e > 0 else max(e, g)) for a, e, g in pairs]
+    return tuple(shared)
 
 
 def powers(factors: Iterable[tuple[int, int]]) -> Factors:
-    """Factors gathered, each atom once."""
-    total: dict[int, int] = {}
+    """Factors gathered, but for those below a fraction: `x / x` is no number where x is 0."""
+    total: dict[tuple[int, bool], int] = {}
     for atom, exponent in factors:
-        total[atom] = total.get(atom, 0) + exponent
-    return tuple(sorted((a, e) for a, e in total.items() if e))
+        total[atom, exponent > 0] = total.get((atom, exponent > 0), 0) + exponent
+    return tuple(sorted((a, e) for (a, _), e in total.items()))
+
+
+def without(factors: Factors, taken: Factors) -> Factors:
+    """Factors less some that are among them; one that is not is left with what it lacks."""
+    total = {(a, e > 0): e for a, e in factors}
+    for atom, exponent in taken:
+        total[atom, exponent > 0] = total.get((atom, exponent > 0), 0) - exponent
+    return tuple(sorted((a, e) for (a, _), e in total.items() if e))
 
 
 def _without_ones(view: Iterable[int | None], shape: Shape) -> View:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from superopt.operators.declare import Declared
-from superopt.search.forms import Atom, Factors, Forms, Poly, View, powers
+from superopt.search.forms import Atom, Factors, Forms, Poly, View, without
 from superopt.term import Term
 
 Bound: TypeAlias = "tuple[View, Poly]"
@@ -106,7 +106,7 @@ class Matcher:
                 unbound.append((number, exponent))
                 continue
             _, factors = self.forms.factored(known)
-            rest = powers([*rest, *((a, -e * exponent) for a, e in factors)])
+            rest = without(rest, tuple((a, e * exponent) for a, e in factors))
         for number, exponent in sorted(unbound, key=lambda f: self._reach(f[0])):
             atom = self.forms.atoms[number]
             own = [(a, e) for a, e in rest if self._axes(a) <= _axes_of(atom.view) and e % exponent == 0]

@@ -1,0 +1,61 @@
+"""Up to which opset a model may rise: nodes that cannot be written anew have to mean the same there."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from superopt.errors import SuperoptError
+from superopt.onnx_io import highest_opset, load, rewritten, understand
+from superopt.onnx_io.opsets import needed_opset, stays
+from superopt.operators.activations import Gelu
+from superopt.operators.pointwise import Relu
+from superopt.term import variable
+from tests.search.test_numbers import bent
+
+X = variable("x", (2, 3), "float32")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "given", "old", "new", "expected"),
+    [
+        ("Relu", {}, 13, 20, True),
+        ("Reshape", {}, 13, 20, True),  # what came new has a default that means what was meant
+        ("Shape", {}, 13, 20, True),
+        ("ReduceMean", {}, 13, 20, True),
+        ("ReduceMean", {"axes": [1]}, 13, 20, False),
+        ("ReduceMean", {"axes": [1]}, 13, 17, True),
+        ("Softmax", {"axis": 1}, 11, 13, False),
+        ("Shape", {}, 11, 20, False),
+        ("Cast", {"to": 1}, 17, 20, True),
+        ("GridSample", {}, 17, 20, False),
+        ("DFT", {}, 17, 20, False),
+        ("GroupNormalization", {"num_groups": 2}, 18, 21, False),
+        ("NoSuchOperator", {}, 17, 20, False),
+    ],
+)
+def test_a_node_stays_where_it_means_the_same(
+    op_type: str, given: dict[str, int | list[int]], old: int, new: int, expected: bool
+) -> None:
+    attributes = ir.convenience.convert_attributes(given)
+    node = ir.Node("", op_type, [ir.Value(name="x")] * (3 if "Norm" in op_type else 1), attributes)
+    if op_type == "Reshape":
+        node = ir.Node("", op_type, [ir.Value(name=n) for n in "xs"], attributes)
+    assert stays(node, old, new) is expected
+
+
+def test_an_opset_is_needed_only_by_what_runs_and_is_new() -> None:
+    assert needed_opset([Relu()(X)], (), 13) == 13
+    assert needed_opset([Relu()(Gelu(0)(X))], (), 13) == 20
+    assert needed_opset([Relu()(Gelu(0)(X))], {Gelu(0)(X)}, 13) == 13
+    assert needed_opset([Gelu(0)(X)], (), 22) == 22
+
+
+def test_an_opaque_node_that_would_mean_something_else_holds_the_opset_down() -> None:
+    free, held = (understand(load(bent(opset=17, kept=kept))) for kept in (False, True))
+    assert highest_opset(free) > 20
+    assert highest_opset(held) == 19
+    d = held.values["x"]
+    with pytest.raises(SuperoptError, match="opset 20"):
+        rewritten(held, {"e": Gelu(0)(d)}, {})
+    assert rewritten(free, {"e": Gelu(0)(free.values["x"])}, {}).opset_imports[""] == 20

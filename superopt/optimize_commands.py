@@ -54,9 +54,7 @@ def optimize(
         list[Path] | None, typer.Option(help="Rule files, instead of those that come with superopt.")
     ] = None,
     operators: OperatorFiles = None,
-    definitions: Annotated[
-        bool, typer.Option(help="Unfold composite operators, and fold into them.")
-    ] = True,
+    definitions: Annotated[bool, typer.Option(help="Unfold composite operators, and fold into them.")] = True,
     inputs: SampleFiles = None,
     shape: Shapes = None,
     timings: Annotated[

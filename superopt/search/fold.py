@@ -12,6 +12,8 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +31,14 @@ from superopt.term import REAL, Term, make, subterms
 MATCHES, CHOICES = 4, 16
 """How many matches of a template are looked at, and how many ways of choosing its inputs in each."""
 
+KNOWN = 2
+"""How many solutions of a template are tried before it is solved anew."""
+
 _TYPES = (REAL, "float32", "float64")
+
+
+Outline: TypeAlias = "tuple[frozenset[object], ...]"
+"""For each product of a form the operators of its factors with their exponents."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,16 @@ class _Pattern:
     fold: Fold
     template: Template
     form: Poly
-    needs: frozenset[object]
-    """What stands near its root: where a term has less, it does not match."""
+    outline: Outline
+
+    @cached_property
+    def needs(self) -> frozenset[object]:
+        """All operators of the outline."""
+        return frozenset[object]().union(*self.outline)
+
+
+Solutions: TypeAlias = "dict[Template, list[list[float]]]"
+"""What numbers were found for a template, the last first: within a model they are mostly the same."""
 
 
 class Folding:
@@ -48,6 +65,7 @@ class Folding:
         self._folds = folds
         self._forms: dict[str, Forms] = {}
         self._patterns: dict[tuple[str, int], list[_Pattern]] = {}
+        self._solutions: Solutions = {}
 
     def forget_terms(self) -> None:
         """Forget what was seen of terms."""
@@ -63,11 +81,12 @@ class Folding:
         forms = self._forms.setdefault(dtype, Forms(dtype))
         patterns = self._patterns_of(forms, dtype, term.type.rank)
         form = forms.of(term)
-        near = _near(forms, form)
+        outline = _outline(forms, form)
+        near = frozenset[object]().union(*outline)
         seen = {term}
-        for pattern in patterns:
-            if pattern.needs <= near:
-                for made in _folded(forms, pattern, term, form):
+        for pattern in patterns if near else ():
+            if pattern.needs <= near and _may_match(pattern, outline):
+                for made in _folded(forms, pattern, term, form, self._solutions):
                     if made not in seen:
                         seen.add(made)
                         yield pattern.fold, made
@@ -82,28 +101,35 @@ def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
     for template in templates(fold.definition, rank):
         variables = frozenset(template.variables)
         form = _form(forms, template, template.operator, 1.0, template.variables)
-        if form is None or not (needs := _near(forms, form)):
+        if form is None or not any(outline := _outline(forms, form)):
             continue  # arithmetic alone: it would match everywhere
-        yield _Pattern(fold, template, form, needs)
+        yield _Pattern(fold, template, form, outline)
         if len(form) == 1 and not any(forms.atoms[a].head in variables for a, _ in form[0][0]):
             beside = with_rest(template, rank)
             assert beside.rest is not None
             whole = _form(forms, beside, beside.operator, 1.0, (*beside.variables, beside.rest))
             if whole is not None:
-                yield _Pattern(fold, beside, whole, needs)
+                yield _Pattern(fold, beside, whole, outline)
 
 
-def _near(forms: Forms, form: Poly) -> frozenset[object]:
-    """The operators of a form's own factors, and of those of sums among them."""
-    found = set[object]()
-    for factors, _ in form:
-        for number, _ in factors:
-            atom = forms.atoms[number]
-            if atom.head is None:
-                found |= _near(forms, atom.inputs[0])
-            elif isinstance(atom.head, Declared):
-                found.add((atom.head.name, atom.head.structure()))
-    return frozenset(found)
+def _outline(forms: Forms, form: Poly) -> Outline:
+    return tuple(frozenset(key for a, e in factors if (key := _key(forms, a, e))) for factors, _ in form)
+
+
+def _key(forms: Forms, number: int, exponent: int) -> object:
+    """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
+    atom = forms.atoms[number]
+    if atom.head is None:
+        inner = frozenset(k for product in _outline(forms, atom.inputs[0]) for k in product)
+        return ("sum", exponent) if inner else None
+    return (atom.head.name, atom.head.structure(), exponent) if isinstance(atom.head, Declared) else None
+
+
+def _may_match(pattern: _Pattern, outline: Outline) -> bool:
+    """Whether each product of a pattern has one of a term that has all its operators."""
+    if len(pattern.form) == 1 and len(outline) != 1 and any(pattern.outline):
+        return False
+    return all(any(ours <= theirs for theirs in outline) for ours in pattern.outline if ours)
 
 
 def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs: Sequence[Term]) -> Poly | None:
@@ -115,7 +141,7 @@ def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs:
         return None
 
 
-def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly) -> Iterator[Term]:
+def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
     template = pattern.template
     wanted = (*template.variables, *([template.rest] if template.rest is not None else []))
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
@@ -123,7 +149,7 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly) -> Iterator
         with assuming():  # sizes are those of the graph, which is well formed
             choices = [list(dict.fromkeys(_candidates(forms, match, v, term))) for v in wanted]
         for inputs in itertools.islice(itertools.product(*choices), CHOICES):
-            made = _made(forms, template, inputs, term, form)
+            made = _made(forms, template, inputs, term, form, solutions)
             if made is not None:
                 yield made
                 return
@@ -175,22 +201,30 @@ def _is_atom(poly: Poly) -> bool:
     return len(poly) == 1 and len(poly[0][0]) == 1 and poly[0][0][0][1] == 1
 
 
-def _made(forms: Forms, template: Template, inputs: Sequence[Term], term: Term, form: Poly) -> Term | None:
+def _made(
+    forms: Forms, template: Template, inputs: Sequence[Term], term: Term, form: Poly, solutions: Solutions
+) -> Term | None:
     """The composite term over inputs, if with some attributes it has the form and type of a term."""
-    numbers = _solved(forms, template, inputs, form)
+    known = solutions.setdefault(template, [])
+    numbers = next((n for n in known if _is_solution(forms, template, n, inputs, form)), None)
     if numbers is None:
-        return None
-    *values, factor = numbers
-    op = template.with_numbers(values)
-    if _form(forms, template, op, factor, inputs) != form:
-        return None
+        numbers = _solved(forms, template, inputs, form)
+        if numbers is None or not _is_solution(forms, template, numbers, inputs, form):
+            return None
+        known[:] = [numbers, *known[: KNOWN - 1]]
     try:
         with assuming() as conditions:
-            made = template.made(op, factor, inputs)
+            made = template.made(template.with_numbers(numbers[:-1]), numbers[-1], inputs)
     except SuperoptError:
         return None
     same = made.type.dtype == term.type.dtype and made.type.rank == term.type.rank
     return made if same and all(c.relation == "<=" for c in conditions) else None
+
+
+def _is_solution(
+    forms: Forms, template: Template, numbers: Sequence[float], inputs: Sequence[Term], form: Poly
+) -> bool:
+    return _form(forms, template, template.with_numbers(numbers[:-1]), numbers[-1], inputs) == form
 
 
 def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly) -> list[float] | None:

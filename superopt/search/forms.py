@@ -115,11 +115,11 @@ class Forms:
             below = _through(term, view)
             if below is not None:
                 return self.of(term.inputs[0], below)
+        if not isinstance(op, Declared) or _is_weight(term):
+            return self._single(Atom(term, view=view))
         meaning = _meaning(term)
         if meaning is not None:
             return self.of(meaning, view)
-        if not isinstance(op, Declared):
-            return self._single(Atom(term, view=view))
         if isinstance(op, Add | Sub):
             x, y = read(term, view)
             return self._added(x, y if isinstance(op, Add) else self.times(y, -1.0))
@@ -281,6 +281,11 @@ def _through(term: Term, view: View) -> View | None:
         return None
     place = dict(zip(ours, theirs, strict=True))
     return tuple(None if a is None else place.get(a) for a in view)
+
+
+def _is_weight(term: Term) -> bool:
+    """Whether a term is made of weights: it is folded to data, and what it is made of does not matter."""
+    return term.constant and not all(isinstance(t.operator, Scalar | Expand) for t in (term, *term.inputs))
 
 
 def _meaning(term: Term) -> Term | None:

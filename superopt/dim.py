@@ -68,8 +68,10 @@ _TERMS, _DEGREE = 4096, 64
 class Expr:
     """An integer polynomial over atoms; never a constant (that is an `int`). Make one with `symbol` and arithmetic."""
 
-    __slots__ = ("__weakref__", "_hash", "_text", "terms")
+    __slots__ = ("__weakref__", "_hash", "_text", "name", "terms")
     terms: tuple[tuple[Monomial, int], ...]
+    name: str | None
+    """Of a single symbol; None of anything else."""
     _hash: int
     _text: str
     _interned: ClassVar[WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr]] = WeakValueDictionary()
@@ -80,6 +82,11 @@ class Expr:
             return known
         self = super().__new__(cls)
         self.terms = terms
+        match terms:
+            case (((Symbol(name),), 1),):
+                self.name = name
+            case _:
+                self.name = None
         # -1 and -2 have one hash, and what collides is compared, which symbols may leave open: so not by them alone.
         self._hash = hash(tuple((monomial, coefficient, 3 * coefficient) for monomial, coefficient in terms))
         cls._interned[terms] = self
@@ -195,16 +202,15 @@ def symbol(name: str) -> Expr:
 
 def symbol_name(dim: Dim) -> str | None:
     """The name of a size that is a single symbol; None for any other."""
-    match dim:
-        case Expr(terms=(((Symbol(name),), 1),)):
-            return name
-    return None
+    return dim.name if isinstance(dim, Expr) else None
 
 
 def equal(left: Dim, right: Dim) -> Truth:
     """Whether two sizes are equal for all values of their symbols, or for none; else the condition that they are."""
     if left is right:
         return True
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
     difference = left - right
     return difference == 0 if isinstance(difference, int) else Condition("=", left, right)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,8 @@ REAL = "real"
 
 TRUTH = "bool"
 """The element type of truth values."""
+
+_constant, _sized = attrgetter("constant"), attrgetter("sized")
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Operator:
 
     def is_known(self, inputs: Sequence[Term]) -> bool:
         """Whether the value over inputs is known before a model runs."""
-        return all(i.constant for i in inputs)
+        return all(map(_constant, inputs))
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,36 @@ class Term:
 def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
     """The term of an operator and inputs. Raises `ShapeError` or `Undecided` where the types do not fit."""
     inputs = tuple(inputs)
-    key = (operator, inputs)
-    known = Term._interned.get(key)
+    known = Term._interned.get((operator, inputs))
+    return known if known is not None else _entered(operator, inputs, operator.type_of(tuple([i.type for i in inputs])))
+
+
+def made_over(term: Term, inputs: tuple[Term, ...]) -> Term:
+    """What `make` gives of a term's operator over other inputs; over inputs of the same types its type is known."""
+    known = Term._interned.get((term.operator, inputs))
     if known is not None:
         return known
-    type_ = operator.type_of(tuple(i.type for i in inputs))
+    for own, other in zip(term.inputs, inputs, strict=True):
+        if not _of_one_type(own, other):
+            return make(term.operator, inputs)
+    return _entered(term.operator, inputs, term.type)
+
+
+def _of_one_type(a: Term, b: Term) -> bool:
+    """Whether two terms are of the same type, to the letter; what symbols leave open counts as no."""
+    if a.type is b.type:
+        return True
+    return a.sized and b.sized and a.type.dtype == b.type.dtype and a.shape == b.shape
+
+
+def _entered(operator: Operator, inputs: tuple[Term, ...], type_: Type) -> Term:
+    """The new term of an operator and inputs, whose type is known."""
     term = object.__new__(Term)
     term.operator, term.inputs, term.type, term.shape = operator, inputs, type_, type_.shape
     term.is_variable = isinstance(operator, Variable)
     term.constant = operator.is_known(inputs)
-    term.sized = all(isinstance(d, int) for d in type_.shape) and all(i.sized for i in inputs)
-    Term._interned[key] = term
+    term.sized = all(isinstance(d, int) for d in type_.shape) and all(map(_sized, inputs))
+    Term._interned[operator, inputs] = term
     return term
 
 
@@ -172,7 +194,7 @@ class Graph:
 
 def subterms(*roots: Term, known: Container[Term] = ()) -> list[Term]:
     """Every distinct term under the roots, inputs before users; of those `known` neither they nor what is below."""
-    return _inputs_first(roots, known.__contains__)
+    return _inputs_first([r for r in roots if r not in known], known, all_of_them=True)
 
 
 def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:
@@ -180,24 +202,26 @@ def running(*roots: Term, known: Container[Term] = ()) -> list[Term]:
 
     These are neither variables nor made of constants alone.
     """
-    return _inputs_first(roots, lambda term: term.constant or term.is_variable or term in known)
+    left = [r for r in roots if not (r.constant or r.is_variable or r in known)]
+    return _inputs_first(left, known, all_of_them=False)
 
 
-def _inputs_first(roots: Sequence[Term], left_out: Callable[[Term], bool]) -> list[Term]:
-    """The distinct terms under the roots, without those left out and what only they need."""
+def _inputs_first(roots: Sequence[Term], known: Container[Term], all_of_them: bool) -> list[Term]:
+    """The distinct terms under the roots that are not known: all of them, or those that run."""
     found: dict[Term, None] = {}
-    begun: set[Term] = set()
     stack = list(reversed(roots))
     while stack:
         term = stack[-1]
-        if term in found or left_out(term):
-            stack.pop()
-        elif term in begun or not term.inputs:
-            found[term] = None
-            stack.pop()
+        if term not in found:
+            for i in term.inputs:
+                if i not in found and (all_of_them or not (i.constant or i.is_variable)) and i not in known:
+                    stack.append(i)
+                    break
+            else:
+                found[term] = None
+                stack.pop()
         else:
-            begun.add(term)
-            stack.extend(reversed(term.inputs))
+            stack.pop()
     return list(found)
 
 
@@ -220,8 +244,6 @@ def replace_all(roots: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term
     """`replace` for several terms that share subterms."""
     done: dict[Term, Term] = dict(new)
     for term in subterms(*roots, known=done):
-        inputs = tuple(done[i] for i in term.inputs)
-        done[term] = (
-            term if all(a is b for a, b in zip(inputs, term.inputs, strict=True)) else make(term.operator, inputs)
-        )
-    return tuple(done[root] for root in roots)
+        inputs = tuple([done[i] for i in term.inputs])
+        done[term] = term if inputs == term.inputs else made_over(term, inputs)
+    return tuple([done[root] for root in roots])

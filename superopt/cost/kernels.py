@@ -26,7 +26,7 @@ from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
-from superopt.term import REAL, Graph, Term, make, variable
+from superopt.term import REAL, Graph, Operator, Term, make, variable
 from superopt.text import Sexp, form, show
 
 
@@ -73,6 +73,8 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("product", "bias"): "biased",
     ("biased", "activation"): "done",
 }
+_BEGUN: Mapping[type[Operator], str] = {Conv: "conv", MatMul: "product", Gemm: "biased"}
+"""What a kernel has computed that begins with an operator."""
 _ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard_sigmoid"})
 
 
@@ -80,13 +82,16 @@ def cut(graph: Graph) -> list[Kernel]:
     """The kernels that run when a graph is evaluated, inputs before users. All sizes are integers."""
     uses = Counter(graph.outputs)
     for term in graph.runs:
-        uses.update(set(term.inputs))
+        for i in term.inputs if len(term.inputs) == 1 else set(term.inputs):
+            uses[i] += 1
     vanishing = _vanishing(graph)
     parts: dict[Term, _Part] = {}
+    taken: set[Term] = set()
     for term in graph.runs:
         if term not in vanishing:
-            parts[term] = _part(term, tuple([parts.get(i) if uses[i] == 1 else None for i in term.inputs]))
-    taken = {t for part in parts.values() for t in part.taken}
+            below = tuple([parts[i] if i in parts and uses[i] == 1 else None for i in term.inputs])
+            parts[term] = part = _part(term, below)
+            taken.update(part.taken)
     return [_kernel(term, part.inner) for term, part in parts.items() if term not in taken]
 
 
@@ -103,10 +108,10 @@ class _Part:
 def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
     """The part of a term; `below` are those of the inputs that nothing else uses."""
     alone = {i: part for i, part in zip(term.inputs, below, strict=True) if part is not None}
-    after, stage = _taken_after(term, alone)
-    taken = (*_taken_before(term, alone), *after)
-    repeats = (i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term))
-    return _Part(stage, taken, (*taken, *repeats, *(t for i in taken for t in alone[i].inner)))
+    after, stage = _taken_after(term, alone) if alone else ([], _BEGUN.get(type(term.operator), ""))
+    taken = (*(_taken_before(term, alone) if alone else ()), *after)
+    repeats = [i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)]
+    return _Part(stage, taken, (*taken, *repeats, *[t for i in taken for t in alone[i].inner]))
 
 
 def _vanishing(graph: Graph) -> set[Term]:
@@ -157,7 +162,7 @@ def _taken_after(term: Term, alone: Mapping[Term, _Part]) -> tuple[list[Term], s
         then = _FUSED.get((alone[producer].stage, _step(term, producer)))
         if then is not None:
             return [producer], then
-    return [], {Conv: "conv", MatMul: "product", Gemm: "biased"}.get(type(op), "")
+    return [], _BEGUN.get(type(op), "")
 
 
 def _step(term: Term, producer: Term) -> str:
@@ -184,6 +189,61 @@ def _step(term: Term, producer: Term) -> str:
 
 @lru_cache(maxsize=1 << 14)  # a search asks again for all kernels that a rewrite left as they were
 def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
+    within = {root, *inner}
+    word, leaves = _spelled(root, within)
+    if word not in _forms:
+        body, given, names = _canonical(root, inner)
+        read = tuple(leaves.index(t) for t in names if t not in within and not t.constant)
+        _forms[word] = Graph(given, (body,)), read
+    graph, read = _forms[word]
+    return Kernel(root, graph, tuple([leaves[i] for i in read]))
+
+
+_forms: dict[tuple[int, ...], tuple[Graph, tuple[int, ...]]] = {}
+"""Kernels over canonical variables by how they are spelled, and which of the leaves are read: a rewrite renews all
+terms above it, but most of them are computed by the same kernels as before."""
+
+_numbers: dict[object, int] = {}
+_SEEN_BEFORE = -1
+
+
+def _spelled(root: Term, within: set[Term]) -> tuple[tuple[int, ...], list[Term]]:
+    """What tells kernels apart, operator by operator from the root down; and the leaves in the order of first sight."""
+    word: list[int] = []
+    places: dict[Term, int] = {}
+    leaves: list[Term] = []
+    stack = [root]
+    while stack:
+        term = stack.pop()
+        if term in places:
+            word += (_SEEN_BEFORE, places[term])
+            continue
+        places[term] = len(places)
+        if term in within:
+            word.append(_head(term))
+            if _has_exponent(term):
+                word.append(_numbers.setdefault(term.inputs[1], len(_numbers)))
+                stack.append(term.inputs[0])
+            else:
+                stack.extend(term.inputs)
+        else:
+            word.append(_leaf(term))
+            leaves.append(term)
+    return tuple(word), leaves
+
+
+@lru_cache(maxsize=1 << 16)
+def _head(term: Term) -> int:
+    return _numbers.setdefault((term.operator, term.type), len(_numbers))
+
+
+@lru_cache(maxsize=1 << 16)
+def _leaf(term: Term) -> int:
+    return _numbers.setdefault((term.type, term.constant), len(_numbers))
+
+
+def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, ...], list[Term]]:
+    """A kernel over canonical variables; these, and what they stand for."""
     within, names = {root, *inner}, dict[Term, Term]()
     dtypes = [t.type.dtype for w in (root, *inner) for t in (w, *w.inputs)]
     own = next((d for d in dtypes if d.startswith("float")), REAL)
@@ -202,27 +262,30 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
             names[term] = variable(f"v{len(names)}", term.shape[1:2], term.type.dtype, constant=True)
             return Add()(made, Expand((1,), made.shape)(names[term]))
         inputs = term.inputs
-        if isinstance(term.operator, Pow) and _is_number(inputs[1]):  # the exponent decides how long it takes
+        if _has_exponent(term):
             return make(term.operator, [rebuilt(inputs[0]), inputs[1]])
         if isinstance(term.operator, Declared) and term.operator.commutative:
             # Both orders are one kernel: what is fused stands first, what is broadcast last.
             inputs = tuple(sorted(inputs, key=lambda i: (isinstance(i.operator, Expand), i not in within)))
         return make(term.operator, [rebuilt(i) for i in inputs])
 
-    body = rebuilt(root)
-    given = tuple(names.values())
-    return Kernel(root, Graph(given, (body,)), tuple(t for t in names if t not in within and not t.constant))
+    return rebuilt(root), tuple(names.values()), list(names)
 
 
 def forget_terms() -> None:
     """Forget the graphs that were cut, and with them their terms."""
-    _part.cache_clear()
-    _kernel.cache_clear()
+    for known in (_part, _kernel, _head, _leaf):
+        known.cache_clear()
+    _forms.clear()
+    _numbers.clear()
 
 
-def _is_number(term: Term) -> bool:
-    """Whether a term is a number, repeated or not."""
-    return isinstance((term.inputs[0] if isinstance(term.operator, Expand) else term).operator, Scalar)
+def _has_exponent(term: Term) -> bool:
+    """Whether a term is a power by a number: that decides how long it takes, so it is part of the kernel."""
+    if not isinstance(term.operator, Pow):
+        return False
+    by = term.inputs[1]
+    return isinstance((by.inputs[0] if isinstance(by.operator, Expand) else by).operator, Scalar)
 
 
 def _below_channels(term: Term, within: set[Term]) -> Term:

@@ -67,9 +67,13 @@ def _made_in_blocks(term: Term, known: dict[Term, bool]) -> bool:
     return False
 
 
-def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place) -> int:
-    """How many bytes are laid out anew where each of a graph's kernels runs alone, and are not where it stands."""
-    known = {v: v.label in place.joined and has_blocks(v) for v in graph.inputs}
+def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dict[Term, bool] | None = None) -> int:
+    """How many bytes are laid out anew where each of a graph's kernels runs alone, and are not where it stands.
+
+    `known` remembers which terms stand in blocks in this place.
+    """
+    known = {} if known is None else known
+    known.update({v: v.label in place.joined and has_blocks(v) for v in graph.inputs if v not in known})
     total, read = 0, place.is_read(graph)
     for kernel in kernels:
         takes = in_blocks(kernel.root, known)

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -70,14 +70,17 @@ class MeasuredCost:
         self._overhead_s: tuple[float, float] | None = None
         self._layout_s: float | None = None
 
-    def cost(self, graph: Graph, most: float = math.inf, place: Place = ALONE) -> float:
+    def cost(
+        self, graph: Graph, most: float = math.inf, place: Place = ALONE, blocks: dict[Term, bool] | None = None
+    ) -> float:
         """Seconds in its place; infinite where a kernel cannot run, and where what is measured first passes `most`.
 
-        Raises `OutOfTime` past the deadline if measuring is needed.
+        `blocks` remembers which terms stand in blocks of channels in this place. Raises `OutOfTime` past the deadline
+        if measuring is needed.
         """
         graph = self._sized(graph)
         kernels = cut(graph)
-        saved = self._saved(graph, kernels, place)
+        saved = self._saved(graph, kernels, place, blocks)
         known = [self._look_up(kernel) for kernel in kernels]
         unknown = [kernel for kernel, seconds in zip(kernels, known, strict=True) if seconds is None]
         total = math.fsum(seconds for seconds in known if seconds is not None)
@@ -88,7 +91,7 @@ class MeasuredCost:
             total += self._seconds(kernel)
         return max(math.fsum(map(self._seconds, kernels)) - saved, 0.0)
 
-    def estimate(self, graph: Graph, place: Place = ALONE) -> float:
+    def estimate(self, graph: Graph, place: Place = ALONE, blocks: dict[Term, bool] | None = None) -> float:
         """Seconds in its place, where kernels that were not measured take what others of their kind let expect."""
         graph = self._sized(graph)
         kernels = cut(graph)
@@ -96,7 +99,7 @@ class MeasuredCost:
         for kernel in kernels:
             seconds = self._look_up(kernel)
             total += self._estimates.seconds(kernel) if seconds is None else seconds
-        return max(total - self._saved(graph, kernels, place), 0.0)
+        return max(total - self._saved(graph, kernels, place, blocks), 0.0)
 
     def demand_runs(self) -> None:
         """Raise `UsageError` where the runtime runs nothing at all: what it needs it may only load, and miss, now."""
@@ -124,19 +127,20 @@ class MeasuredCost:
     def _sized(self, graph: Graph) -> Graph:
         return unfolded(concretize(graph, self.sizes), self._plain)
 
-    def _saved(self, graph: Graph, kernels: Sequence[Kernel], place: Place) -> float:
+    def _saved(self, graph: Graph, kernels: Sequence[Kernel], place: Place, blocks: dict[Term, bool] | None) -> float:
         """The seconds that layouts save which are kept from one kernel to the next."""
-        kept = kept_bytes(graph, kernels, place) if self.runtime.keeps_blocks else 0
+        kept = kept_bytes(graph, kernels, place, blocks) if self.runtime.keeps_blocks else 0
         return kept * self.layout_s_per_byte() if kept else 0.0
 
     def _look_up(self, kernel: Kernel) -> float | None:
         key = kernel.graph.outputs
-        if key not in self._known:
-            timing = self.table.get(self._key, kernel.signature)
-            self._known[key] = None if timing is None else timing.seconds
-            if timing is not None:
-                self._estimates.learn(kernel, timing.seconds)
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        timing = self.table.get(self._key, kernel.signature)
+        known = self._known[key] = None if timing is None else timing.seconds
+        if known is not None:
+            self._estimates.learn(kernel, known)
+        return known
 
     def _seconds(self, kernel: Kernel) -> float:
         known = self._look_up(kernel)
@@ -247,14 +251,15 @@ class CostInPlace:
 
     base: MeasuredCost
     place: Place
+    _blocks: dict[Term, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def cost(self, graph: Graph, most: float = math.inf) -> float:
         """As that of the base."""
-        return self.base.cost(graph, most, self.place)
+        return self.base.cost(graph, most, self.place, self._blocks)
 
     def estimate(self, graph: Graph) -> float:
         """As that of the base."""
-        return self.base.estimate(graph, self.place)
+        return self.base.estimate(graph, self.place, self._blocks)
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """As that of the base."""

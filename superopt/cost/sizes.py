@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
@@ -46,6 +47,7 @@ def sized_dim(size: Dim, sizes: Mapping[str, int]) -> Dim:
     return substitute(size, {name: sizes.get(name, DEFAULT_SIZE) for name in symbols(size)})
 
 
+@cache
 def width(dtype: str) -> int:
     """The bytes of an element."""
     try:

@@ -73,6 +73,8 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         if known is term:
             yield bindings
         return
+    if not pattern.is_variable and type(pattern.operator) is not type(term.operator):
+        return
     if of_any_rank(term) and not of_any_rank(pattern):
         return  # a rule about any rank is no case of one about vectors
     if pattern.is_variable:
@@ -101,7 +103,7 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         for p, t in zip(pattern.inputs, inputs, strict=True):
             found = [b for a in found for b in _match(p, t, a)]
         for b in found:
-            yield b._replace(tensors={**b.tensors, pattern: term})
+            yield Bindings({**b.tensors, pattern: term}, b.sizes, b.pending, b.axes)
 
 
 def _same_head(pattern: Term, term: Term) -> bool:
@@ -116,13 +118,14 @@ def _same_head(pattern: Term, term: Term) -> bool:
 
 
 def _bind_shape(pattern: Term, term: Term, bindings: Bindings) -> Bindings | None:
-    bound = bindings._replace(tensors={**bindings.tensors, pattern: term})
-    if any(isinstance(d, int) and d == 0 for d in term.shape):
+    if 0 in term.shape if term.sized else any(isinstance(d, int) and d == 0 for d in term.shape):
         return None
-    if of_any_rank(pattern):
+    any_rank = of_any_rank(pattern)
+    if not any_rank and len(pattern.shape) != len(term.shape):
+        return None
+    bound = Bindings({**bindings.tensors, pattern: term}, bindings.sizes, bindings.pending, bindings.axes)
+    if any_rank:
         return _bind_axes(term.shape, bound)
-    if pattern.type.rank != term.type.rank:
-        return None
     return _bind_sizes(list(zip(pattern.shape, term.shape, strict=True)), bound)
 
 
@@ -130,8 +133,8 @@ def _bind_axes(shape: Shape, bindings: Bindings) -> Bindings | None:
     """Let `*` stand for all axes of a shape, which are then those of every tensor that has it."""
     if bindings.axes is None:
         return bindings._replace(axes=shape)
-    same = len(shape) == len(bindings.axes) and all(
-        equal(a, b) is True for a, b in zip(shape, bindings.axes, strict=True)
+    same = shape is bindings.axes or (
+        len(shape) == len(bindings.axes) and all(equal(a, b) is True for a, b in zip(shape, bindings.axes, strict=True))
     )
     return bindings if same else None
 
@@ -150,7 +153,7 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
                 return None
         else:
             pending.append((ours, theirs))
-    return bindings._replace(sizes=sizes, pending=tuple(pending))
+    return Bindings(bindings.tensors, sizes, tuple(pending), bindings.axes)
 
 
 def _settled(rule: Rule, bindings: Bindings) -> bool:

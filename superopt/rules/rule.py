@@ -19,7 +19,8 @@ AXES: Shape = (symbol("*"),)
 
 def of_any_rank(*terms: Term) -> bool:
     """Whether some of the terms are of any rank."""
-    return any(len(t.type.shape) == 1 and t.type.shape[0] is AXES[0] for t in terms)  # equal sizes are one object
+    (any_axes,) = AXES
+    return True in [len(t.shape) == 1 and t.shape[0] is any_axes for t in terms]  # equal sizes are one object
 
 
 @dataclass(frozen=True)

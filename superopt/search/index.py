@@ -30,48 +30,54 @@ class Index(Generic[T]):
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
         self._size = 0
-        self._letters: dict[Term, tuple[Letter, ...]] = {}
+        self._numbers: dict[Letter, int] = {}
+        self._letters: dict[Term, tuple[list[int], list[int]]] = {}
 
     def insert(self, pattern: Term, value: T) -> None:
         """Add a pattern; where operators commute it is found either way round."""
         for word in dict.fromkeys(_spelled(pattern)):
             node = self._root
             for letter in word:
-                node = node.children.setdefault(letter, _Node())
+                node = node.children.setdefault(self._numbers.setdefault(letter, len(self._numbers)), _Node())
             node.values.append((self._size, value))
         self._size += 1
+        self.forget_terms()
 
     def fitting(self, term: Term) -> list[T]:
         """The values of all patterns that may match a term, in the order of insertion."""
-        found = dict(self._walk(self._root, (term, None)))
+        found: dict[int, T] = {}
+        walks: list[tuple[_Node[T], Pending]] = [(self._root, (term, None))]
+        while walks:
+            node, pending = walks.pop()
+            if pending is None:
+                found.update(node.values)
+                continue
+            term, rest = pending
+            wild, heads = self._letters.get(term) or self._read(term)
+            walks += [(node.children[letter], rest) for letter in wild if letter in node.children]
+            for letter in heads:
+                if letter in node.children:
+                    below = rest
+                    for i in reversed(term.inputs):
+                        below = i, below
+                    walks.append((node.children[letter], below))
         return [found[number] for number in sorted(found)]
 
     def forget_terms(self) -> None:
         """Forget what was remembered of terms."""
         self._letters.clear()
 
-    def _walk(self, node: _Node[T], pending: Pending) -> Iterator[tuple[int, T]]:
-        if pending is None:
-            yield from node.values
-            return
-        term, rest = pending
-        if term not in self._letters:
-            self._letters[term] = _letters(term)
-        wild, *heads = self._letters[term]
-        for letter in (wild, _ANY):
-            if letter in node.children:
-                yield from self._walk(node.children[letter], rest)
-        for letter in heads:
-            if letter in node.children:
-                below = rest
-                for i in reversed(term.inputs):
-                    below = i, below
-                yield from self._walk(node.children[letter], below)
+    def _read(self, term: Term) -> tuple[list[int], list[int]]:
+        """The numbers of the letters as which a term may be read, of variables and of its operator; those in use."""
+        wild, *heads = _letters(term)
+        numbers = tuple([self._numbers[x] for x in letters if x in self._numbers] for letters in ((wild, _ANY), heads))
+        self._letters[term] = read = numbers[0], numbers[1]
+        return read
 
 
 class _Node(Generic[T]):
     def __init__(self) -> None:
-        self.children: dict[Letter, _Node[T]] = {}
+        self.children: dict[int, _Node[T]] = {}
         self.values: list[tuple[int, T]] = []
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
-from superopt.search.fold import Folding
+from superopt.search.fold import Fold, Folding
 from superopt.search.index import Index
-from superopt.search.rewrites import Fold, Rewrite
+from superopt.search.rewrites import Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 
@@ -24,13 +25,14 @@ _ROUGH = AnalyticCost()
 
 @dataclass(frozen=True)
 class Template:
-    """What a rewrite makes of the roots of a window.
+    """What a rewrite makes of the roots of a window, over its leaves.
 
     `saves` is 0 unless it leaves less work, and no more operators to run; then it is that work, in rough seconds.
     """
 
     rewrite: Rewrite
     targets: tuple[Term, ...]
+    leaves: tuple[Term, ...]
     saves: float
 
 
@@ -48,43 +50,65 @@ class Application:
     @cached_property
     def new(self) -> dict[Term, Term]:
         """What each of the terms is replaced by."""
-        targets = self.template.targets
+        made = self.template.targets
         if self.depth is not None:
-            targets = placed(targets, below(self.roots, self.depth))
-        return dict(zip(self.roots, targets, strict=True))
+            made = placed(made, self.template.leaves, below(self.roots, self.depth))
+        return dict(zip(self.roots, made, strict=True))
+
+
+Numbered: TypeAlias = "tuple[int, Rewrite]"
+"""A rewrite with its place in the order of all."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What rewrites that look equally deep make of a window: the place of the first of them in the order of all, and
+    of what they make the `best`, where anything saves work.
+    """
+
+    first: int
+    depth: int
+    templates: list[Template]
+    best: Template | None
 
 
 class Matching:
     """Finds applications of rewrites. What may replace a term does not depend on what stands around it."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
-        self._untold: dict[str, list[Rewrite]] = {}
-        self._alone: Index[Rewrite] = Index()
+        self._untold: dict[str, list[Numbered]] = {}
+        self._shallow: Index[Numbered] = Index()
+        self._deep: Index[Numbered] = Index()
         self._together = [r for r in rewrites if len(r.heads) > 1]
+        self._counts = [len(r.heads) for r in self._together]
         self._parts: Index[tuple[int, int]] = Index()
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
-        for rewrite in rewrites:
+        for numbered in enumerate(rewrites):
+            number, rewrite = numbered
             if len(rewrite.heads) != 1:
                 continue
-            if rewrite.patterns:
-                self._alone.insert(rewrite.patterns[0], rewrite)
+            if not rewrite.patterns:
+                # Before all others, and never deep.
+                self._untold.setdefault(rewrite.heads[0], []).append((number - len(rewrites), rewrite))
             else:
-                self._untold.setdefault(rewrite.heads[0], []).append(rewrite)
+                index = self._shallow if rewrite.depth <= SHALLOW else self._deep
+                index.insert(rewrite.patterns[0], numbered)
         for number, rewrite in enumerate(self._together):
             for place, pattern in enumerate(rewrite.patterns):
                 self._parts.insert(pattern, (number, place))
         self._found: dict[Term, list[Application]] = {}
+        self._best: dict[Term, Application | None] = {}
+        self._folds: dict[Term, list[Application]] = {}
         self._fits: dict[Term, list[tuple[int, int]]] = {}
         self._windows = Windows()
-        self._templates: dict[Key, list[Template]] = {}
+        self._groups: dict[Key, Group] = {}
         self._both: dict[tuple[int, Key], list[Template]] = {}
-        self._apart: dict[tuple[Term, ...], bool] = {}
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        for known in (self._found, self._fits, self._apart):
+        for known in (self._found, self._best, self._folds, self._fits):
             known.clear()
-        for knows in (self._alone, self._parts, self._folding):
+        for knows in (self._shallow, self._deep, self._parts, self._folding):
             knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
@@ -98,46 +122,96 @@ class Matching:
                 self._fits[term] = self._parts.fitting(term)
             for part in self._fits[term]:
                 places.setdefault(part, []).append(term)
+        needs = _needs(graph)
         for number, rewrite in enumerate(self._together):
-            for roots in itertools.product(*(places.get((number, i), []) for i in range(len(rewrite.heads)))):
-                if len(set(roots)) == len(roots) and self._are_apart(roots):
+            if (number, 0) not in places:
+                continue
+            for roots in itertools.product(*(places.get((number, i), ()) for i in range(self._counts[number]))):
+                if _are_apart(roots, needs):
                     yield from self._at_all(number, rewrite, roots)
 
     def at(self, term: Term) -> list[Application]:
         """The rewrites that replace a term alone."""
         if term not in self._found:
-            by_depth: dict[int, list[Rewrite]] = {}
-            for rewrite in (*self._untold.get(term.operator.name, ()), *self._alone.fitting(term)):
-                by_depth.setdefault(max(rewrite.depth, SHALLOW), []).append(rewrite)
-            found = self._found[term] = []
-            for depth, fitting in by_depth.items():
-                key = self._windows.key((term,), depth)
-                if key not in self._templates:
-                    seen = window((term,), depth)
-                    self._templates[key] = [t for r in fitting for t in _templates(r, seen)]
-                found += [Application(t, (term,), depth) for t in self._templates[key]]
-            found += self._folded(term)
+            made = [Application(t, (term,), group.depth) for group in self._groups_of(term) for t in group.templates]
+            self._found[term] = made + self._folded(term)
         return self._found[term]
 
-    def _folded(self, term: Term) -> Iterator[Application]:
+    def best(self, term: Term) -> Application | None:
+        """The rewrite of a term alone that saves most, if any does; the first of those that save as much."""
+        if term not in self._best:
+            made = [Application(g.best, (term,), g.depth) for g in self._groups_of(term) if g.best is not None]
+            made += [a for a in self._folded(term) if a.template.saves > 0]
+            self._best[term] = max(made, key=lambda a: a.template.saves, default=None)
+        return self._best[term]
+
+    def _groups_of(self, term: Term) -> list[Group]:
+        return sorted((self._of_shallow(term), *self._of_deep(term)), key=lambda group: group.first)
+
+    def _folded(self, term: Term) -> list[Application]:
         """Definitions read backwards at a term that leave fewer operators: others are names for what runs."""
-        for fold, made in self._folding.at(term):
-            gone, come = _difference((term,), (made,))
-            if len(come) < len(gone):
-                yield Application(Template(fold, (made,), _saved((term,), (made,))), (term,), None)
+        if term not in self._folds:
+            before, found = _seconds((term,)), list[Application]()
+            for fold, made in self._folding.at(term):
+                gone, come = _difference(before, _seconds((made,)))
+                if len(come) < len(gone):
+                    found.append(Application(Template(fold, (made,), (), _saved(gone, come)), (term,), None))
+            self._folds[term] = found
+        return self._folds[term]
+
+    def _of_shallow(self, term: Term) -> Group:
+        """What rewrites that are not deep make of a term.
+
+        Which of them fit is found once for a window as well: they see no more of a term.
+        """
+        key = self._windows.key((term,), SHALLOW)
+        if key not in self._groups:
+            fitting = [*self._untold.get(term.operator.name, ()), *self._shallow.fitting(term)]
+            self._groups[key] = _group(fitting, term, SHALLOW)
+        return self._groups[key]
+
+    def _of_deep(self, term: Term) -> Iterator[Group]:
+        """The same of those that are deep, for each depth."""
+        by_depth: dict[int, list[Numbered]] = {}
+        for numbered in self._deep.fitting(term):
+            by_depth.setdefault(numbered[1].depth, []).append(numbered)
+        for depth, fitting in by_depth.items():
+            key = self._windows.key((term,), depth)
+            if key not in self._groups:
+                self._groups[key] = _group(fitting, term, depth)
+            yield self._groups[key]
 
     def _at_all(self, number: int, rewrite: Rewrite, roots: tuple[Term, ...]) -> list[Application]:
         key = number, self._windows.key(roots, rewrite.depth)
         if key not in self._both:
-            self._both[key] = list(_templates(rewrite, window(roots, rewrite.depth)))
+            self._both[key] = _templates([rewrite], window(roots, rewrite.depth))
         return [Application(t, roots, rewrite.depth) for t in self._both[key]]
 
-    def _are_apart(self, roots: tuple[Term, ...]) -> bool:
-        """Whether none is computed from another: replaced together they would close a cycle."""
-        if roots not in self._apart:
-            under = set(running(*(i for r in roots for i in r.inputs)))
-            self._apart[roots] = under.isdisjoint(roots)
-        return self._apart[roots]
+
+def _group(fitting: Sequence[Numbered], term: Term, depth: int) -> Group:
+    templates = _templates([r for _, r in fitting], window((term,), depth)) if fitting else []
+    best = max(templates, key=lambda t: t.saves, default=None)
+    return Group(fitting[0][0] if fitting else 0, depth, templates, best if best is not None and best.saves else None)
+
+
+def _needs(graph: Graph) -> dict[Term, tuple[int, int]]:
+    """Of each running term its own bit, and the bits of all that it is computed from and its own."""
+    found: dict[Term, tuple[int, int]] = {}
+    for number, term in enumerate(graph.runs):
+        bits = own = 1 << number
+        for i in term.inputs:
+            if i in found:
+                bits |= found[i][1]
+        found[term] = own, bits
+    return found
+
+
+def _are_apart(roots: tuple[Term, ...], needs: Mapping[Term, tuple[int, int]]) -> bool:
+    """Whether they are different, and none is computed from another: replaced together they would close a cycle."""
+    together = 0
+    for root in roots:
+        together |= needs[root][0]
+    return together.bit_count() == len(roots) and all(needs[r][1] & together == needs[r][0] for r in roots)
 
 
 def by_operator(graph: Graph) -> dict[str, list[Term]]:
@@ -148,25 +222,31 @@ def by_operator(graph: Graph) -> dict[str, list[Term]]:
     return found
 
 
-def _templates(rewrite: Rewrite, seen: Window) -> Iterator[Template]:
-    """What a rewrite makes of a window, unless it computes all that it replaces, and more."""
+def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
+    """What rewrites make of a window, but for those that compute all that they replace, and more."""
+    found: list[Template] = []
+    before = _seconds(seen.roots)
     with supposing(seen.facts):
-        for targets in rewrite.at(seen.roots):
-            gone, come = _difference(seen.roots, targets)
-            names, more = (Counter(t.operator.name for t in terms) for terms in (gone, come))
-            if len(targets) == 1 and names < more and rewrite.known == "proved":
-                continue  # another way to compute an operator is what definitions are for
-            yield Template(rewrite, targets, _saved(seen.roots, targets))
+        for rewrite in rewrites:
+            for targets in rewrite.at(seen.roots):
+                gone, come = _difference(before, _seconds(targets))
+                names, more = (Counter(t.operator.name for t in terms) for terms in (gone, come))
+                if len(targets) == 1 and names < more and rewrite.known == "proved":
+                    continue  # another way to compute an operator is what definitions are for
+                found.append(Template(rewrite, targets, seen.leaves, _saved(gone, come)))
+    return found
 
 
-def _saved(old: Sequence[Term], new: Sequence[Term]) -> float:
+def _difference(before: Mapping[Term, float], after: Mapping[Term, float]) -> tuple[dict[Term, float], ...]:
+    """The terms that are gone, and those that came, with their seconds."""
+    return {t: s for t, s in before.items() if t not in after}, {t: s for t, s in after.items() if t not in before}
+
+
+def _saved(gone: Mapping[Term, float], come: Mapping[Term, float]) -> float:
     """The rough seconds that a rewrite leaves less; 0 where it leaves more work, or more operators to run."""
-    gone, come = _difference(old, new)
     return max(sum(gone.values()) - sum(come.values()), 0.0) if len(come) <= len(gone) else 0.0
 
 
-def _difference(old: Sequence[Term], new: Sequence[Term]) -> tuple[dict[Term, float], dict[Term, float]]:
-    """The terms that only the one and only the other need, with the rough seconds of each."""
-    before, after = ({t: s for t in running(*roots) if (s := _ROUGH.alone(t))} for roots in (old, new))
-    gone = {t: s for t, s in before.items() if t not in after}
-    return gone, {t: s for t, s in after.items() if t not in before}
+def _seconds(roots: Sequence[Term]) -> dict[Term, float]:
+    """The terms that running some takes, with the rough seconds of each."""
+    return {t: s for t in running(*roots) if (s := _ROUGH.alone(t))}

@@ -11,18 +11,17 @@ from superopt.dim import Shape
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.linear import Conv, MatMul
-from superopt.term import Term, make, subterms
+from superopt.term import Term, made_over, make, subterms
 
 
 def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> tuple[Term, ...]:
     """The same values, the constants among them repeated last; `done` holds what has been narrowed, and is added to."""
     done = {} if done is None else done
     for term in subterms(*roots, known=done):
-        inputs = tuple(done[i] for i in term.inputs)
-        same = all(a is b for a, b in zip(inputs, term.inputs, strict=True))
-        made = term if same else make(term.operator, inputs)
-        done[term] = _repeated_last(_of_one_row(_of_one_place(made)))
-    return tuple(done[root] for root in roots)
+        inputs = tuple([done[i] for i in term.inputs])
+        made = term if inputs == term.inputs else made_over(term, inputs)
+        done[term] = _repeated_last(_of_one_row(_of_one_place(made))) if made.constant else made
+    return tuple([done[root] for root in roots])
 
 
 def _repeated_last(term: Term) -> Term:

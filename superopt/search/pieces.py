@@ -7,8 +7,11 @@ piece that is a few dozen terms, however large the model is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
 
 from superopt.cost.domains import is_measurable
 from superopt.cost.layouts import Place, between
@@ -19,6 +22,9 @@ from superopt.operators.normalize import Gemm
 from superopt.search.layouts import Layouts, layouts_of
 from superopt.search.numbers import with_numbers
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
+
+Readers: TypeAlias = "dict[str, set[int]]"
+"""By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
 
 SMALLEST, LARGEST = 6, 20
 """How many nodes a piece has, at least (where nothing forces a cut) and at most."""
@@ -61,17 +67,15 @@ class Piece:
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
-    layouts = layouts_of(program)
-    numbers = {id(step): number for number, step in enumerate(program.steps)}
+    layouts, readers = layouts_of(program), _readers(program)
     pieces: list[Piece] = []
-    run: list[Step] = []
-    for step in [*program.steps, None]:
+    start = 0
+    for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
-            run.append(step)
             continue
-        parts = _parts(program, run, largest)
-        pieces += [_piece(program, part, layouts, {numbers[id(s)] for s in part}) for part in parts]
-        run = []
+        parts = _parts(program, range(start, end), readers, largest)
+        pieces += [_piece(program, part, layouts, readers) for part in parts]
+        start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
@@ -83,20 +87,19 @@ def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
     return groups
 
 
-def _parts(program: Program, run: list[Step], largest: int) -> list[list[Step]]:
-    """A run of steps, cut at the narrowest places that keep the parts within bounds."""
-    parts: list[list[Step]] = []
-    crossing = _crossing(program, run)
-    start = 0
-    while len(run) - start > SMALLEST:
-        window = range(start + SMALLEST, min(start + largest, len(run) - SMALLEST) + 1)
-        if len(run) - start <= largest and not any(crossing[i] <= 1 for i in window):
+def _parts(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
+    """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
+    parts: list[range] = []
+    crossing = _crossing(program, run, readers)
+    while len(run) > SMALLEST:
+        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
+        if len(run) <= largest and not any(crossing[i] <= 1 for i in window):
             break
         # Of equally narrow places the first before a contraction: what follows one is fused with it.
-        end = min(window, key=lambda i: (crossing[i], not _contracts(run[i]), i))
-        parts.append(run[start:end])
-        start = end
-    return [*parts, run[start:]] if run[start:] else parts
+        end = min(window, key=lambda i: (crossing[i], not _contracts(program.steps[i]), i), default=run.stop)
+        parts.append(range(run.start, end))
+        run = range(end, run.stop)
+    return [*parts, run] if run else parts
 
 
 def _contracts(step: Step) -> bool:
@@ -105,32 +108,37 @@ def _contracts(step: Step) -> bool:
     return any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
 
 
-def _crossing(program: Program, run: list[Step]) -> list[int]:
-    """For each place in a run, how many values made before it within the run are read after it."""
-    made = {name: i for i, step in enumerate(run) for name in step.outputs}
-    last: dict[str, int] = {}
-    for i, step in enumerate(run):
+def _crossing(program: Program, run: range, readers: Readers) -> dict[int, int]:
+    """For each place before a step of a run, how many values made before it within the run are read after it."""
+    begin: Counter[int] = Counter()
+    for number in run:
+        for name in program.steps[number].outputs:
+            last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
+            if last > number:
+                begin[number + 1] += 1
+                begin[last + 1] -= 1
+    return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
+
+
+def _readers(program: Program) -> Readers:
+    """Where each value is read."""
+    read: dict[str, set[int]] = {name: {len(program.steps)} for name in program.outputs}
+    for number, step in enumerate(program.steps):
         for name in step.inputs:
-            if name in made:
-                last[name] = i
-    last |= {name: len(run) for name in _read_outside(program, run) if name in made}
-    return [sum(made[n] < place <= i for n, i in last.items()) for place in range(len(run) + 1)]
-
-
-def _read_outside(program: Program, part: Sequence[Step]) -> set[str]:
-    inside = {id(step) for step in part}
-    read = {name for step in program.steps if id(step) not in inside for name in step.inputs}
-    read |= set(program.outputs)
+            read.setdefault(name, set()).add(number)
     # A value is also needed by whoever reads what was computed from its shape.
-    return read.union(*(program.sizes.measured.get(name, ()) for name in read))
+    needed: Readers = {name: set(numbers) for name, numbers in read.items()}
+    for name, numbers in read.items():
+        for measured in program.sizes.measured.get(name, ()):
+            needed.setdefault(measured, set()).update(numbers)
+    return needed
 
 
-def _piece(program: Program, part: list[Step], layouts: Layouts, numbers: Collection[int]) -> Piece:
+def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) -> Piece:
     composed: dict[Term, Term] = {}
     origins: dict[Term, str] = {}
     names: list[str] = []
-    outside = _read_outside(program, part)
-    for step in part:
+    for step in program.steps[part.start : part.stop]:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
         terms = with_numbers(program, step.terms)
         terms = _renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
@@ -138,11 +146,11 @@ def _piece(program: Program, part: list[Step], layouts: Layouts, numbers: Collec
             if name in program.values:
                 composed[program.values[name]] = term
                 origins.setdefault(term, name)
-                if name in outside:
+                if any(number not in part for number in readers.get(name, ())):
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
     graph = Graph(tuple(variables(*outputs)), outputs)
-    followed = tuple(any(n not in numbers for n in layouts.read.get(program.values[name], ())) for name in names)
+    followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)
     return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed)
 
 

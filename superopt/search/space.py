@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import replace
 from functools import wraps
 
 from superopt.cost.model import Cost
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
+from superopt.memory import seldom_collecting
 from superopt.operators.declare import Declared
 from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Strategy
 from superopt.search.matching import Application, Matching
 from superopt.search.narrow import narrowed
-from superopt.term import Graph, Term, make, running
+from superopt.term import Graph, Term, made_over, running
 
 DESCENTS = 16
 """How many simplifications may follow a rewrite."""
@@ -41,9 +41,12 @@ class Space:
     def neighbours(self, here: Found) -> Iterator[Found]:
         """Every graph one rewrite away that was not seen before, and what it simplifies to, with estimated costs."""
         old = frozenset(here.graph.runs)
+        self._print(here.graph)
         for application in self._matching.applications(here.graph):
-            step = self._stepped(here, application)
-            if step is not None and self._is_new(step.graph):
+            key = self._print_after(here.graph, application.new)
+            step = None if key in self._known else self._stepped(here, application)
+            if step is not None:
+                self._note(key)
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)
 
@@ -56,9 +59,13 @@ class Space:
         key = self._print(graph)
         if key in self._known:
             return False
+        self._note(key)
+        return True
+
+    def _note(self, key: int) -> None:
+        """That a graph of this print was seen."""
         self._known.add(key)
         self.seen += 1
-        return True
 
     def _estimated(self, found: Found) -> Iterator[Found]:
         try:
@@ -66,7 +73,7 @@ class Space:
         except SuperoptError:  # sizes that the graph does not accept
             return
         if math.isfinite(seconds):
-            yield replace(found, cost=seconds)
+            yield Found(found.graph, seconds, found.steps)
 
     def _stepped(self, here: Found, application: Application) -> Found | None:
         """The graph with one rewrite applied; None where types do not allow that."""
@@ -82,7 +89,7 @@ class Space:
         """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`."""
         start = found
         for _ in range(DESCENTS):
-            savings = [a for t in _changed(found.graph, old) for a in self._matching.at(t) if a.template.saves > 0]
+            savings = [a for t in _changed(found.graph, old) if (a := self._matching.best(t)) is not None]
             if not savings:
                 break
             best = max(savings, key=lambda a: a.template.saves)
@@ -95,13 +102,41 @@ class Space:
 
     def _print(self, graph: Graph) -> int:
         """What tells graphs apart: operators and where they take their inputs from; of constants the type."""
-        for term in running(*graph.outputs, known=self._prints):
-            below = [self._prints[i] if i in self._prints else _leaf_print(i) for i in term.inputs]
-            if isinstance(term.operator, Declared) and term.operator.commutative:
-                below.sort()
-            # The name as well: the hashes of operators without attributes are all equal.
-            self._prints[term] = hash((term.operator.name, term.operator, *below))
-        return hash(tuple(self._prints[o] if o in self._prints else _leaf_print(o) for o in graph.outputs))
+        return hash(tuple([self._print_of(o) for o in graph.outputs]))
+
+    def _print_after(self, graph: Graph, new: Mapping[Term, Term]) -> int:
+        """The print that a graph has with terms replaced, which need not be made for that.
+
+        Constants are made otherwise then (see `narrowed`), but of the same type.
+        """
+        prints = {old: self._print_of(term) for old, term in new.items()}
+        for term in graph.runs:
+            if term not in prints:
+                for i in term.inputs:
+                    if i in prints:
+                        prints[term] = _print_over(
+                            term, [prints[i] if i in prints else self._print_of(i) for i in term.inputs]
+                        )
+                        break
+        return hash(tuple([prints[o] if o in prints else self._print_of(o) for o in graph.outputs]))
+
+    def _print_of(self, root: Term) -> int:
+        """The same of a term."""
+        known = self._prints
+        if root not in known:
+            if root.constant or root.is_variable:
+                return _leaf_print(root)
+            for term in running(root, known=known):
+                known[term] = _print_over(term, [known[i] if i in known else _leaf_print(i) for i in term.inputs])
+        return known[root]
+
+
+def _print_over(term: Term, below: list[int]) -> int:
+    """The print of a term whose inputs have these."""
+    if isinstance(term.operator, Declared) and term.operator.commutative:
+        below.sort()
+    # The name as well: the hashes of operators without attributes are all equal.
+    return hash((term.operator.name, term.operator, *below))
 
 
 def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strategy:
@@ -112,7 +147,8 @@ def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strateg
         start = Found(graph, cost.cost(graph), (), measured=True)
         outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
         try:
-            explore(outcome, space, cost, limits)
+            with seldom_collecting():
+                explore(outcome, space, cost, limits)
         except KeyboardInterrupt:
             outcome.reason = INTERRUPTED
         outcome.seen = space.seen
@@ -140,5 +176,5 @@ def applied(graph: Graph, new: Mapping[Term, Term], narrow: dict[Term, Term] | N
     with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
         for term in graph.runs:
             if term not in done and any(i in done for i in term.inputs):
-                done[term] = make(term.operator, [done.get(i, i) for i in term.inputs])
+                done[term] = made_over(term, tuple([done.get(i, i) for i in term.inputs]))
         return Graph(graph.inputs, narrowed(tuple(done.get(o, o) for o in graph.outputs), narrow))

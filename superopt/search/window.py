@@ -6,24 +6,25 @@ of those is as it was: so what applies there is found once for all terms of one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from superopt.dim import assuming
 from superopt.operators.facts import known_facts
 from superopt.operators.layout import Expand
-from superopt.term import Fact, Term, make, replace_all, variable
+from superopt.term import Fact, Term, made_over, replace_all, variable
 
-Key: TypeAlias = "tuple[object, ...]"
+Key: TypeAlias = "tuple[int, ...]"
 """What windows are known by: equal for equal ones."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Terms over variables of its own, and what is known of these."""
+    """Terms over variables of its own, the `leaves`, and what is known of these."""
 
     roots: tuple[Term, ...]
+    leaves: tuple[Term, ...]
     facts: tuple[Fact, ...]
 
 
@@ -36,16 +37,24 @@ class Windows:
         self._leaves: dict[Term, int] = {}
 
     def key(self, roots: Sequence[Term], depth: int) -> Key:
-        """What the window of terms down to so many operators is known by."""
-        levels = _levels(roots, depth)
-        place = {term: i for i, term in enumerate(levels)}
-        found: list[object] = [depth]
-        for term, level in levels.items():
-            if _ends(term, level, depth):
-                found.append(self._leaf(term))
-            else:
-                found.append(self._head(term))
-                found += [place[i] for i in term.inputs]
+        """What the window of terms down to so many operators is known by: row by row what each term is, and the
+        places of its inputs in the order of first sight.
+        """
+        place = {term: i for i, term in enumerate(roots)}
+        found, row, heads = [depth], list(roots), self._heads
+        for level in range(depth + 1):
+            below: list[Term] = []
+            for term in row:
+                if is_leaf(term) or (level == depth and term.inputs):
+                    found.append(self._leaf(term))
+                    continue
+                found.append(heads[term] if term in heads else self._head(term))
+                for i in term.inputs:
+                    if i not in place:
+                        place[i] = len(place)
+                        below.append(i)
+                    found.append(place[i])
+            row = below
         return tuple(found)
 
     def _head(self, term: Term) -> int:
@@ -62,12 +71,12 @@ class Windows:
 
 def window(roots: Sequence[Term], depth: int) -> Window:
     """Terms down to so many operators. What is made of constants counts as one, but for repetitions and numbers."""
-    leaves = below(roots, depth)
-    names = dict(zip(leaves, _variables(leaves), strict=True))
+    names = {t: variable(f"_{i}", t.shape, t.type.dtype, t.constant) for i, t in enumerate(below(roots, depth))}
     done = dict(names)
     with assuming():
-        own = tuple(_made(root, done) for root in roots)
-    return Window(own, tuple(Fact(kind, v) for term, v in names.items() for kind in sorted(known_facts(term))))
+        own = tuple([_made(root, done) for root in roots])
+    facts = tuple(Fact(kind, v) for term, v in names.items() for kind in sorted(known_facts(term)))
+    return Window(own, tuple(names.values()), facts)
 
 
 def below(roots: Sequence[Term], depth: int) -> tuple[Term, ...]:
@@ -75,14 +84,10 @@ def below(roots: Sequence[Term], depth: int) -> tuple[Term, ...]:
     return tuple(term for term, level in _levels(roots, depth).items() if _ends(term, level, depth))
 
 
-def _variables(leaves: Sequence[Term]) -> Iterator[Term]:
-    return (variable(f"_{i}", t.shape, t.type.dtype, t.constant) for i, t in enumerate(leaves))
-
-
-def placed(targets: Sequence[Term], leaves: Sequence[Term]) -> tuple[Term, ...]:
-    """Terms over a window's variables, over what these stand for."""
+def placed(targets: Sequence[Term], leaves: Sequence[Term], stand_for: Sequence[Term]) -> tuple[Term, ...]:
+    """Terms over a window's leaves, over what these stand for."""
     with assuming():  # what held there of sizes holds here
-        return replace_all(tuple(targets), dict(zip(_variables(leaves), leaves, strict=True)))
+        return replace_all(tuple(targets), dict(zip(leaves, stand_for, strict=True)))
 
 
 def _levels(roots: Sequence[Term], depth: int) -> dict[Term, int]:
@@ -107,5 +112,5 @@ def _ends(term: Term, level: int, depth: int) -> bool:
 
 def _made(term: Term, done: dict[Term, Term]) -> Term:
     if term not in done:
-        done[term] = make(term.operator, [_made(i, done) for i in term.inputs])
+        done[term] = made_over(term, tuple([_made(i, done) for i in term.inputs]))
     return done[term]

@@ -42,7 +42,7 @@ def test_what_a_window_shows_is_put_back_in_its_place(seed: int) -> None:
     root = drawn(seed)
     for depth in (1, 2, 9):
         seen = window((root,), depth)
-        assert placed(seen.roots, below((root,), depth)) == (root,)
+        assert placed(seen.roots, seen.leaves, below((root,), depth)) == (root,)
 
 
 def test_what_lies_deeper_makes_no_difference() -> None:

@@ -1,0 +1,141 @@
+"""How many graphs a search looks at in a second of processor time, where nothing has to be measured for it.
+
+`python -m benchmarks.search_speed MODEL...` searches every distinct piece of each model, once with the analytic cost
+and once with the cost of a full table of timings. A kernel's seconds in that table are made up (its analytic ones, and
+a factor drawn by its signature), so that no runtime runs and every machine finds the same. The digest is of all that
+was found: two versions of superopt with the same one searched alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Sheet
+
+from superopt.api import definitions
+from superopt.cost.analytic import AnalyticCost
+from superopt.cost.kernels import Kernel, forget_terms
+from superopt.cost.measured import CostInPlace, MeasuredCost
+from superopt.cost.model import Cost
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Timing
+from superopt.cost.table import Table
+from superopt.onnx_io import load, opset_of, understand
+from superopt.rules.format import load_rules
+from superopt.rules.parted import parted
+from superopt.search.found import Limits, Outcome
+from superopt.search.matching import Matching
+from superopt.search.pieces import Piece, cut_into_pieces, distinct, size
+from superopt.search.rewrites import Rewrite, rewrites_of
+from superopt.search.strategies import STRATEGIES
+from superopt.shipped import shipped_rules
+
+Costs = Callable[[Piece], Cost]
+
+
+class MadeUpCost(MeasuredCost):
+    """The cost by a table, in which what is lacking is entered without a measurement."""
+
+    def _measure(self, kernel: Kernel) -> float:
+        drawn = int.from_bytes(hashlib.sha256(kernel.signature.encode()).digest()[:4], "big") / 2**32
+        timing = Timing(_ANALYTIC.seconds(kernel) * (0.5 + drawn), 0.0, 1)
+        self.table.put(self.runtime.key, kernel.signature, timing)
+        return timing.seconds
+
+    def layout_s_per_byte(self) -> float:
+        """That of memory, in the analytic cost."""
+        return 1.0 / _ANALYTIC.bytes_per_s
+
+
+_ANALYTIC = AnalyticCost()
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A distinct piece: its operators, the graphs seen, seconds of processor time, and a digest of what was found."""
+
+    operators: int
+    graphs: int
+    seconds: float
+    digest: str
+
+
+def rewrites() -> list[Rewrite]:
+    """All that a search may do by default."""
+    rules = [r for path in shipped_rules() for r in load_rules(path).rules]
+    return rewrites_of([*rules, *(p for r in rules for p in parted(r))], definitions())
+
+
+def searched(pieces: Sequence[Piece], given: Sequence[Rewrite], costs: Costs, strategy: str) -> list[Searched]:
+    """Search pieces one after the other, as `optimize` does."""
+    matching, found = Matching(given), []
+    forget_terms()  # what an earlier run saw
+    for piece in pieces:
+        graph, cost = piece.canonical, costs(piece)
+        start = time.process_time()
+        outcome = STRATEGIES[strategy](graph, matching, cost, Limits())
+        found.append(Searched(size(graph), outcome.seen, time.process_time() - start, _digest(outcome)))
+    return found
+
+
+def _digest(outcome: Outcome) -> str:
+    told = [(outcome.seen, outcome.reason)]
+    best = [
+        (str(f.graph), f"{f.cost:.9g}", [(s.name, repr(s.before), repr(s.after)) for s in f.steps])
+        for f in outcome.best
+    ]
+    return hashlib.sha256(repr((told, best)).encode()).hexdigest()[:12]
+
+
+def main() -> None:
+    """Search and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--strategy", choices=STRATEGIES, default="backtrack")
+    arguments = parser.parse_args()
+    given = rewrites()
+    for path in arguments.models:
+        model = load(path)
+        pieces = [places[0] for places in distinct(cut_into_pieces(understand(model))).values()]
+        with Table(Path(":memory:")) as table:
+
+            def by_table(piece: Piece, table: Table = table, opset: int = opset_of(model) or 1) -> Cost:
+                return CostInPlace(MadeUpCost(OnnxRuntime(1), table, opset), piece.place)
+
+            searched(pieces, given, by_table, arguments.strategy)  # fills the table
+            runs = {
+                "analytic": searched(pieces, given, lambda _: AnalyticCost(), arguments.strategy),
+                "full table": searched(pieces, given, by_table, arguments.strategy),
+            }
+        _show(path.stem, runs)
+
+
+def _show(name: str, runs: dict[str, list[Searched]]) -> None:
+    sheet = Sheet("cost", "piece", "operators", "graphs", "seconds", "graphs/s", "digest", title=name)
+    for cost, found in runs.items():
+        for i, s in enumerate(found):
+            sheet.add_row(
+                cost,
+                str(i),
+                str(s.operators),
+                str(s.graphs),
+                f"{s.seconds:.2f}",
+                f"{s.graphs / s.seconds:.0f}",
+                s.digest,
+            )
+        graphs, seconds = sum(s.graphs for s in found), sum(s.seconds for s in found)
+        together = hashlib.sha256("".join(s.digest for s in found).encode()).hexdigest()[:12]
+        sheet.add_row(
+            cost, "all", "", str(graphs), f"{seconds:.2f}", f"{graphs / seconds:.0f}", together, end_section=True
+        )
+    Console().print(sheet)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,7 @@ from superopt.cost.model import Cost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Timing
 from superopt.cost.table import Table
+from superopt.memory import seldom_collecting
 from superopt.onnx_io import load, opset_of, understand
 from superopt.rules.format import load_rules
 from superopt.rules.parted import parted
@@ -76,11 +77,12 @@ def searched(pieces: Sequence[Piece], given: Sequence[Rewrite], costs: Costs, st
     """Search pieces one after the other, as `optimize` does."""
     matching, found = Matching(given), []
     forget_terms()  # what an earlier run saw
-    for piece in pieces:
-        graph, cost = piece.canonical, costs(piece)
-        start = time.process_time()
-        outcome = STRATEGIES[strategy](graph, matching, cost, Limits())
-        found.append(Searched(size(graph), outcome.seen, time.process_time() - start, _digest(outcome)))
+    with seldom_collecting():
+        for piece in pieces:
+            graph, cost = piece.canonical, costs(piece)
+            start = time.process_time()
+            outcome = STRATEGIES[strategy](graph, matching, cost, Limits())
+            found.append(Searched(size(graph), outcome.seen, time.process_time() - start, _digest(outcome)))
     return found
 
 

@@ -14,7 +14,7 @@ from superopt.errors import ShapeError, Undecided
 from superopt.operators.layout import Concat
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.term import REAL, Term, make, replace, replace_all, size_symbols, subterms, variable, variables
+from superopt.term import REAL, Term, made_over, make, replace, replace_all, size_symbols, subterms, variable, variables
 
 M, K, N = map(symbol, "mkn")
 X, Y = variable("x", (M, K)), variable("y", (K, N))
@@ -109,3 +109,15 @@ def test_a_term_is_constant_where_all_its_leaves_are() -> None:
     assert Relu()(w).constant
     assert not MatMul()(X, w).constant
     assert make(Relu(), (w,)) is Relu()(w)
+
+
+def test_an_operator_over_other_inputs_has_the_type_that_it_gets_anew() -> None:
+    a, b = (variable(name, (2, 3), "float32") for name in "ab")
+    known = Add()(a, b)
+    for inputs in ((b, a), (Relu()(a), b), (variable("c", (2, 3)), variable("d", (2, 3), "float32"))):
+        made = made_over(known, inputs)
+        assert made is make(Add(), inputs)
+        assert made.type == Add().type_of(tuple(i.type for i in inputs))
+    assert made_over(known, (variable("c", (4,)), variable("d", (4,)))).shape == (4,)
+    with pytest.raises(ShapeError):
+        made_over(known, (a, variable("c", (4,), "float32")))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, Truth, at_most, product, require
-from superopt.errors import ShapeError, SuperoptError
+from superopt.errors import SuperoptError
 from superopt.term import TRUTH, Operator, Term, Type, join_dtypes, make
 
 CATALOGUE: dict[str, type[Declared]] = {}
@@ -122,10 +122,6 @@ class Declared(Operator):
     """The domain of that operator; empty for ONNX's own."""
     arity: ClassVar[int]
     fields: ClassVar[tuple[Field, ...]]
-    plain: ClassVar[tuple[str, ...]]
-    """The names of the attributes that are not sizes."""
-    sized: ClassVar[tuple[str, ...]]
-    """The names of those that are."""
     pointwise: ClassVar[bool] = False
     """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
     broadcasts: ClassVar[tuple[int, ...] | None] = None
@@ -213,8 +209,7 @@ class Declared(Operator):
         """Element types joined, shape by the shape rule."""
         if len(inputs) != self.arity:
             raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
-        if getattr(self, "axis", 0) < 0:
-            raise ShapeError(f"{self.name}: the axis {getattr(self, 'axis', 0)} is negative")
+        require(getattr(self, "axis", 0) >= 0, f"{self.name}: the axis {getattr(self, 'axis', 0)} is negative")
         for truth in self.legal():
             if truth is not True:
                 require(truth, f"{self.name}: the attributes {self.sizes()} are smaller than they may be")
@@ -235,14 +230,15 @@ class Declared(Operator):
 
     def structure(self) -> tuple[Any, ...]:
         """The attributes that are not sizes."""
-        return tuple([getattr(self, name) for name in self.plain])
+        return tuple(getattr(self, f.name) for f in self.fields if not f.facts.size)
 
     def sizes(self) -> tuple[Dim, ...]:
         """The size attributes, flattened in order."""
         flat: list[Dim] = []
-        for name in self.sized:
-            value = getattr(self, name)
-            flat.extend(value if isinstance(value, tuple) else (value,))
+        for f in self.fields:
+            if f.facts.size:
+                value = getattr(self, f.name)
+                flat.extend(value if isinstance(value, tuple) else (value,))
         return tuple(flat)
 
     def default_sizes(self) -> tuple[Dim | None, ...]:
@@ -270,7 +266,7 @@ class Declared(Operator):
     def legal(self) -> list[Truth]:
         """What must hold of the sizes themselves: each at least its declared least."""
         least: list[Truth] = []
-        for f in self.fields if self.sized else ():
+        for f in self.fields:
             if f.facts.size:
                 value = getattr(self, f.name)
                 least.extend(at_most(f.facts.least, v) for v in (value if isinstance(value, tuple) else (value,)))
@@ -299,8 +295,6 @@ def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[
         declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(made)  # type: ignore[arg-type]
         made.name, made.onnx, made.domain = name, onnx, domain
         made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
-        made.plain = tuple(f.name for f in made.fields if not f.facts.size)
-        made.sized = tuple(f.name for f in made.fields if f.facts.size)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
         for rule in (made.shape, made.eval):
             if rule in (Declared.shape, Declared.eval):

@@ -8,7 +8,6 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier, Function
 from superopt.dim import Shape, require
-from superopt.errors import ShapeError
 from superopt.operators.declare import Declared, Source, operator, present
 from superopt.operators.layout import broadcast
 from superopt.term import Term, make
@@ -22,11 +21,9 @@ class Pointwise(Declared):
     def shape(self, *shapes: Shape) -> Shape:
         """Equal shapes give that shape."""
         for other in shapes[1:]:
-            if len(other) != len(shapes[0]):
-                raise ShapeError(f"{self.name}: ranks differ: {shapes[0]} and {other}")
+            require(len(other) == len(shapes[0]), f"{self.name}: ranks differ: {shapes[0]} and {other}")
             for a, b in zip(shapes[0], other, strict=True):
-                if (same := a == b) is not True:  # two shapes in words take longer than all of this
-                    require(same, f"{self.name}: shapes differ: {shapes[0]} and {other}")
+                require(a == b, f"{self.name}: shapes differ: {shapes[0]} and {other}")
         return shapes[0]
 
 

@@ -1,7 +1,7 @@
 """Which patterns may match a term, found by one walk down it for all of them: a discrimination tree (McCune 1992).
 
 Patterns are spelled from the root down, left to right, operator by operator; those that begin alike share a path. What
-the walk passes over is whether sizes fit and whether what a pattern names twice is the same: that is for matching.
+a pattern names twice must be the same term. What the walk passes over is whether sizes fit: that is for matching.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ class Index(Generic[T]):
 
     def insert(self, pattern: Term, value: T) -> None:
         """Add a pattern; where operators commute it is found either way round."""
-        for word in dict.fromkeys(_spelled(pattern)):
+        for word in dict.fromkeys(map(_lettered, _spelled(pattern))):
             node = self._root
             for letter in word:
-                node = node.children.setdefault(self._numbers.setdefault(letter, len(self._numbers)), _Node())
+                if isinstance(letter, int):
+                    node = node.again.setdefault(letter, _Node())
+                else:
+                    node = node.children.setdefault(self._numbers.setdefault(letter, len(self._numbers)), _Node())
             node.values.append((self._size, value))
         self._size += 1
         self.forget_terms()
@@ -46,21 +49,22 @@ class Index(Generic[T]):
     def fitting(self, term: Term) -> list[T]:
         """The values of all patterns that may match a term, in the order of insertion."""
         found: dict[int, T] = {}
-        walks: list[tuple[_Node[T], Pending]] = [(self._root, (term, None))]
+        walks: list[tuple[_Node[T], Pending, tuple[Term, ...]]] = [(self._root, (term, None), ())]
         while walks:
-            node, pending = walks.pop()
+            node, pending, named = walks.pop()
             if pending is None:
                 found.update(node.values)
                 continue
             term, rest = pending
             wild, heads = self._letters.get(term) or self._read(term)
-            walks += [(node.children[letter], rest) for letter in wild if letter in node.children]
+            walks += [(node.children[letter], rest, (*named, term)) for letter in wild if letter in node.children]
+            walks += [(further, rest, named) for place, further in node.again.items() if named[place] is term]
             for letter in heads:
                 if letter in node.children:
                     below = rest
                     for i in reversed(term.inputs):
                         below = i, below
-                    walks.append((node.children[letter], below))
+                    walks.append((node.children[letter], below, named))
         return [found[number] for number in sorted(found)]
 
     def forget_terms(self) -> None:
@@ -78,6 +82,8 @@ class Index(Generic[T]):
 class _Node(Generic[T]):
     def __init__(self) -> None:
         self.children: dict[int, _Node[T]] = {}
+        self.again: dict[int, _Node[T]] = {}
+        """What follows a variable that was named before, by its place among those that were."""
         self.values: list[tuple[int, T]] = []
 
 
@@ -93,12 +99,29 @@ def _letters(term: Term) -> tuple[Letter, ...]:
     return wild, (*head, term.type.rank), (*head, None)
 
 
-def _spelled(pattern: Term) -> Iterator[tuple[Letter, ...]]:
-    rank, op = None if of_any_rank(pattern) else pattern.type.rank, pattern.operator
+def _spelled(pattern: Term) -> Iterator[tuple[Letter | Term, ...]]:
+    """The words for a pattern, in which variables stand for themselves."""
+    op = pattern.operator
     if not isinstance(op, Declared):
-        yield (("", rank),)
+        yield (pattern,)
         return
+    head = (op.name, op.structure(), len(pattern.inputs), None if of_any_rank(pattern) else pattern.type.rank)
     orders = (pattern.inputs, pattern.inputs[::-1]) if op.commutative else (pattern.inputs,)
     for inputs in orders:
         for words in product(*map(list, map(_spelled, inputs))):
-            yield ((op.name, op.structure(), len(inputs), rank), *(letter for word in words for letter in word))
+            yield (head, *(letter for word in words for letter in word))
+
+
+def _lettered(word: tuple[Letter | Term, ...]) -> tuple[Letter | int, ...]:
+    """A word with letters for variables; one that was named before is its place among those that were."""
+    named: list[Term] = []
+    letters: list[Letter | int] = []
+    for letter in word:
+        if not isinstance(letter, Term):
+            letters.append(letter)
+        elif letter in named:
+            letters.append(named.index(letter))
+        else:
+            named.append(letter)
+            letters.append(("", None if of_any_rank(letter) else letter.type.rank))
+    return tuple(letters)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import UsageError, VerificationFailed
+from superopt.memory import seldom_collecting
 from superopt.onnx_io import left_to_chance
 from superopt.search.found import Solved, Strategy
 from superopt.search.judge import judged, original
@@ -58,7 +59,8 @@ def attempt(
     try:
         if tried.pieces:
             objective, told = trial.objective, trial.progress
-            tried.solved = solve(groups, known, given, objective, strategy, alpha, trial.end, told, memory)
+            with seldom_collecting():
+                tried.solved = solve(groups, known, given, objective, strategy, alpha, trial.end, told, memory)
     except TooShort as error:
         return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory

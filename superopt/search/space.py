@@ -9,7 +9,6 @@ from functools import wraps
 from superopt.cost.model import Cost
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
-from superopt.memory import seldom_collecting
 from superopt.operators.declare import Declared
 from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Strategy
 from superopt.search.matching import Application, Matching
@@ -35,15 +34,15 @@ class Space:
         matching.forget_terms()
         self._narrow: dict[Term, Term] = {}
         self._prints: dict[Term, int] = {}
-        self._known = {self._print(start)}
+        self._known = {self.print(start)}
         self.seen = 1
 
     def neighbours(self, here: Found) -> Iterator[Found]:
         """Every graph one rewrite away that was not seen before, and what it simplifies to, with estimated costs."""
         old = frozenset(here.graph.runs)
-        self._print(here.graph)
+        self.print(here.graph)
         for application in self._matching.applications(here.graph):
-            key = self._print_after(here.graph, application.new)
+            key = self.print_after(here.graph, application.new)
             step = None if key in self._known else self._stepped(here, application)
             if step is not None:
                 self._note(key)
@@ -56,7 +55,7 @@ class Space:
 
     def _is_new(self, graph: Graph) -> bool:
         """Whether no such graph was seen before; from now on it was."""
-        key = self._print(graph)
+        key = self.print(graph)
         if key in self._known:
             return False
         self._note(key)
@@ -100,11 +99,11 @@ class Space:
         if found is not start and self._is_new(found.graph):
             yield from self._estimated(found)
 
-    def _print(self, graph: Graph) -> int:
+    def print(self, graph: Graph) -> int:
         """What tells graphs apart: operators and where they take their inputs from; of constants the type."""
         return hash(tuple([self._print_of(o) for o in graph.outputs]))
 
-    def _print_after(self, graph: Graph, new: Mapping[Term, Term]) -> int:
+    def print_after(self, graph: Graph, new: Mapping[Term, Term]) -> int:
         """The print that a graph has with terms replaced, which need not be made for that.
 
         Constants are made otherwise then (see `narrowed`), but of the same type.
@@ -147,8 +146,7 @@ def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strateg
         start = Found(graph, cost.cost(graph), (), measured=True)
         outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
         try:
-            with seldom_collecting():
-                explore(outcome, space, cost, limits)
+            explore(outcome, space, cost, limits)
         except KeyboardInterrupt:
             outcome.reason = INTERRUPTED
         outcome.seen = space.seen

@@ -147,3 +147,15 @@ def test_however_channels_are_scaled_and_shifted_it_is_one_bias() -> None:
     assert {tuple(texts(make(Relu(), (way,)))) for way in ways} == {("(relu (add (conv ?v0 ?v1) (expand (1) ?v2)))",)}
     computed = make(Conv(), (x, tensor("k", 6, 4, 1, 1)))
     assert texts(make(Mul(), (computed, per_channel(a, y)))) == ["(mul (conv ?v0 ?v1) (expand (1) ?v2))"]
+
+
+def test_equal_kernels_of_a_graph_are_one_graph_of_their_own() -> None:
+    """Whatever they read: here the third reads one value twice."""
+    x, y = tensor("x", 2, 3), tensor("y", 2, 3)
+    kernels = cut(graph(Add()(x, y), Add()(Relu()(x), y), Add()(y, y)))
+    adds = [k for k in kernels if k.root.operator == Add()]
+    assert adds[0].graph is adds[1].graph
+    assert adds[0].reads == (x, y)
+    assert adds[1].reads == (Relu()(x), y)
+    assert adds[2].graph is not adds[0].graph
+    assert adds[2].reads == (y,)

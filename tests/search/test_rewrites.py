@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators.declare import Declared
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Lrn
-from superopt.operators.pointwise import Add, Relu
+from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.rule import Rule
 from superopt.search.index import Index
@@ -140,3 +142,23 @@ def test_what_was_found_at_a_term_is_found_again() -> None:
     first, second = (list(seen.applications(start)) for _ in range(2))
     assert first == second
     assert len(first) == 1
+
+
+def test_the_index_knows_what_a_pattern_names_twice() -> None:
+    x, y = matrix("x", 2, 3), matrix("y", 2, 3)
+    index: Index[str] = Index()
+    index.insert(rule("(rule r (given (?x n c) (?y n c)) (from (add ?x (mul ?y ?x))) (to (add ?x ?y)))").source[0], "r")
+    for term in (Add()(x, Mul()(y, x)), Add()(Mul()(x, y), x), Add()(x, Mul()(x, x))):
+        assert index.fitting(term) == ["r"]
+    assert index.fitting(Add()(x, Mul()(y, y))) == []
+
+
+def test_of_rewrites_together_none_needs_another() -> None:
+    """Replaced together, terms of which one is computed from another would close a cycle."""
+    x = matrix("x", 2, 3)
+    both = "(rule r (given (?x n c) (?y n c)) (from (relu ?x) (relu ?y)) (to (relu ?y) (relu ?x)))"
+    chain = graph(Relu()(Relu()(x)))
+    aside = graph(Relu()(x), Relu()(Sqrt()(x)))
+    found = [[a.roots for a in Matching([ByRule(rule(both))]).applications(g)] for g in (chain, aside)]
+    assert found[0] == []
+    assert sorted(found[1], key=repr) == sorted(itertools.permutations(aside.outputs), key=repr)

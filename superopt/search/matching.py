@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
-from superopt.search.fold import Fold, Folding
+from superopt.search.fold import Folding
 from superopt.search.index import Index
-from superopt.search.rewrites import Rewrite
+from superopt.search.rewrites import Fold, Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 

@@ -28,8 +28,8 @@ LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 It is replaced where its sum promises at least this, and the whole model decides."""
 
 AS_PROMISED = 0.93
-"""A whole graph that reaches this share of its predicted gain is taken without trying others: sums promise 5 to 10 % too
-much, and graphs of one sum gain the same within 2 % or so.
+"""A whole graph that reaches this share of its predicted gain is taken without trying others: sums promise 5 to 10 %
+too much, and graphs of one sum gain the same within 2 % or so.
 """
 
 

@@ -9,7 +9,8 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io import highest_opset, load, rewritten, understand
 from superopt.onnx_io.opsets import needed_opset, stays
 from superopt.operators.activations import Gelu
-from superopt.operators.pointwise import Relu
+from superopt.operators.layout import Expand, Transpose
+from superopt.operators.pointwise import Add, Relu
 from superopt.term import variable
 from tests.search.test_numbers import bent
 
@@ -49,6 +50,12 @@ def test_an_opset_is_needed_only_by_what_runs_and_is_new() -> None:
     assert needed_opset([Relu()(Gelu(0)(X))], (), 13) == 20
     assert needed_opset([Relu()(Gelu(0)(X))], {Gelu(0)(X)}, 13) == 13
     assert needed_opset([Gelu(0)(X)], (), 22) == 22
+
+
+def test_a_repetition_needs_no_opset_where_what_reads_it_repeats_by_itself() -> None:
+    column = Expand((0,), X.shape)(variable("c", (2,), "float32"))
+    assert needed_opset([Add()(X, column)], (), 7) == 7
+    assert needed_opset([Transpose((1, 0))(column)], (), 7) == 8
 
 
 def test_an_opaque_node_that_would_mean_something_else_holds_the_opset_down() -> None:

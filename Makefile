@@ -27,7 +27,8 @@ demo: setup ## Optimize a small model and show what was found
 	$(BIN)/python examples/demo.py
 
 .PHONY: test
-test: lint types imports ## Check everything: style, types, imports, and all tests
+test: setup ## Check everything: style, types, imports, and all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types imports
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: lint

@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,18 @@ class Outcome:
 
 def cases(frozen: bool, kinds: Sequence[str] = KINDS) -> Iterator[Case]:
     """All models with data. `frozen` makes what is no floating-point input (shapes, axes, pads) an initializer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases overflows and divides by zero on purpose
-        found = [case for kind in kinds for case in load_model_tests(kind=kind)]
-    for case in found:
+    for case in (case for kind in kinds for case in _of_onnx(kind)):
         folder = Path(case.model_dir or "")
         model = case.model or onnx.load(folder / "model.onnx")
         feed = _feed(model, case.data_sets[0][0] if case.data_sets else _stored(folder, model))
         yield Case(case.name, *(_frozen(model, feed) if frozen else (model, feed)), case.rtol, case.atol)
+
+
+@cache  # making them takes many seconds
+def _of_onnx(kind: str) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they overflow and divide by zero on purpose
+        return list(load_model_tests(kind=kind))
 
 
 def _feed(model: onnx.ModelProto, given: Sequence[Any]) -> Feed:

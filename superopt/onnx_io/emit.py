@@ -155,7 +155,10 @@ def standalone_apart(graph: Graph, opset: int, seed: int = 0, highest: int = 0) 
             value.const_value = ir.ExternalTensor(
                 location, 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=name
             )
-    return ir.to_proto(model).SerializeToString(), weights
+    message = ir.to_proto(model).SerializeToString()
+    for value in model.graph.initializers.values():
+        value.const_value = None  # a model lies in reference cycles, and its weights with it until these are looked for
+    return message, weights
 
 
 def _standalone(graph: Graph, opset: int, seed: int, highest: int) -> ir.Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,8 @@ class TermWriter:
         self._names: dict[tuple[Term, str], str] = {}
         self._integers: dict[tuple[int, ...], str] = {}
         self._shapes: dict[str, Shape] = {}
-        self._sizes = SizeWriter(self, sources)
+        # Not in a cycle: the weights that both know would stay until such are looked for.
+        self._sizes = SizeWriter(weakref.proxy(self), sources)
 
     def write(self, roots: Sequence[tuple[Term, str]], given: Mapping[Term, str]) -> list[str]:
         """Write terms of element types and give the names of their values.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
+from superopt.arithmetic import Array
 from superopt.dim import assuming, floor_div, symbol
 from superopt.errors import UsageError
-from superopt.onnx_io import check, load, rewritten, standalone, understand
+from superopt.onnx_io import check, load, random_weights, rewritten, standalone, standalone_apart, understand
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
 from superopt.operators.constant import filled
@@ -17,7 +22,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.term import Graph, Term, variable
+from superopt.term import Graph, Term, make, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
@@ -215,3 +220,21 @@ def test_a_deep_term_is_written_without_recursion() -> None:
     for _ in range(3000):
         deep = Relu()(deep)
     assert len(standalone(Graph((), (deep,)), 17).graph.node) == 3000
+
+
+def test_weights_that_were_written_apart_are_freed_without_a_search_for_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[weakref.ref[Array]] = []
+
+    def draw(*given: Any) -> dict[Term, Array]:
+        weights = random_weights(*given)
+        drawn.extend(map(weakref.ref, weights.values()))
+        return weights
+
+    monkeypatch.setattr("superopt.onnx_io.emit.random_weights", draw)
+    x, w = variable("x", (2, 8), "float32"), variable("w", (8, 4), "float32", constant=True)
+    gc.disable()
+    try:
+        standalone_apart(Graph((x,), (make(MatMul(), (x, w)),)), 17)
+        assert [ref() for ref in drawn] == [None]
+    finally:
+        gc.enable()

@@ -40,7 +40,8 @@ def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> i
             continue
         seen.add(term)
         op = term.operator
-        if isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise):  # repeats
+        if isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise):
+            # It broadcasts by itself, so what repeats its inputs is not written.
             stack.extend(i.inputs[0] if isinstance(i.operator, Expand) else i for i in term.inputs)
         else:
             stack.extend(term.inputs)

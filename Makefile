@@ -28,7 +28,7 @@ demo: setup ## Optimize a small model and show what was found
 
 .PHONY: test
 test: setup ## Check everything: style, types, imports, and all tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types imports
+	@$(MAKE) --no-print-directory --jobs 2 lint types imports
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: lint

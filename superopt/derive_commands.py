@@ -89,7 +89,7 @@ def covers(
         for i, rule in enumerate(wanted):
             told(f"cover {other.name}", i, len(wanted))
             general = known.covering(rule)
-            steps = None if general else known.steps(rule.source, rule.target, most)
+            steps = None if general else known.steps(rule.source, rule.target, most, facts=rule.facts)
             found.append((rule, steps, general.name if general else None))
     if json:
         facts = [{"rule": r.name, "one": one, "steps": _named(s)} for r, s, one in found]

@@ -17,6 +17,7 @@ from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.family import load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
+from superopt.enumerate.prune import STEPS
 from superopt.errors import SuperoptError, UsageError
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
@@ -60,6 +61,14 @@ def generate(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Leave out what the rules of this file replay; may be given again."),
     ] = None,
+    steps: Annotated[
+        int,
+        typer.Option(
+            help="Leave out what other rules replay in so many directed steps: with fewer, more is written.",
+            min=1,
+            max=STEPS,
+        ),
+    ] = STEPS,
     undecided: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
@@ -84,10 +93,11 @@ def generate(
     depth = max_ops or chosen.depth
     settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
     settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
+    settings += f" steps={steps}" if steps < STEPS else ""
     checkpoint = Checkpoint(proofs, f"{settings} laws={laws_hash()}", resume)
     try:
         with stage_bar() as told:
-            found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known)
+            found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known, steps)
     except SuperoptError:
         if not resume:
             checkpoint.done()  # there is nothing to go on with

@@ -17,15 +17,18 @@ from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.rule import Rule
 from superopt.text import Form, read
 from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
-from superopt.verify.conditions import suppose
+from superopt.verify.conditions import learn, suppose
 from superopt.verify.prove import Proved
 from superopt.verify.witness import find_witness
 
 Judges: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
-"""Say of each rule's text, in order, what `first_proved` or `first_refuted` does."""
+"""Say of each rule's text, in order, what `first_proved`, `first_refuted` or `first_learned` does."""
 
 WITNESS_SIZES = 40
 """At how many sizes, the smallest, a witness is looked for."""
+
+CONDITIONS = 20
+"""How many conditions are tried for one rule."""
 
 RESOURCES = 300_000
 """Resource units for one proof: three times what any rule has taken that was ever proved."""
@@ -81,6 +84,12 @@ def first_refuted(text: str) -> Verdict:
     except UNCOMPUTABLE:
         witness = None
     return (None if witness is None else str(witness)), None
+
+
+def first_learned(text: str) -> Verdict:
+    """A rule that did not prove, under the weakest condition found that proves it; else None."""
+    learned = learn(read_rule(text), attempts=CONDITIONS)
+    return (None if learned is None else print_rule(learned.rule)), None
 
 
 def read_rule(text: str) -> Rule:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from superopt.enumerate.grow import Progress
-from superopt.operators.facts import supposing
 from superopt.operators.instances import all_symbols
+from superopt.operators.layout import Expand
 from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.match import instance_of
@@ -18,33 +18,55 @@ from superopt.term import Term, subterms
 
 def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list[Rule]:
     """Drop every rule that is an instance of another that is kept; of two that are of each other, the later."""
-    kept: list[Rule] = []
-    for i, rule in enumerate(sorted(rules, key=_specificity)):
+    kept: dict[tuple[str, ...], list[_Named]] = defaultdict(list)
+    ordered = sorted(rules, key=_specificity)
+    for i, rule in enumerate(ordered):
         if progress and i % 16 == 0:
             progress("prune instances", i, len(rules))
-        if not any(instance_of(rule, general) for general in kept):
+        alike, mine = kept[tuple(t.operator.name for t in rule.source)], _Named.of(rule)
+        if not any(mine.may_be(general) and instance_of(rule, general.rule) for general in alike):
             # A special rule may come first: what it uses twice counts once.
-            kept = [*(k for k in kept if not instance_of(k, rule)), rule]
-    return kept
+            alike[:] = [*(k for k in alike if not (k.may_be(mine) and instance_of(k.rule, rule))), mine]
+    left = {named.rule for alike in kept.values() for named in alike}
+    return [rule for rule in dict.fromkeys(ordered) if rule in left]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A rule, and the operators of each of its sides but broadcasts: an instance has all of them."""
+
+    rule: Rule
+    source: frozenset[str]
+    target: frozenset[str]
+
+    @classmethod
+    def of(cls, rule: Rule) -> _Named:
+        return cls(rule, frozenset(_operators(rule.source)), frozenset(_operators(rule.target)))
+
+    def may_be(self, general: _Named) -> bool:
+        return self.source >= general.source and self.target >= general.target
 
 
 MUCH = 1.25
 """How much more work than either side a replay may pass through: a search goes through little more."""
 
 
-def macros(rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None) -> list[Rule]:
-    """Without rules that those kept, and those `beside`, replay in three directed steps, through nothing much costlier.
+STEPS = 3
+"""A rule that others replay in so many directed steps is left out: what takes more a search would not find."""
 
-    A search takes these steps itself; what takes more it would not find.
+
+def macros(
+    rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None, steps: int = STEPS
+) -> list[Rule]:
+    """Without rules that those kept, and those `beside`, replay in so many directed steps, through nothing much
+    costlier: a search takes these steps itself.
     """
     kept: list[Rule] = []
     known = Rules(beside)
     for i, rule in enumerate(sorted(rules, key=_specificity)):
         if progress and i % 16 == 0:
             progress("replay", i, len(rules))
-        with supposing(rule.facts):
-            replayed = known.steps(rule.source, rule.target, much=MUCH) is not None
-        if not replayed:
+        if known.steps(rule.source, rule.target, steps, much=MUCH, facts=rule.facts) is None:
             kept.append(rule)
             known.add(rule)
     return kept
@@ -76,5 +98,8 @@ def named(rules: list[Rule], beside: Sequence[Rule] = ()) -> list[Rule]:
 
 
 def _words(side: tuple[Term, ...]) -> list[str]:
-    names = [t.operator.name for t in subterms(*side) if not t.is_variable and t.operator.name != "expand"]
-    return names[::-1] or ["itself"]
+    return _operators(side)[::-1] or ["itself"]
+
+
+def _operators(side: tuple[Term, ...]) -> list[str]:
+    return [t.operator.name for t in subterms(*side) if not t.is_variable and not isinstance(t.operator, Expand)]

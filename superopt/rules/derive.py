@@ -9,17 +9,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from superopt.dim import Dim, assuming, substitute
-from superopt.errors import ShapeError, SuperoptError, Undecided
+from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
+from superopt.operators.facts import supposing
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, commuted, instance_of, matches
 from superopt.rules.rule import Rule
-from superopt.term import Term, replace_all, subterms
+from superopt.term import Fact, Term, replace_all, subterms
 
 State = tuple[Term, ...]
 """The outputs of a graph."""
@@ -32,6 +33,10 @@ SIZES = ((8, 8), (2, 32), (32, 2))
 """The sizes at which work is compared: of every other symbol, in order of name, the one or the other."""
 
 
+KEPT = 200_000
+"""Of how many terms it is kept, at most, what rules make of them."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A rule, and the graph that it led to."""
@@ -40,11 +45,24 @@ class Step:
     result: State
 
 
+@dataclass
+class Made:
+    """What rules make of a term, each that makes anything, and how many were asked."""
+
+    found: list[tuple[Rule, frozenset[str], tuple[State, ...]]] = field(default_factory=list)
+    asked: int = 0
+
+
 class Rules:
-    """Rules to derive with, found by the operators of their sources."""
+    """Rules to derive with, found by the operators of their sources.
+
+    What they make of a term is kept, since graphs that are looked at one after the other share most of theirs.
+    """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._by_head: dict[str, list[tuple[frozenset[str], Rule]]] = defaultdict(list)
+        self._made: dict[tuple[tuple[Fact, ...], Term], Made] = {}
+        self._in_order: dict[Term, Term] = {}
         for rule in rules:
             self.add(rule)
 
@@ -53,40 +71,77 @@ class Rules:
         names = frozenset().union(*map(_names, rule.source))
         self._by_head[rule.source[0].operator.name].append((names, rule))
 
-    def one_step(self, state: State) -> Iterator[Step]:
-        """All graphs that one rule makes of a graph, each once for each rule."""
+    def one_step(
+        self, state: State, facts: tuple[Fact, ...] = (), within: Container[Term] | None = None
+    ) -> Iterator[Step]:
+        """All graphs that one rule makes of a graph of whose variables some facts are known, each once for each rule;
+        with `within` those alone where all that a rule makes is one of these terms, but for the order of inputs.
+        """
         with assuming():
             below = [t for t in subterms(*state) if not t.is_variable]
-        names = {t: _names(t) for t in below}
+        names = frozenset(t.operator.name for t in below)
         for root in below:
-            for needed, rule in self._by_head[root.operator.name]:
-                if len(rule.source) == 1 and needed <= names[root]:
-                    yield from _applied(rule, (root,), state)
-                elif len(rule.source) > 1 and needed <= frozenset().union(*names.values()):
-                    for others in itertools.permutations(below, len(rule.source) - 1):
-                        yield from _applied(rule, (root, *others), state)
+            for rule, needed, made in self._made_of(root, facts):
+                results: list[tuple[State, State]] = [((root,), built) for built in made]
+                if len(rule.source) > 1 and needed <= names:
+                    results = _with_others(rule, root, below, facts)
+                for roots, built in results:
+                    if within is None or all(self._ordered(t) in within for t in built):
+                        step = _replaced(rule, roots, built, state)
+                        if step is not None:
+                            yield step
+
+    def _made_of(self, root: Term, facts: tuple[Fact, ...]) -> list[tuple[Rule, frozenset[str], tuple[State, ...]]]:
+        """What rules make of a term, each that makes anything; of those with several sources this is not known yet."""
+        if len(self._made) > KEPT:
+            self._made.clear()
+        made = self._made.setdefault((facts, root), Made())
+        names, rules = _names(root), self._by_head[root.operator.name]
+        for needed, rule in rules[made.asked :]:
+            alone = len(rule.source) == 1
+            built = tuple(_built(rule, (root,), facts)) if alone and needed <= names else ()
+            if built or not alone:
+                made.found.append((rule, needed, built))
+        made.asked = len(rules)
+        return made.found
+
+    def _ordered(self, term: Term) -> Term:
+        if len(self._in_order) > KEPT:
+            self._in_order.clear()
+        return commuted(term, self._in_order)
+
+    def _key(self, state: State) -> State:
+        return tuple(map(self._ordered, state))
 
     def steps(
-        self, source: State, target: State, most: int = 3, more: int = 1, much: float = math.inf
+        self,
+        source: State,
+        target: State,
+        most: int = 3,
+        more: int = 1,
+        much: float = math.inf,
+        facts: tuple[Fact, ...] = (),
     ) -> list[Step] | None:
         """The fewest steps from one graph to another, at most `most`, through graphs of at most `more` operators more
         than the larger of the two, and of at most `much` times its work at any of `SIZES`; None where there are none,
-        or more than `STATES` graphs would have to be looked at.
+        or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
         """
-        wanted, allowed = _key(target), _most(work(source), work(target))
+        wanted, allowed = self._key(target), _most(work(source), work(target))
         limit = max(operators(source), operators(target)) + more
-        seen = {_key(source)}
+        seen = {self._key(source)}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
         if wanted in seen:
             return []
-        for _ in range(most):
+        parts = frozenset(subterms(*wanted))
+        for number in range(1, most + 1):
             ahead: list[tuple[State, list[Step]]] = []
             for state, so_far in frontier:
-                for step in self.one_step(state):
-                    key = _key(step.result)
+                # The last step makes nothing but parts of the target.
+                for step in self.one_step(state, facts, parts if number == most else None):
+                    key = self._key(step.result)
                     if key == wanted:
                         return [*so_far, step]
-                    if key in seen or len(seen) >= STATES or operators(step.result) > limit:
+                    if number == most or key in seen or len(seen) >= STATES or operators(step.result) > limit:
                         continue
                     seen.add(key)
                     if much == math.inf or all(w <= much * a for w, a in zip(work(step.result), allowed, strict=True)):
@@ -133,19 +188,27 @@ def _names(term: Term) -> frozenset[str]:
     return frozenset(t.operator.name for t in subterms(term) if not t.is_variable)
 
 
-def _key(state: State) -> State:
-    return tuple(map(commuted, state))
+def _with_others(rule: Rule, root: Term, below: Sequence[Term], facts: tuple[Fact, ...]) -> list[tuple[State, State]]:
+    """A term beside all others that the further sources of a rule may stand for, and what the rule makes of them."""
+    further = [[t for t in below if t.operator.name == s.operator.name] for s in rule.source[1:]]
+    apart = [(root, *others) for others in itertools.product(*further) if len({root, *others}) == len(rule.source)]
+    return [(roots, built) for roots in apart for built in _built(rule, roots, facts)]
 
 
-def _applied(rule: Rule, roots: State, state: State) -> Iterator[Step]:
-    if len(set(roots)) < len(roots):
-        return
-    for bindings in matches(rule, roots):
-        with assuming():  # sizes are symbols, and what they must meet is what the graph is well formed for
+def _built(rule: Rule, roots: State, facts: tuple[Fact, ...]) -> Iterator[State]:
+    """What a rule makes of terms."""
+    with supposing(facts):
+        found = list(matches(rule, roots))
+    with assuming():  # sizes are symbols, and what they must meet is what the graph is well formed for
+        for bindings in found:
             built = build(rule, bindings)
-            if built is None or built == roots:
-                continue
-            try:
-                yield Step(rule, replace_all(state, dict(zip(roots, built, strict=True))))
-            except (ShapeError, Undecided, SuperoptError):
-                continue
+            if built is not None and built != roots:
+                yield built
+
+
+def _replaced(rule: Rule, roots: State, built: State, state: State) -> Step | None:
+    try:
+        with assuming():
+            return Step(rule, replace_all(state, dict(zip(roots, built, strict=True))))
+    except SuperoptError:
+        return None

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from superopt.dim import Dim, Expr, Shape, assuming, equal, substitute, substitute_condition, symbol_name, symbols
+from superopt.dim import (
+    Condition,
+    Dim,
+    Expr,
+    Shape,
+    assuming,
+    equal,
+    substitute,
+    substitute_condition,
+    symbol_name,
+    symbols,
+)
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.element_types import COMPUTED
@@ -25,13 +37,16 @@ class Bindings(NamedTuple):
     """What `*` stands for."""
 
 
-def matches(rule: Rule, roots: tuple[Term, ...]) -> Iterator[Bindings]:
-    """Every way in which the rule's sources stand for these terms; commutative operators match either way round."""
+def matches(rule: Rule, roots: tuple[Term, ...], granted: Container[Condition] = ()) -> Iterator[Bindings]:
+    """Every way in which the rule's sources stand for these terms; commutative operators match either way round.
+
+    Conditions on sizes must hold, or be among those `granted`.
+    """
     start = [Bindings({}, {})]
     for pattern, root in zip(rule.source, roots, strict=True):
         start = [b for a in start for b in _match(pattern, root, a)]
     for bindings in start:
-        if _settled(rule, bindings):
+        if _settled(rule, bindings, granted):
             yield bindings
 
 
@@ -156,15 +171,15 @@ def _bind_sizes(pairs: list[tuple[Dim, Dim]], bindings: Bindings) -> Bindings | 
     return Bindings(bindings.tensors, sizes, tuple(pending), bindings.axes)
 
 
-def _settled(rule: Rule, bindings: Bindings) -> bool:
-    """Whether every equation of sizes and every condition is decided, and true."""
+def _settled(rule: Rule, bindings: Bindings, granted: Container[Condition]) -> bool:
+    """Whether every equation of sizes and every condition is decided, and true, or granted."""
     try:
-        return _holds(rule, bindings)
+        return _holds(rule, bindings, granted)
     except ShapeError:  # a division by a size that is 0 here
         return False
 
 
-def _holds(rule: Rule, bindings: Bindings) -> bool:
+def _holds(rule: Rule, bindings: Bindings, granted: Container[Condition]) -> bool:
     for ours, theirs in bindings.pending:
         if not (isinstance(ours, Expr) and symbols(ours) <= set(bindings.sizes)):
             return False
@@ -172,15 +187,20 @@ def _holds(rule: Rule, bindings: Bindings) -> bool:
             return False
     if any(f.kind not in known_facts(bindings.tensors[f.of]) for f in rule.facts):
         return False
-    return all(substitute_condition(c, bindings.sizes) is True for c in rule.conditions)
+    truths = [substitute_condition(c, bindings.sizes) for c in rule.conditions]
+    return all(t is True or (isinstance(t, Condition) and t in granted) for t in truths)
 
 
 def instance_of(special: Rule, general: Rule) -> bool:
     """Whether one rule is another with something put in for its variables and sizes."""
     if len(special.source) != len(general.source):
         return False
+    granted = {
+        *special.conditions,
+        *(replace(c, left=c.right, right=c.left) for c in special.conditions if c.relation == "="),
+    }
     with supposing(special.facts):
-        for bindings in matches(general, special.source):
+        for bindings in matches(general, special.source, granted):
             with assuming():  # sizes of a rule are symbols, and what they must meet is the rule's own business
                 built = build(general, bindings)
             if built is not None and tuple(map(commuted, built)) == tuple(map(commuted, special.target)):
@@ -188,11 +208,14 @@ def instance_of(special: Rule, general: Rule) -> bool:
     return False
 
 
-def commuted(term: Term) -> Term:
-    """The term with the inputs of commutative operators in one order, so that terms equal but for that are one."""
-    done: dict[Term, Term] = {}
+def commuted(term: Term, done: dict[Term, Term] | None = None) -> Term:
+    """The term with the inputs of commutative operators in one order, so that terms equal but for that are one.
+
+    `done` holds what has been put in order, and is added to.
+    """
+    done = {} if done is None else done
     with assuming():
-        for t in subterms(term):
+        for t in subterms(term, known=done):
             inputs = [done[i] for i in t.inputs]
             if isinstance(t.operator, Declared) and t.operator.commutative:
                 inputs.sort(key=repr)

@@ -40,7 +40,7 @@ ATOMS = 150
 """How many relations, at most, are looked at, alone and in pairs."""
 
 ATTEMPTS = 80
-"""How many conditions, at most, are tried."""
+"""How many conditions are tried, at most, where nothing else is said."""
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -58,10 +58,12 @@ class Learned:
     """The target is ill formed wherever the condition does not hold: so no sizes show the rule wrong."""
 
 
-def learn(rule: Rule, seed: int = 0) -> Learned | None:
-    """The rule under the weakest further condition found that proves it, and the laws that do; None where none does."""
+def learn(rule: Rule, seed: int = 0, attempts: int = ATTEMPTS) -> Learned | None:
+    """The rule under the weakest further condition found that proves it, and the laws that do; None where none of so
+    many does.
+    """
     try:
-        for added in itertools.islice(_weakest_first(rule, seed), ATTEMPTS):
+        for added in itertools.islice(_weakest_first(rule, seed), attempts):
             try:
                 tried = with_conditions(rule, added)
             except (RuleError, ShapeError):
@@ -115,7 +117,8 @@ def with_conditions(rule: Rule, added: Added) -> Rule:
     Raises `RuleError` or `ShapeError` where that leaves no rule.
     """
     count, names = len(rule.source), all_symbols(*rule.source)
-    asked_for = [*rule.conditions, *(c for c in added if isinstance(c, Condition))]
+    # What the source asks may say more of a size where others are equal: as many groups as make h of h are one.
+    asked_for = [*conditions(*rule.source), *rule.conditions, *(c for c in added if isinstance(c, Condition))]
     values, rest = unify(asked_for, names, positive_symbols(*rule.source))
     with assuming():
         roots = resize((*rule.source, *rule.target), values)

@@ -27,7 +27,7 @@ Judges: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
 WITNESS_SIZES = 40
 """At how many sizes, the smallest, a witness is looked for."""
 
-CONDITIONS = 20
+CONDITIONS = 8
 """How many conditions are tried for one rule."""
 
 RESOURCES = 300_000

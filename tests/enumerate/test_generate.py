@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from superopt.dim import assuming
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generalize import LADDER, abstracted, canonical, generalized
@@ -17,10 +18,12 @@ from superopt.errors import UsageError
 from superopt.operators.layout import Concat, Expand, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.rules.format import parse_file, print_rule
-from superopt.rules.match import rewrites
+from superopt.rules.derive import Rules
+from superopt.rules.format import load_rules, parse_file, print_rule
+from superopt.rules.match import instance_of, rewrites
 from superopt.rules.rule import Rule
-from superopt.term import Term, subterms, variable, variables
+from superopt.shipped import shipped_rules
+from superopt.term import Term, replace_all, subterms, variable, variables
 from superopt.verify.check import execute, verify
 from superopt.verify.prove import Proved, prove
 
@@ -283,3 +286,39 @@ def test_two_broadcasts_that_are_equal_at_the_sizes_found_need_not_be_in_general
     assert rule is not None
     assert not rule.conditions
     assert isinstance(verify(rule), Proved)
+
+
+def test_rules_that_are_no_instance_of_another_are_those_that_asking_all_of_all_leaves() -> None:
+    """Most are never asked, since an instance has all operators that the other has."""
+    rules = [r for path in shipped_rules() if path.stem in ("attention", "channels") for r in load_rules(path).rules]
+    special = [
+        Rule(f"{r.name}-twice", *replaced, r.conditions, facts=r.facts)
+        for r in rules
+        if len(r.source) == 1 and (replaced := _with_two_variables_one(r)) is not None
+    ]
+    kept = prune_instances([*special, *rules])
+    assert len(kept) < len(rules) + len(special)
+    for rule in [*rules, *special]:
+        assert (rule in kept) or any(instance_of(rule, k) for k in kept), rule
+    assert not [(a, b) for a in kept for b in kept if a is not b and instance_of(a, b)]
+
+
+def _with_two_variables_one(rule: Rule) -> tuple[tuple[Term, ...], tuple[Term, ...]] | None:
+    """Both sides with one variable in the place of another of its type."""
+    alike = [
+        (a, b) for a in rule.given for b in rule.given if a is not b and str(a.type) == str(b.type) and not rule.facts
+    ]
+    if not alike:
+        return None
+    (old, new), *_ = alike
+    with assuming():
+        roots = replace_all((*rule.source, *rule.target), {old: new})
+    return roots[: len(rule.source)], roots[len(rule.source) :]
+
+
+def test_of_one_step_more_is_written_and_it_replays_all_that_is_left_out() -> None:
+    family = with_operators(load_family("taso-matrices"), ["matmul", "transpose"])
+    three, one = (generate(family, 3, steps=steps).rules for steps in (3, 1))
+    assert len(one) > len(three)
+    known = Rules(one)
+    assert [r.name for r in three if known.steps(r.source, r.target, most=1) is None] == []

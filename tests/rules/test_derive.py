@@ -8,7 +8,7 @@ from superopt.operators.reader import read_term
 from superopt.rules.derive import Rules, operators
 from superopt.rules.format import parse_file
 from superopt.rules.rule import Rule
-from superopt.term import Term, variable
+from superopt.term import Fact, Term, variable
 from superopt.text import read
 
 GIVEN = "(given (?x n m) (?y n m) (?z n m))"
@@ -97,3 +97,20 @@ def test_broadcasts_are_not_counted_as_operators() -> None:
         "(rule b (given (?x n m) (?y)) (from (mul ?x (expand () ?y))) (to (mul (expand () ?y) ?x)))"
     ).rules
     assert operators(rule.source) == 1
+
+
+def test_facts_of_variables_let_rules_apply_that_ask_for_them_and_are_not_remembered() -> None:
+    (rule,) = parse_file("(rule abs-of-positive (given (?x n m)) (if (nonnegative ?x)) (from (abs ?x)) (to ?x))").rules
+    known, states = Rules([rule]), ((term("(abs ?a)"),), (NAMES["a"],))
+    fact = Fact("nonnegative", NAMES["a"])
+    for facts, wanted in (((), None), ((fact,), ["abs-of-positive"]), ((), None)):
+        found = known.steps(*states, facts=facts)
+        assert (found and [step.rule.name for step in found]) == wanted
+
+
+def test_rules_added_later_are_tried_on_terms_that_were_seen() -> None:
+    known = Rules(RULES[:1])
+    states = ((term("(relu (relu ?a))"),), (term("(relu ?a)"),))
+    assert known.steps(*states) is None
+    known.add(RULES[1])
+    assert known.steps(*states) is not None

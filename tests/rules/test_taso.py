@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from superopt.errors import RuleError
+from superopt.operators.linear import Conv
 from superopt.rules.exchange.taso import OPEN_RANKS, rules_of
 from superopt.rules.exchange.taso_messages import KEYS, OPERATOR_NUMBERS, Node, Place, Published, decode, encode
 from superopt.rules.exchange.taso_writer import published, taso_refusals, to_taso
@@ -15,6 +16,7 @@ from superopt.rules.naming import canonical
 from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
+from superopt.term import subterms
 from superopt.verify.check import Refuted, verify
 from superopt.verify.conditions import learn
 from superopt.verify.prove import Proved
@@ -206,3 +208,11 @@ def test_a_rule_under_a_condition_is_refused_by_name() -> None:
 
 def test_what_was_read_makes_a_rule_file() -> None:
     assert parse_file(print_file(RuleFile(tuple(READ)))).rules == tuple(READ)
+
+
+def test_sizes_that_a_condition_makes_equal_leave_no_groups_open() -> None:
+    """The last of the sample joins the kernels of two convolutions, so both have one group where one has."""
+    (rule,) = [r for r in READ if r.name == "taso-23"]
+    learned = learn(rule)
+    assert learned is not None
+    assert {op.group for t in subterms(*learned.rule.source) if isinstance(op := t.operator, Conv)} == {1}

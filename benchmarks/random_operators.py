@@ -136,6 +136,18 @@ def _masked_attention(d: Values) -> Built:
     return (q, k, v, mask), {"truth": truth}
 
 
+def _attention_of_rows(d: Values) -> Built:
+    (q, k, v), _ = _attention(d)
+    heads = d.integer(1, 3)
+    flat = [d.like((t.shape[0], t.shape[2], heads * t.shape[3]), q.type.dtype) for t in (q, k, v)]
+    return tuple(flat), {"heads": heads}
+
+
+def _masked_attention_of_rows(d: Values) -> Built:
+    (q, k, v), given = _attention_of_rows(d)
+    return (q, k, v, d.like((q.shape[0], given["heads"], q.shape[1], k.shape[1]), q.type.dtype)), given
+
+
 def _pool(d: Values) -> Built:
     x = d.any(3)
     count = x.type.rank - 2
@@ -215,6 +227,8 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "interpolate": _interpolate,
     "attention": _attention,
     "masked_attention": _masked_attention,
+    "attention_of_rows": _attention_of_rows,
+    "masked_attention_of_rows": _masked_attention_of_rows,
     "scalar": lambda d: ((), {}),
     "band": _band,
     "matrix": _matrix,

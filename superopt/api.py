@@ -25,7 +25,7 @@ from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
 from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, understand, weight_files
-from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
+from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, SPELLINGS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
 from superopt.search import report as parts
@@ -132,7 +132,7 @@ def _silent(stage: str, done: float) -> None:
 def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
     proved = trusted_rules(files, progress)
     rules = [*proved, *(p for rule in proved for p in parted(rule))]
-    return rewrites_of(rules, definitions() if options.definitions else [])
+    return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
 
 
 def replay(

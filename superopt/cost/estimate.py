@@ -2,7 +2,7 @@
 
 Searches look at thousands of graphs, and most are not worth a measurement. Kernels that are alike (convolutions of one
 point, depthwise ones, transposes, …) miss their analytic cost by about the same factor, so what is known of a few tells
-where to look. What is found there is measured.
+where to look. A kind of which none was measured is taken to miss it as the others do. What is found there is measured.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Estimates:
         self._analytic = AnalyticCost()
         self._seen: dict[str, list[float]] = defaultdict(list)
         self._factors: dict[str, float] = {}
+        self._usual = 1.0
         self._kinds: dict[tuple[Term, ...], str] = {}
 
     def learn(self, kernel: Kernel, seconds: float) -> None:
@@ -31,10 +32,11 @@ class Estimates:
         kind = self._kind(kernel)
         self._seen[kind].append(seconds / self._analytic.seconds(kernel))
         self._factors[kind] = statistics.median(self._seen[kind])
+        self._usual = statistics.median(self._factors.values())
 
     def seconds(self, kernel: Kernel) -> float:
-        """The seconds that a kernel may take; by the analytic cost alone where nothing of its kind was measured."""
-        return self._analytic.seconds(kernel) * self._factors.get(self._kind(kernel), 1.0)
+        """The seconds that a kernel may take; as other kinds do, where nothing of its kind was measured."""
+        return self._analytic.seconds(kernel) * self._factors.get(self._kind(kernel), self._usual)
 
     def _kind(self, kernel: Kernel) -> str:
         key = kernel.graph.outputs

@@ -133,7 +133,7 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     if isinstance(op, Conv):
         return [i for i in term.inputs[:1] if i in alone and isinstance(i.operator, Pad)]
     if isinstance(op, MatMul):
-        return [i for i in term.inputs if i in alone and _swaps_last_two(i)]
+        return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, Reshape):
         return [i for i in term.inputs if i in alone and isinstance(i.operator, Expand)]
     if isinstance(op, Concat):
@@ -149,7 +149,8 @@ def _axes_cut(terms: Iterable[Term]) -> set[int]:
     return {t.operator.axis for t in terms if isinstance(t.operator, Slice)}
 
 
-def _swaps_last_two(term: Term) -> bool:
+def swaps_last_two(term: Term) -> bool:
+    """Whether a term transposes matrices, which a product of them takes in."""
     rank = term.type.rank
     return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
 

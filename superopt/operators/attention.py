@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, require
+from superopt.dim import Dim, Shape, require
 from superopt.operators.activations import times
 from superopt.operators.composite import Composite
-from superopt.operators.constant import Band, filled
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, pass_over, reads
-from superopt.operators.functions import Tanh
-from superopt.operators.layout import Concat, Expand, Slice, Transpose, reshaped, spread
+from superopt.operators.constant import filled
+from superopt.operators.declare import Emitter, attr, operator
+from superopt.operators.layout import Expand, Transpose
 from superopt.operators.linear import MatMul
-from superopt.operators.logic import Cast, Less, Where
+from superopt.operators.logic import Less, Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
-from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Largest
-from superopt.term import REAL, TRUTH, Term, Type, join_dtypes, make
+from superopt.term import REAL, TRUTH, Term, Type, join_dtypes
 
 
 def scores(q: Term, k: Term, scale: float) -> Term:
@@ -119,71 +116,3 @@ def masked_softmax(given: Term, mask: Term, truth: bool) -> Term:
     whole = Add()(given, mask)
     nothing = Less()(Largest((3,))(whole), filled(lowest, whole.shape[:3]))
     return Where()(Expand((0, 1, 2), whole.shape)(nothing), filled(0.0, whole.shape), Softmax(3)(whole))
-
-
-@reads("Attention")
-def attention(node: Source) -> tuple[Term, ...]:
-    """Heads on an axis of their own or side by side, fewer of them for keys; earlier keys and values; a mask.
-
-    The further outputs are all keys and values. What it looks ahead at is masked by a constant.
-    """
-    inputs: list[Term | None] = [*node.inputs, *[None] * 6]
-    (q, k, v, mask, past_k, past_v), rest, given = inputs[:6], inputs[6:], node.attributes
-    if q is None or k is None or v is None or any(t is not None for t in rest):
-        raise NotUnderstood("keys that are padded by counts, or other further inputs")
-    pass_over(node, "qk_matmul_output_mode")  # of an output that is not declared
-    if given.get("softmax_precision", 1) not in (0, 1, 11):
-        raise NotUnderstood("a softmax of lower precision")
-    flat = q.type.rank == 3
-    if flat:
-        heads, shared = int(given["q_num_heads"]), int(given["kv_num_heads"])
-        q, k, v = (_by_heads(t, n) for t, n in ((q, heads), (k, shared), (v, shared)))
-    past = 0 if past_k is None else past_k.shape[2]
-    if past_k is not None and past_v is not None:
-        k, v = Concat(2)(past_k, k), Concat(2)(past_v, v)
-    scale = given.get("scale")
-    scale = 1 / math.sqrt(concrete(q.shape[3:], "attention")[0]) if scale is None else float(scale)
-    whole = (q, _for_each_head(k, q), _for_each_head(v, q))
-    y = _attended(whole, scale, _mask(node, q, k, mask, past), float(given.get("softcap") or 0.0))
-    if flat:
-        y = reshaped(Transpose((0, 2, 1, 3))(y), (y.shape[0], y.shape[2], y.shape[1] * y.shape[3]))
-    return y, k, v
-
-
-def _attended(whole: tuple[Term, Term, Term], scale: float, mask: Term | None, cap: float) -> Term:
-    """Attention of queries, keys and values; a cap bounds the scores, for which there is no operator of ours."""
-    (q, k, v), truth = whole, mask is not None and mask.type.dtype == TRUTH
-    if cap:
-        capped = times(Tanh()(times(scores(q, k, scale), 1 / cap)), cap)
-        return MatMul()(Softmax(3)(capped) if mask is None else masked_softmax(capped, mask, truth), v)
-    if mask is None:
-        return make(Attention(scale), whole)
-    return make(MaskedAttention(scale, int(truth)), (*whole, mask))
-
-
-def _by_heads(x: Term, heads: int) -> Term:
-    """From `batch rows heads·width` to `batch heads rows width`."""
-    n, rows, width = x.shape
-    return Transpose((0, 2, 1, 3))(reshaped(x, (n, rows, heads, width // heads)))
-
-
-def _for_each_head(x: Term, q: Term) -> Term:
-    """Keys or values that several heads share, for each of these."""
-    heads, shared = concrete((q.shape[1], x.shape[1]), "attention")
-    return x if heads == shared else repeated(x, (1, heads // shared, 1, 1), within=True)
-
-
-def _mask(node: Source, q: Term, k: Term, mask: Term | None, past: Dim) -> Term | None:
-    to = (*q.shape[:3], k.shape[2])
-    if mask is not None:
-        if equal(mask.shape[-1], to[3]) is not True:
-            raise NotUnderstood("a mask that is shorter than the keys")
-        mask = spread(mask, to)
-    if not node.attributes.get("is_causal", 0):
-        return mask
-    if mask is not None:
-        raise NotUnderstood("a mask, and not to look ahead")
-    rows, columns, before = concrete((to[2], to[3], past), "attention that does not look ahead")
-    n = max(rows + before, columns)
-    below = Cast(TRUTH)(Slice(1, 0, columns)(Slice(0, before, before + rows)(Band(n, n, 0)())))
-    return Expand((2, 3), to)(below)

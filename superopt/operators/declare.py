@@ -30,6 +30,11 @@ None stands for an output that has no term; where something reads that, the node
 FURTHER_DEFINITIONS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
 """What else than its declaration defines an operator: by a name, the operator and what gives the term."""
 
+SPELLINGS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
+"""Likewise terms that are read as an operator, and that it is never replaced by: they overflow or give no number where
+it does not. Wherever they give finite numbers they are equal.
+"""
+
 
 class NotUnderstood(SuperoptError):
     """A node that a declaration does not cover: it is carried through as it is, for this reason."""
@@ -338,12 +343,28 @@ Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 def defines(operator: str, how: str) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
+    return _entering(FURTHER_DEFINITIONS, operator, how)
 
+
+def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
+    """Enter a function into `SPELLINGS`: of an operator and its inputs, a term that is read as it, or None."""
+    return _entering(SPELLINGS, operator, how)
+
+
+def _entering(
+    table: dict[str, tuple[str, Callable[..., Term | None]]], operator: str, how: str
+) -> Callable[[Defining], Defining]:
     def enter(define: Defining) -> Defining:
-        FURTHER_DEFINITIONS[f"{operator} {how}"] = (operator, define)
+        table[f"{operator} {how}"] = (operator, define)
         return define
 
     return enter
+
+
+def defined(name: str) -> type[Declared]:
+    """The operator that a definition or a spelling of a name is of: its own has the operator's name."""
+    operator, _ = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name) or (name, None)
+    return CATALOGUE[operator]
 
 
 def present(inputs: Sequence[Term | None], count: int) -> tuple[Term, ...]:

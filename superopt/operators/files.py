@@ -18,14 +18,14 @@ import numpy as np
 from superopt.arithmetic import EXACT, FLOAT
 from superopt.errors import SuperoptError, UsageError
 from superopt.evaluate import evaluate, sample
-from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, READERS, Declared
+from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, READERS, SPELLINGS, Declared
 from superopt.operators.laws import Scope, forget_laws, laws_in
 from superopt.term import variable
 
 DECLARED_IN: dict[Path, ModuleType] = {}
 """The files that were declared from, with the module that each became."""
 
-_TABLES: tuple[dict[Any, Any], ...] = (CATALOGUE, READERS, FURTHER_DEFINITIONS)
+_TABLES: tuple[dict[Any, Any], ...] = (CATALOGUE, READERS, FURTHER_DEFINITIONS, SPELLINGS)
 
 
 def declare_files(paths: Iterable[Path]) -> list[type[Declared]]:

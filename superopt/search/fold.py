@@ -142,10 +142,13 @@ def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs:
 
 
 def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
-    template = pattern.template
-    wanted = (*template.variables, *([template.rest] if template.rest is not None else []))
+    whole = pattern.template
+    wanted = (*whole.variables, *([whole.rest] if whole.rest is not None else []))
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
     for match in itertools.islice(matches, MATCHES):
+        template = whole.sized(match.sizes)
+        if template is None:
+            continue
         with assuming():  # sizes are those of the graph, which is well formed
             choices = [list(dict.fromkeys(_candidates(forms, match, v, term))) for v in wanted]
         for inputs in itertools.islice(itertools.product(*choices), CHOICES):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from superopt.dim import Dim
 from superopt.operators.declare import Declared
 from superopt.search.forms import Atom, Factors, Forms, Poly, View, without
 from superopt.term import Term
@@ -30,10 +31,16 @@ class Match:
 
     bound: Bindings
     met: Met = ()
+    sizes: tuple[tuple[Dim, Dim], ...] = ()
+    """Sizes among the attributes of operators that met, likewise."""
 
     def meets(self, ours: float, theirs: float) -> Match:
         """With another two coefficients."""
-        return Match(self.bound, (*self.met, (ours, theirs)))
+        return replace(self, met=(*self.met, (ours, theirs)))
+
+    def of_sizes(self, ours: Sequence[Dim], theirs: Sequence[Dim]) -> Match:
+        """With sizes of two operators, as many of each as both have."""
+        return replace(self, sizes=(*self.sizes, *zip(ours, theirs, strict=False))) if ours else self
 
 
 class Matcher:
@@ -129,7 +136,10 @@ class Matcher:
             return
         if not _alike(ours.head, theirs.head) or not _views_agree(ours.view, theirs.view):
             return
-        commute = ours.view is None and isinstance(ours.head, Declared) and ours.head.commutative
+        assert isinstance(ours.head, Declared)
+        assert isinstance(theirs.head, Declared)
+        match = match.of_sizes(ours.head.sizes(), theirs.head.sizes())
+        commute = ours.view is None and ours.head.commutative
         for inputs in itertools.permutations(theirs.inputs) if commute else (theirs.inputs,):
             found = [match]
             for p, t in zip(ours.inputs, inputs, strict=True):
@@ -155,7 +165,7 @@ class Matcher:
         known = self._known(atom, match)
         if known is not None:
             return match if self.forms.monic(known) == self.forms.monic(poly) else None
-        return Match({atom.head: (atom.view, poly), **match.bound}, match.met)
+        return replace(match, bound={atom.head: (atom.view, poly), **match.bound})
 
     def _reach(self, atom: int) -> int:
         return len(_axes_of(self.forms.atoms[atom].view))

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from superopt.cost.domains import is_measurable
+from superopt.cost.kernels import swaps_last_two
 from superopt.cost.layouts import Place, between
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
@@ -109,14 +110,19 @@ def _contracts(step: Step) -> bool:
 
 
 def _crossing(program: Program, run: range, readers: Readers) -> dict[int, int]:
-    """For each place before a step of a run, how many values made before it within the run are read after it."""
+    """For each place before a step of a run, how many values made before it within the run are read after it.
+
+    A matrix that is transposed counts twice: a product takes it in as it was before.
+    """
     begin: Counter[int] = Counter()
     for number in run:
-        for name in program.steps[number].outputs:
+        step = program.steps[number]
+        count = 2 if any(map(swaps_last_two, step.terms)) else 1
+        for name in step.outputs:
             last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
             if last > number:
-                begin[number + 1] += 1
-                begin[last + 1] -= 1
+                begin[number + 1] += count
+                begin[last + 1] -= count
     return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
-from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, defined
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
@@ -165,8 +165,8 @@ def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
 
-def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewrite]:
-    """Definitions first (they are few, and change most), unfolded and read backwards, then rules.
+def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: Iterable[str] = ()) -> list[Rewrite]:
+    """Definitions first (they are few, and change most), unfolded and read backwards, as spellings are; then rules.
 
     A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
     So are those that say in several point-wise operators what one does: they never gain, and apply everywhere; and
@@ -175,14 +175,14 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str]) -> list[Rewri
     useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r) and not _unfolds(r)]
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
-    found.extend(Fold(d) for d in definitions if _is_standard(d))
+    found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
     found.extend(map(ByRule, useful))
     return found
 
 
 def _is_standard(definition: str) -> bool:
     """Whether what it defines is one of ONNX's own operators, so that any model may have it."""
-    cls = CATALOGUE[FURTHER_DEFINITIONS[definition][0] if definition in FURTHER_DEFINITIONS else definition]
+    cls = defined(definition)
     return cls.onnx is not None and not cls.domain
 
 

@@ -1,7 +1,7 @@
 """What a definition looks like at some rank: the operator with attributes to be solved for, over variables.
 
-Everything follows from the declaration: numbers are attributes to be solved for, axes and flags are tried, ranks are
-those at which the shape rule accepts them.
+Everything follows from the declaration: numbers are attributes to be solved for, sizes are symbols that a match tells,
+axes and flags are tried, ranks are those at which the shape rule accepts them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from superopt.dim import assuming, symbol
+from superopt.dim import Dim, assuming, symbol, symbol_name
 from superopt.errors import SuperoptError
 from superopt.operators.activations import times
-from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, Declared
+from superopt.operators.declare import FURTHER_DEFINITIONS, SPELLINGS, Declared, defined
 from superopt.operators.pointwise import Mul
 from superopt.term import Term, make, variable
 
@@ -52,6 +52,14 @@ class Template:
         own = inputs[: len(inputs) - (self.rest is not None)]
         return self._with_rest(make(operator, own), factor, inputs)
 
+    def sized(self, met: Iterable[tuple[Dim, Dim]]) -> Template | None:
+        """With the sizes among its attributes as they met those of a graph; None where one met none."""
+        told = {symbol_name(ours): theirs for ours, theirs in met}
+        sizes = self.operator.sizes()
+        found = [told.get(symbol_name(d)) for d in sizes]
+        given = [d for d in found if d is not None]
+        return dataclasses.replace(self, operator=self.operator.with_sizes(given)) if len(given) == len(sizes) else None
+
     def with_numbers(self, values: Sequence[float]) -> Declared:
         """The operator with its unknown attributes as given."""
         return dataclasses.replace(self.operator, **dict(zip(self.unknown, values, strict=True)))  # type: ignore[type-var]
@@ -61,16 +69,16 @@ class Template:
 
 
 def definition(name: str, operator: Declared, inputs: Sequence[Term]) -> Term | None:
-    """What an operator means over inputs, by its own definition or by a further one of that name."""
+    """What an operator means over inputs, by its own definition, or by a further one or a spelling of that name."""
     with assuming():  # sizes are symbols, or those of a model that was read
-        further = FURTHER_DEFINITIONS.get(name)
+        further = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name)
         return operator.definition(*inputs) if further is None else further[1](operator, *inputs)
 
 
 @lru_cache(maxsize=512)
 def templates(name: str, rank: int) -> tuple[Template, ...]:
     """The templates of a definition whose value has a rank, each meaning once."""
-    cls = CATALOGUE[FURTHER_DEFINITIONS[name][0] if name in FURTHER_DEFINITIONS else name]
+    cls = defined(name)
     found: dict[Term, Template] = {}
     unknown = tuple(f.name for f in dataclasses.fields(cls) if f.type == "float")  # type: ignore[arg-type]
     for operator in _operators(cls, rank):
@@ -100,11 +108,11 @@ def probes(count: int) -> tuple[float, ...]:
 
 def _ranked(operator: Declared, rank: int) -> Iterator[tuple[Term, ...]]:
     """Inputs of the ranks that operators have them of: the value's own, numbers, vectors, what an axis leaves, and
-    what axes are reduced of.
+    what axes are reduced of, or an axis makes that falls into several.
     """
     given = operator.structure()
     left = (rank - v for v in given if isinstance(v, int) and v <= rank)
-    ranks = {rank, 0, 1, *left, *(rank + len(v) for v in given if isinstance(v, tuple))}
+    ranks = {rank, 0, 1, *left, *(rank + len(v) for v in given if isinstance(v, tuple)), rank + len(operator.sizes())}
     for chosen in itertools.product(sorted(ranks, reverse=True), repeat=operator.arity):
         if max(chosen) >= rank:
             yield tuple(variable(f"x{i}", [symbol(f"d{i}{a}") for a in range(r)]) for i, r in enumerate(chosen))
@@ -118,7 +126,7 @@ def _operators(cls: type[Declared], rank: int) -> Iterator[Declared]:
     tried: list[Sequence[Any]] = []
     for f in fields:
         whole = range(rank) if f.default is dataclasses.MISSING else (0, 1)
-        of_type: dict[object, Sequence[Any]] = {"int": whole, "tuple[int, ...]": subsets}
+        of_type: dict[object, Sequence[Any]] = {"int": whole, "tuple[int, ...]": subsets, "Dim": [symbol(f.name)]}
         tried.append([next(numbers)] if f.type == "float" else of_type.get(f.type, ()))
     for values in itertools.product(*tried):
         yield cls(*values)

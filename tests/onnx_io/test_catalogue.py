@@ -49,6 +49,7 @@ from superopt.operators.functions import (
     Sub,
     Tanh,
 )
+from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
@@ -76,6 +77,7 @@ W = variable("w", (6, 7), constant=True)
 U, V5 = variable("u", (5,), constant=True), variable("v5", (5,), constant=True)
 B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
 Y = variable("y", (2, 4, 7, 6))
+ROWS = Reshape((4, 7, 12))(X)
 POSITIVE = Less()(filled(0.0, X.shape), X)
 V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
 
@@ -149,6 +151,10 @@ SAMPLES: dict[str, Term] = {
     "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),
     "attention": Attention(0.5)(X, Y, Slice(3, 0, 3)(X)),
     "masked_attention": MaskedAttention(0.5)(X, Y, X, MatMul()(X, Transpose((0, 1, 3, 2))(Y))),
+    "attention_of_rows": AttentionOfRows(2, 0.5)(ROWS, ROWS, Slice(2, 0, 4)(ROWS)),
+    "masked_attention_of_rows": MaskedAttentionOfRows(2, 0.5)(
+        ROWS, ROWS, ROWS, Reshape((4, 2, 7, 7))(MatMul()(X, Transpose((0, 1, 3, 2))(Y)))
+    ),
     "masked_attention by truth values": MaskedAttention(0.5, 1)(X, Y, X, Slice(3, 0, 7)(Concat(3)(POSITIVE, POSITIVE))),
     "repeated": repeated(X, (1, 2, 1, 3), within=True),
     "sum of all": Sum((0, 1, 2, 3))(X),

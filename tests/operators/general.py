@@ -10,6 +10,7 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Matrix, Scalar
+from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -136,6 +137,10 @@ _LISTED = {
     "interpolate": lambda: [Interpolate(_dims("to", r - 2), by)(_var("x", r)) for r in (3, 4, 5) for by in PLACES],
     "attention": lambda: [Attention(0.5)(*(_var(n, 4) for n in "xyz"))],
     "masked_attention": _masked_attention,
+    "attention_of_rows": lambda: [AttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"))],
+    "masked_attention_of_rows": lambda: [
+        MaskedAttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"), _var("m", 4))
+    ],
     "every": lambda: [Every(axis, symbol("step"))(_var("x", rank)) for rank, axis in _along_axes()],
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
     "gather": lambda: [Gather(axis)(_var("x", rank), _var("i", r)) for rank, axis in _along_axes() for r in range(3)],

@@ -7,17 +7,23 @@ import pytest
 
 from superopt.api import definitions
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming
+from superopt.dim import assuming, symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu
+from superopt.operators.constant import filled
+from superopt.operators.declare import SPELLINGS
 from superopt.operators.instances import all_symbols, resize
+from superopt.operators.layout import Transpose
+from superopt.operators.linear import MatMul
+from superopt.operators.logic import Where
+from superopt.operators.normalize import Softmax
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
 from superopt.search.forms import Forms
-from superopt.search.rewrites import Fold
+from superopt.search.rewrites import Fold, rewrites_of
 from superopt.search.templates import Template, templates
-from superopt.term import Term, make, replace_all, variable, variables
+from superopt.term import TRUTH, Term, make, replace_all, variable, variables
 
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -29,6 +35,8 @@ NOT_FOLDED = {
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
 }
+
+FOLDED = [n for n in (*definitions(), *SPELLINGS) if n not in NOT_FOLDED]
 
 RANKS = range(5)
 
@@ -42,11 +50,19 @@ def unfolded(template: Template) -> tuple[Term, Term]:
     return made, meaning
 
 
+def small_sizes(template: Template, made: Term) -> dict[str, int]:
+    """Sizes of 3; where one counts parts, 2 of them, of two elements each."""
+    if not template.operator.sizes():
+        return dict.fromkeys(all_symbols(made), 3)
+    wide = {symbol_name(v.shape[-1]) for v in template.variables if v.type.rank == made.type.rank}
+    return {name: 4 if name in wide else 2 for name in all_symbols(made)}
+
+
 def folded(term: Term, *names: str) -> list[Term]:
-    return [made for _, made in Folding([Fold(n) for n in names or definitions()]).at(term)]
+    return [made for _, made in Folding([Fold(n) for n in names or (*definitions(), *SPELLINGS)]).at(term)]
 
 
-@pytest.mark.parametrize("name", [n for n in definitions() if n not in NOT_FOLDED])
+@pytest.mark.parametrize("name", FOLDED)
 def test_what_unfolds_folds_back_at_every_rank(name: str) -> None:
     seen = 0
     for rank in RANKS:
@@ -65,7 +81,7 @@ def test_what_does_not_fold_back_has_a_reason(name: str) -> None:
     assert not found, f"{name} folds by now: {NOT_FOLDED[name]}?"
 
 
-@pytest.mark.parametrize("name", [n for n in definitions() if n not in NOT_FOLDED])
+@pytest.mark.parametrize("name", FOLDED)
 def test_folding_never_changes_a_value(name: str) -> None:
     """By any definition: what it means may be more than one operator's meaning."""
     seen = 0
@@ -73,7 +89,7 @@ def test_folding_never_changes_a_value(name: str) -> None:
         for template in templates(name, rank)[:6]:
             made, meaning = unfolded(template)
             try:
-                (small,) = resize((meaning,), dict.fromkeys(all_symbols(made), 3))
+                (small,) = resize((meaning,), small_sizes(template, made))
             except SuperoptError:  # groups that do not divide
                 continue
             found = folded(small)
@@ -141,12 +157,26 @@ SPELLED = """
 (rule hard-swish-divided-last (given (?x m n))
   (from (div (mul ?x (clip (add ?x (expand () (scalar 3.0))) (scalar 0.0) (scalar 6.0))) (expand () (scalar 6.0))))
   (to (mul (hard_sigmoid :alpha 0.1666666716337204 ?x) ?x)))
+(rule log-softmax-in-steps (given (?x m n))
+  (from (sub (sub ?x (expand (0) (largest (1) ?x))) (expand (0) (log (sum (1) (exp
+    (sub ?x (expand (0) (largest (1) ?x)))))))))
+  (to (log_softmax 1 ?x)))
 (rule attention-of-scaled-queries (given (?q a b m n) (?k a b r n) (?v a b r s))
   (from (matmul (softmax 3 (matmul (div ?q (expand () (scalar 8.0))) (transpose (0 1 3 2) ?k))) ?v))
   (to (attention :scale 0.125 ?q ?k ?v)))
 (rule attention-of-transposed-keys (given (?q a b m n) (?k a n b r) (?v a b r s))
   (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 2 1 3) ?k)) (expand () (scalar 0.125)))) ?v))
   (to (attention :scale 0.125 ?q (transpose (0 2 3 1) ?k) ?v)))
+"""
+
+SOFTMAXES = """
+(rule softmax-by-a-reciprocal (given (?x m n))
+  (from (mul (exp (sub ?x (expand (0) (largest (1) ?x)))) (expand (0) (reciprocal
+    (sum (1) (exp (sub ?x (expand (0) (largest (1) ?x)))))))))
+  (to (softmax 1 ?x)))
+(rule softmax-of-scaled-values-unshifted (given (?x m n))
+  (from (div (exp (div ?x (expand () (scalar 8.0)))) (expand (0) (sum (1) (exp (div ?x (expand () (scalar 8.0))))))))
+  (to (softmax 1 (div ?x (expand () (scalar 8.0))))))
 """
 
 OTHERWISE = """
@@ -190,6 +220,12 @@ def test_however_it_is_written_it_folds(text: str) -> None:
     assert any(forms.of(t) == forms.of(after) for t in like), found
 
 
+@pytest.mark.parametrize("text", rules_in(SOFTMAXES), ids=named)
+def test_shares_in_steps_are_a_softmax(text: str) -> None:
+    before, after = terms(text)
+    assert after in folded(before)
+
+
 @pytest.mark.parametrize("text", rules_in(OTHERWISE), ids=named)
 def test_what_means_something_else_does_not_fold(text: str) -> None:
     before, after = terms(text)
@@ -211,3 +247,59 @@ def test_what_is_no_number_where_x_is_0_stays_so() -> None:
     forms, y = Forms("float32"), variable("y", before.shape, "float32")
     assert forms.of(before) != forms.of(y)
     assert len(forms.of(after)) == 2
+
+
+HEADS = """
+(rule heads-apart-and-joined (given (?q b m 12) (?k b r 12) (?v b r 8))
+  (from (reshape (b m 8) (transpose (0 2 1 3) (attention :scale 0.5
+    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
+    (transpose (0 2 1 3) (reshape (b r 4 3) ?k))
+    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
+  (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
+(rule keys-transposed-at-once (given (?q b m 12) (?k b r 12) (?v b r 8))
+  (from (reshape (b m 8) (transpose (0 2 1 3) (matmul (softmax 3 (matmul
+    (mul (transpose (0 2 1 3) (reshape (b m 4 3) ?q)) (expand () (scalar 0.5)))
+    (transpose (0 2 3 1) (reshape (b r 4 3) ?k))))
+    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
+  (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
+"""
+
+OTHER_HEADS = """
+(rule joined-otherwise (given (?q b m 12) (?k b r 12) (?v b r 8))
+  (from (reshape (b m 8) (transpose (0 2 3 1) (attention :scale 0.5
+    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
+    (transpose (0 2 1 3) (reshape (b r 4 3) ?k))
+    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
+  (to ?v))
+(rule taken-apart-otherwise (given (?q b m 12) (?k b r 12) (?v b r 8))
+  (from (reshape (b m 8) (transpose (0 2 1 3) (attention :scale 0.5
+    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
+    (transpose (0 3 1 2) (reshape (b r 3 4) ?k))
+    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
+  (to ?v))
+"""
+
+
+@pytest.mark.parametrize("text", rules_in(HEADS), ids=named)
+def test_how_many_heads_there_are_is_read_from_what_takes_them_apart(text: str) -> None:
+    before, after = terms(text)
+    assert after in folded(before, "attention_of_rows")
+
+
+@pytest.mark.parametrize("text", rules_in(OTHER_HEADS), ids=named)
+def test_heads_that_are_taken_apart_otherwise_do_not_fold(text: str) -> None:
+    before, _ = terms(text)
+    assert folded(before, "attention_of_rows") == []
+
+
+def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -> None:
+    q, m = variable("q", (1, 2, 3, 4), "float32"), variable("m", (1, 2, 3, 3), TRUTH)
+    scores = MatMul()(q, Transpose((0, 1, 3, 2))(q))
+    lowest = filled(float(np.finfo("float32").min), scores.shape)
+    assert folded(MatMul()(Softmax(3)(Where()(m, scores, lowest)), q), "masked_attention") == []
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_no_operator_is_unfolded_into_what_only_spells_it(name: str) -> None:
+    made = [r for r in rewrites_of((), definitions(), SPELLINGS) if r.name == f"definition of {name}"]
+    assert made == []

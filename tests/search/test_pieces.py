@@ -10,6 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from benchmarks.sketch import Sketch
+from benchmarks.unfused import unfused_llama
+from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
 from superopt.search.pieces import LARGEST, cut_into_pieces, size
 from superopt.term import subterms
@@ -98,6 +101,15 @@ def test_a_value_that_is_read_elsewhere_is_an_output_of_its_piece() -> None:
     ends = [(n, TensorProto.FLOAT, [2, 2]) for n in "xy"]
     first, second = cut_into_pieces(understand(load(model(nodes, ends[:1], ends[1:]))))
     assert (set(first.names), set(second.names)) == ({"a", "b"}, {"y"})
+
+
+def test_no_cut_parts_a_transposed_matrix_from_the_product_that_takes_it_in() -> None:
+    """Scores of queries and keys, among values that are all needed later: nowhere is it narrow."""
+    pieces = cut_into_pieces(understand(load(unfused_llama(Sketch()))))
+    transposed = [t for p in pieces for t in subterms(*p.graph.outputs) if swaps_last_two(t)]
+    alone = [t for p in pieces for t in p.graph.outputs if swaps_last_two(t)]
+    assert len(transposed) == 6
+    assert alone == []
 
 
 def test_opaque_nodes_are_in_no_piece() -> None:

@@ -1,0 +1,52 @@
+"""What exporters write for an operator: read as it, never written for it: it holds where the spelling fails."""
+
+from __future__ import annotations
+
+from superopt.operators.attention import MaskedAttention, scores
+from superopt.operators.declare import spells
+from superopt.operators.functions import Exp, Log, Sub
+from superopt.operators.layout import Expand
+from superopt.operators.linear import MatMul
+from superopt.operators.normalize import Softmax
+from superopt.operators.norms import LogSoftmax
+from superopt.operators.pointwise import Add, Div
+from superopt.operators.reductions import Largest, Sum
+from superopt.term import Term
+
+
+@spells("softmax", "in steps")
+def softmax_in_steps(op: Softmax, x: Term) -> Term:
+    """Shifted by the maximum, as the operator is computed itself."""
+    top = Largest((op.axis,))(x)
+    return softmax_unshifted(op, Sub()(x, _along(op.axis, top, x)))
+
+
+@spells("softmax", "unshifted")
+def softmax_unshifted(op: Softmax, x: Term) -> Term:
+    """Exponentials over their sum, which overflow."""
+    each = Exp()(x)
+    return Div()(each, _along(op.axis, Sum((op.axis,))(each), x))
+
+
+@spells("log_softmax", "of softmax")
+def log_of_softmax(op: LogSoftmax, x: Term) -> Term:
+    """The logarithm of shares, of which small ones become 0."""
+    return Log()(Softmax(op.axis)(x))
+
+
+@spells("log_softmax", "unshifted")
+def log_softmax_unshifted(op: LogSoftmax, x: Term) -> Term:
+    """Less the logarithm of a sum of exponentials, which overflow."""
+    return Sub()(x, _along(op.axis, Log()(Sum((op.axis,))(Exp()(x))), x))
+
+
+@spells("masked_attention", "of a sum")
+def attention_of_a_sum(op: MaskedAttention, *inputs: Term) -> Term | None:
+    """With the mask as a summand: no number in a row that attends to nothing, where the operator gives 0."""
+    q, k, v, mask = inputs
+    return None if op.truth else MatMul()(Softmax(3)(Add()(scores(q, k, op.scale), mask)), v)
+
+
+def _along(axis: int, y: Term, x: Term) -> Term:
+    """What an axis of `x` was reduced to, for each element along it."""
+    return Expand(tuple(a for a in range(x.type.rank) if a != axis), x.shape)(y)

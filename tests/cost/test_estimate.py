@@ -1,0 +1,44 @@
+"""Estimates of kernels that were not measured, from those that were."""
+
+from __future__ import annotations
+
+import pytest
+
+from superopt.cost.analytic import AnalyticCost
+from superopt.cost.estimate import Estimates
+from superopt.cost.kernels import Kernel, cut
+from superopt.operators.linear import MatMul
+from superopt.operators.normalize import Softmax
+from superopt.operators.pointwise import Sqrt
+from superopt.operators.reductions import Sum
+from superopt.term import Term
+from tests.cost.graphs import graph, tensor
+
+ANALYTIC = AnalyticCost()
+
+
+def kernel(term: Term) -> Kernel:
+    (only,) = cut(graph(term))
+    return only
+
+
+X = tensor("x", 64, 64)
+ROOT, PRODUCT, SHARES, TOTAL = map(kernel, (Sqrt()(X), MatMul()(X, X), Softmax(1)(X), Sum((1,))(X)))
+
+
+def test_before_anything_is_measured_the_analytic_cost_stands() -> None:
+    assert Estimates().seconds(SHARES) == ANALYTIC.seconds(SHARES)
+
+
+def test_a_kind_that_was_measured_is_estimated_by_itself() -> None:
+    estimates = Estimates()
+    estimates.learn(ROOT, 0.5 * ANALYTIC.seconds(ROOT))
+    estimates.learn(PRODUCT, 3.0 * ANALYTIC.seconds(PRODUCT))
+    assert estimates.seconds(PRODUCT) == pytest.approx(3.0 * ANALYTIC.seconds(PRODUCT))
+
+
+def test_a_kind_that_was_never_measured_is_taken_to_miss_as_the_others_do() -> None:
+    estimates = Estimates()
+    for known, factor in ((ROOT, 0.2), (PRODUCT, 3.0), (TOTAL, 0.3)):
+        estimates.learn(known, factor * ANALYTIC.seconds(known))
+    assert estimates.seconds(SHARES) == pytest.approx(0.3 * ANALYTIC.seconds(SHARES))

@@ -38,7 +38,20 @@ TERMS = """\
 keyed hash of its arguments. *Linear* in an input: sums and factors move through it. *Pointwise*: each element depends
 on the same elements of the inputs only. *Keeps zero*: of zeros it is zero. *Least* is the smallest legal size."""
 
-SHAPES = ((2, 3), (3, 4), (2, 4), (2, 3, 4), (1, 4, 2, 2), (4,), (3,), (2,), (), (2, 2, 2, 2), (1, 1, 3, 3), (2, 2, 3, 3))
+SHAPES = (
+    (2, 3),
+    (3, 4),
+    (2, 4),
+    (2, 3, 4),
+    (1, 4, 2, 2),
+    (4,),
+    (3,),
+    (2,),
+    (),
+    (2, 2, 2, 2),
+    (1, 1, 3, 3),
+    (2, 2, 3, 3),
+)
 """What inputs of examples are tried with, in all combinations: the first that the operator takes is shown."""
 
 USUAL: dict[str, tuple[Any, ...]] = {

@@ -26,6 +26,7 @@ from superopt.operators import (
     spellings,
     tiles,
     transposed,
+    views,
 )
 from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
 
@@ -61,4 +62,5 @@ __all__ = [
     "spellings",
     "tiles",
     "transposed",
+    "views",
 ]

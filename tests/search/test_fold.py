@@ -34,6 +34,8 @@ NOT_FOLDED = {
     "conv by frames": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
+    "transpose as a reshape": "forms see through both",
+    "reshape of a reshape": "attributes are tuples of sizes",
 }
 
 FOLDED = [n for n in (*definitions(), *SPELLINGS) if n not in NOT_FOLDED]

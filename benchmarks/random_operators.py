@@ -136,6 +136,17 @@ def _masked_attention(d: Values) -> Built:
     return (q, k, v, mask), {"truth": truth}
 
 
+def _grouped_attention(d: Values) -> Built:
+    (q, k, v), _ = _attention(d)
+    heads = d.integer(1, 3) * ints(k.shape)[1]
+    return (d.like((q.shape[0], heads, *q.shape[2:]), q.type.dtype), k, v), {}
+
+
+def _masked_grouped_attention(d: Values) -> Built:
+    (q, k, v), _ = _grouped_attention(d)
+    return (q, k, v, d.like((*q.shape[:3], k.shape[2]), q.type.dtype)), {}
+
+
 def _attention_of_rows(d: Values) -> Built:
     (q, k, v), _ = _attention(d)
     heads = d.integer(1, 3)
@@ -227,6 +238,8 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "interpolate": _interpolate,
     "attention": _attention,
     "masked_attention": _masked_attention,
+    "grouped_attention": _grouped_attention,
+    "masked_grouped_attention": _masked_grouped_attention,
     "attention_of_rows": _attention_of_rows,
     "masked_attention_of_rows": _masked_attention_of_rows,
     "scalar": lambda d: ((), {}),

@@ -10,12 +10,12 @@ from superopt.operators.attention import Attention, MaskedAttention, masked_soft
 from superopt.operators.constant import Band
 from superopt.operators.declare import NotUnderstood, Source, concrete, pass_over, reads
 from superopt.operators.functions import Tanh
+from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention, for_each_head
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows, apart, joined
 from superopt.operators.layout import Concat, Expand, Slice, spread
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast
 from superopt.operators.normalize import Softmax
-from superopt.operators.rearrange import repeated
 from superopt.term import TRUTH, Term, make
 
 
@@ -44,7 +44,12 @@ def attention(node: Source) -> tuple[Term, ...]:
     mask = _mask(node, q, k, mask, past)
     if flat and heads == shared and past_k is None and not cap and not _chooses(mask):
         return _of_rows(rows, heads, scale, mask), k, v
-    y = _attended((q, _for_each_head(k, q), _for_each_head(v, q)), scale, mask, cap)
+    if equal(q.shape[1], k.shape[1]) is True:
+        y = _attended((q, k, v), scale, mask, cap)
+    elif cap or _chooses(mask):
+        y = _attended((q, for_each_head(k, q), for_each_head(v, q)), scale, mask, cap)
+    else:
+        y = _grouped((q, k, v), scale, mask)
     return joined(y) if flat else y, k, v
 
 
@@ -59,6 +64,12 @@ def _of_rows(rows: tuple[Term, Term, Term], heads: Dim, scale: float, mask: Term
     return make(MaskedAttentionOfRows(heads, scale), (*rows, mask))
 
 
+def _grouped(whole: tuple[Term, Term, Term], scale: float, mask: Term | None) -> Term:
+    if mask is None:
+        return make(GroupedAttention(scale), whole)
+    return make(MaskedGroupedAttention(scale), (*whole, mask))
+
+
 def _attended(whole: tuple[Term, Term, Term], scale: float, mask: Term | None, cap: float) -> Term:
     """Attention of queries, keys and values; a cap bounds the scores, for which there is no operator of ours."""
     (q, k, v), truth = whole, _chooses(mask)
@@ -68,12 +79,6 @@ def _attended(whole: tuple[Term, Term, Term], scale: float, mask: Term | None, c
     if mask is None:
         return make(Attention(scale), whole)
     return make(MaskedAttention(scale, int(truth)), (*whole, mask))
-
-
-def _for_each_head(x: Term, q: Term) -> Term:
-    """Keys or values that several heads share, for each of these."""
-    heads, shared = concrete((q.shape[1], x.shape[1]), "attention")
-    return x if heads == shared else repeated(x, (1, heads // shared, 1, 1), within=True)
 
 
 def _mask(node: Source, q: Term, k: Term, mask: Term | None, past: Dim) -> Term | None:

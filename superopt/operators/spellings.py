@@ -5,6 +5,7 @@ from __future__ import annotations
 from superopt.operators.attention import MaskedAttention, scores
 from superopt.operators.declare import spells
 from superopt.operators.functions import Exp, Log, Sub
+from superopt.operators.grouped import MaskedGroupedAttention, for_each_head
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Softmax
@@ -45,6 +46,13 @@ def attention_of_a_sum(op: MaskedAttention, *inputs: Term) -> Term | None:
     """With the mask as a summand: no number in a row that attends to nothing, where the operator gives 0."""
     q, k, v, mask = inputs
     return None if op.truth else MatMul()(Softmax(3)(Add()(scores(q, k, op.scale), mask)), v)
+
+
+@spells("masked_grouped_attention", "of a sum")
+def grouped_attention_of_a_sum(op: MaskedGroupedAttention, *inputs: Term) -> Term | None:
+    """Likewise, with keys and values repeated."""
+    q, k, v, mask = inputs
+    return attention_of_a_sum(MaskedAttention(op.scale), q, for_each_head(k, q), for_each_head(v, q), mask)
 
 
 def _along(axis: int, y: Term, x: Term) -> Term:

@@ -8,7 +8,7 @@ piece that is a few dozen terms, however large the model is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
@@ -18,8 +18,9 @@ from superopt.cost.kernels import swaps_last_two
 from superopt.cost.layouts import Place, between
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
+from superopt.operators.declare import Declared
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.normalize import Gemm
+from superopt.operators.normalize import Gemm, Softmax
 from superopt.search.layouts import Layouts, layouts_of
 from superopt.search.numbers import with_numbers
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
@@ -91,39 +92,55 @@ def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
 def _parts(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts: list[range] = []
-    crossing = _crossing(program, run, readers)
+    scores = _scores(program, run)
+    crossing = _crossing(program, run, readers, scores)
     while len(run) > SMALLEST:
         window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
         if len(run) <= largest and not any(crossing[i] <= 1 for i in window):
             break
-        # Of equally narrow places the first before a contraction: what follows one is fused with it.
-        end = min(window, key=lambda i: (crossing[i], not _contracts(program.steps[i]), i), default=run.stop)
+        # Of equally narrow places the first before what others are fused with.
+        end = min(window, key=lambda i: (crossing[i], not _begins(program.steps[i], scores), i), default=run.stop)
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
 
 
-def _contracts(step: Step) -> bool:
-    """Whether a step contracts axes: convolutions and matrix products."""
+def _begins(step: Step, scores: Container[str]) -> bool:
+    """Whether what follows a step is fused with it: convolutions and matrix products, but for the end of attention."""
     operators = [t.operator for term in step.terms for t in subterms(term)]
-    return any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
+    contracts = any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
+    return contracts and not any(name in scores for name in step.inputs)
 
 
-def _crossing(program: Program, run: range, readers: Readers) -> dict[int, int]:
+def _crossing(program: Program, run: range, readers: Readers, scores: Container[str]) -> dict[int, int]:
     """For each place before a step of a run, how many values made before it within the run are read after it.
 
-    A matrix that is transposed counts twice: a product takes it in as it was before.
+    A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
+    softmax: attention takes in both.
     """
     begin: Counter[int] = Counter()
     for number in run:
         step = program.steps[number]
-        count = 2 if any(map(swaps_last_two, step.terms)) else 1
         for name in step.outputs:
+            count = 2 if name in scores or any(map(swaps_last_two, step.terms)) else 1
             last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
             if last > number:
                 begin[number + 1] += count
                 begin[last + 1] -= count
     return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
+
+
+def _scores(program: Program, run: range) -> set[str]:
+    """The values of a run from which softmaxes are computed element by element, and the softmaxes."""
+    found: set[str] = set()
+    for number in reversed(run):
+        step = program.steps[number]
+        operators = [t.operator for t in step.terms]
+        softmax = any(isinstance(op, Softmax) for op in operators)
+        pointwise = all(isinstance(op, Declared) and op.pointwise for op in operators)
+        if softmax or (pointwise and found.intersection(step.outputs)):
+            found.update(step.inputs, step.outputs if softmax else ())
+    return found
 
 
 def _readers(program: Program) -> Readers:

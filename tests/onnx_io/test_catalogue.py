@@ -49,6 +49,7 @@ from superopt.operators.functions import (
     Sub,
     Tanh,
 )
+from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -78,6 +79,7 @@ U, V5 = variable("u", (5,), constant=True), variable("v5", (5,), constant=True)
 B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
 Y = variable("y", (2, 4, 7, 6))
 ROWS = Reshape((4, 7, 12))(X)
+SHARED = Slice(1, 1, 3)(Y)
 POSITIVE = Less()(filled(0.0, X.shape), X)
 V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
 
@@ -151,6 +153,8 @@ SAMPLES: dict[str, Term] = {
     "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),
     "attention": Attention(0.5)(X, Y, Slice(3, 0, 3)(X)),
     "masked_attention": MaskedAttention(0.5)(X, Y, X, MatMul()(X, Transpose((0, 1, 3, 2))(Y))),
+    "grouped_attention": GroupedAttention(0.5)(X, SHARED, Slice(3, 0, 3)(SHARED)),
+    "masked_grouped_attention": MaskedGroupedAttention(0.5)(X, SHARED, SHARED, MatMul()(X, Transpose((0, 1, 3, 2))(Y))),
     "attention_of_rows": AttentionOfRows(2, 0.5)(ROWS, ROWS, Slice(2, 0, 4)(ROWS)),
     "masked_attention_of_rows": MaskedAttentionOfRows(2, 0.5)(
         ROWS, ROWS, ROWS, Reshape((4, 2, 7, 7))(MatMul()(X, Transpose((0, 1, 3, 2))(Y)))

@@ -10,6 +10,7 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Matrix, Scalar
+from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
@@ -137,6 +138,8 @@ _LISTED = {
     "interpolate": lambda: [Interpolate(_dims("to", r - 2), by)(_var("x", r)) for r in (3, 4, 5) for by in PLACES],
     "attention": lambda: [Attention(0.5)(*(_var(n, 4) for n in "xyz"))],
     "masked_attention": _masked_attention,
+    "grouped_attention": lambda: [GroupedAttention(0.5)(*(_var(n, 4) for n in "xyz"))],
+    "masked_grouped_attention": lambda: [MaskedGroupedAttention(0.5)(*(_var(n, 4) for n in "xyzm"))],
     "attention_of_rows": lambda: [AttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"))],
     "masked_attention_of_rows": lambda: [
         MaskedAttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"), _var("m", 4))

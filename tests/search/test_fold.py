@@ -266,6 +266,22 @@ HEADS = """
   (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
 """
 
+GROUPS = """
+(rule shared-keys-repeated-and-transposed (given (?q b 6 m c) (?k b 2 r c) (?v b 2 r d))
+  (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 1 3 2)
+    (reshape (b 6 r c) (expand (0 1 3 4) (b 2 3 r c) ?k)))) (expand () (scalar 0.5))))
+    (reshape (b 6 r d) (expand (0 1 3 4) (b 2 3 r d) ?v))))
+  (to (grouped_attention :scale 0.5 ?q ?k ?v)))
+"""
+
+OTHER_GROUPS = """
+(rule groups-over-and-over (given (?q b 6 m c) (?k b 2 r c) (?v b 2 r d))
+  (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 1 3 2)
+    (reshape (b 6 r c) (expand (0 2 3 4) (b 3 2 r c) ?k)))) (expand () (scalar 0.5))))
+    (reshape (b 6 r d) (expand (0 2 3 4) (b 3 2 r d) ?v))))
+  (to ?v))
+"""
+
 OTHER_HEADS = """
 (rule joined-otherwise (given (?q b m 12) (?k b r 12) (?v b r 8))
   (from (reshape (b m 8) (transpose (0 2 3 1) (attention :scale 0.5
@@ -286,6 +302,18 @@ OTHER_HEADS = """
 def test_how_many_heads_there_are_is_read_from_what_takes_them_apart(text: str) -> None:
     before, after = terms(text)
     assert after in folded(before, "attention_of_rows")
+
+
+@pytest.mark.parametrize("text", rules_in(GROUPS), ids=named)
+def test_keys_that_are_repeated_for_several_heads_are_shared(text: str) -> None:
+    before, after = terms(text)
+    assert after in folded(before, "grouped_attention")
+
+
+@pytest.mark.parametrize("text", rules_in(OTHER_GROUPS), ids=named)
+def test_keys_that_are_repeated_otherwise_are_not_shared(text: str) -> None:
+    before, _ = terms(text)
+    assert folded(before, "grouped_attention") == []
 
 
 @pytest.mark.parametrize("text", rules_in(OTHER_HEADS), ids=named)

@@ -14,6 +14,7 @@ from benchmarks.sketch import Sketch
 from benchmarks.unfused import unfused_llama
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
+from superopt.operators.normalize import Softmax
 from superopt.search.pieces import LARGEST, cut_into_pieces, size
 from superopt.term import subterms
 from tests.models import model, normalized, weight
@@ -110,6 +111,14 @@ def test_no_cut_parts_a_transposed_matrix_from_the_product_that_takes_it_in() ->
     alone = [t for p in pieces for t in p.graph.outputs if swaps_last_two(t)]
     assert len(transposed) == 6
     assert alone == []
+
+
+def test_no_cut_parts_a_softmax_from_its_scores_or_from_the_product_of_its_shares() -> None:
+    pieces = cut_into_pieces(understand(load(unfused_llama(Sketch()))))
+    inner = [t for p in pieces for t in subterms(*p.graph.outputs) if isinstance(t.operator, Softmax)]
+    assert len(inner) == 6
+    assert all(not i.is_variable for t in inner for i in t.inputs)
+    assert not any(isinstance(t.operator, Softmax) for p in pieces for t in p.graph.outputs)
 
 
 def test_opaque_nodes_are_in_no_piece() -> None:

@@ -12,14 +12,18 @@ from superopt.errors import UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import left_to_chance
 from superopt.search.found import Solved, Strategy
+from superopt.search.joined import begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
-from superopt.search.pieces import cut_into_pieces, distinct
+from superopt.search.matching import Matching
+from superopt.search.pieces import cut_into_pieces, distinct, joined_pieces
 from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
+from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.same import LONGEST_S
-from superopt.search.solve import TooShort, solve
+from superopt.search.schedule import scheduled
+from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, solve, solve_joined
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
@@ -44,11 +48,12 @@ def attempt(
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
     """
-    tried, cost = Attempt(cut_into_pieces(trial.program)), trial.cost
+    pieces, cost = cut_into_pieces(trial.program), trial.cost
+    tried = Attempt(pieces)
     _demand_runs(trial)
-    groups = distinct(tried.pieces)
-    known = memory.recalled(groups) if memory else {}
-    given = rewrites() if len(known) < len(groups) else ()
+    groups, joined = distinct(pieces), distinct(joined_pieces(trial.program, pieces))
+    known, known_joined = (memory.recalled(g) if memory else {} for g in (groups, joined))
+    given = rewrites() if len(known) < len(groups) or len(known_joined) < len(joined) else ()
     trial = replace(trial, start=time.monotonic())
     cost.deadline = trial.start + SEARCH_SHARE * trial.limit
     if chance := left_to_chance(trial.program):
@@ -56,38 +61,46 @@ def attempt(
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
         )
         return original(tried, trial, reason)
+    search = Search(Matching(given), trial.objective, strategy, alpha, memory)
     try:
-        if tried.pieces:
-            objective, told = trial.objective, trial.progress
-            with seldom_collecting():
-                tried.solved = solve(groups, known, given, objective, strategy, alpha, trial.end, told, memory)
+        with seldom_collecting():
+            tried.solved = solve(groups, known, search, trial.end, trial.progress) if pieces else []
+            known_joined |= solved_as_pieces(joined, groups, tried.solved)
+            begun = begun_of(joined, tried.solved, trial.program.values)
+            now = time.monotonic()
+            deadline = now + max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+            tried.joined = solve_joined(joined, known_joined, begun, search, deadline, trial.progress)
+            tried.cover = scheduled(tried.solved, tried.joined)
     except TooShort as error:
         return original(tried, trial, str(error))
-    del given  # thousands of rewrites, and what the search saw: the models need the memory
+    del given, search, begun  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start
-    winners = [s for s in tried.solved if s.gain > 1.0]
+    winners = [s for s in tried.cover if s.gain > 1.0]
     if not winners:
         return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
-    if expected_gain(tried.solved, trial.objective.total) < LEAST_EXPECTED:
+    if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
         return original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
     found = [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
     try:
         return judged(tried, trial, found, memory)
     except VerificationFailed:
-        if memory is None or not known:
+        if memory is None or not (known or known_joined):
             raise
-        memory.forget(known, groups)  # it may have been damaged: what is found anew is judged anew
+        # What was remembered may have been damaged, and joined pieces began with it: all is found and judged anew.
+        memory.forget(known, groups)
+        memory.forget(joined, joined)
         return attempt(trial, rewrites, strategy, alpha, memory)
 
 
-def replay(trial: Trial, solutions: Sequence[str]) -> Attempt:
+def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:
     """Put what another search found in its places, and judge that. Raises as `attempt`, and `UsageError` where nothing
     of it fits this model.
     """
     _demand_runs(trial)
-    tried = Attempt(cut_into_pieces(trial.program))
-    found = placements(tried.pieces, solutions)
+    pieces = cut_into_pieces(trial.program)
+    tried = Attempt(pieces)
+    found = placements([*pieces, *joined_pieces(trial.program, pieces)], solutions)
     if not found:
         raise UsageError("nothing of the report fits this model: it is about another one")
     return judged(tried, trial, found)

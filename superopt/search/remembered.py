@@ -15,10 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from superopt.cost.layouts import between
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
-from superopt.cost.whole import fingerprint
 from superopt.errors import SuperoptError, UsageError
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import Piece
@@ -115,8 +113,7 @@ class Memory:
             self.table.forget_answer(self.key, self._asked(places[key][0]))
 
     def _asked(self, piece: Piece) -> str:
-        asked = fingerprint(between(piece.canonical, piece.place))
-        return hashlib.sha256(f"{self.way} {asked}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.way} {piece.fingerprint}".encode()).hexdigest()[:32]
 
 
 def _entry(solved: Solved, limit: float | None) -> _Remembered | None:

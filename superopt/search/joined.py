@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from superopt.search.found import Applied, Found, Outcome, Replaced, Solved
+from superopt.search.found import OUT_OF_TIME, Applied, Found, Outcome, Replaced, Solved
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece, renamed
 from superopt.search.solution import Terms
@@ -57,6 +57,11 @@ class Begun:
             whole = replace(winner, steps=(*self.steps, *winner.steps))
             gained = gain * start.cost / total(s.outcome.start.cost / s.gain for _, s in self.parts)
         return Solved(tuple(places), Outcome(start, [whole], outcome.seen, outcome.reason), whole, gained)
+
+    def unsearched(self, places: Sequence[Piece], total: Total) -> Solved:
+        """What is known of the whole piece where no time is left for it."""
+        start = Found(self.graph, self.start(total), ())
+        return self.solved(places, Outcome(start, [start], 0, OUT_OF_TIME), start, 1.0, total)
 
 
 def begun(piece: Piece, parts: Sequence[Part], values: Mapping[str, Term]) -> Begun:

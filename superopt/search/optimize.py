@@ -68,7 +68,8 @@ def attempt(
             known_joined |= solved_as_pieces(joined, groups, tried.solved)
             begun = begun_of(joined, tried.solved, trial.program.values)
             now = time.monotonic()
-            deadline = now + max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+            allowed_s = max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+            deadline = min(now + allowed_s, cost.deadline)
             tried.joined = solve_joined(joined, known_joined, begun, search, deadline, trial.progress)
             tried.cover = scheduled(tried.solved, tried.joined)
     except TooShort as error:

@@ -40,7 +40,9 @@ before, and another one is near the cut.
 """
 
 JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
-"""What joined pieces may take: of the time that pieces took, or of the limit, where these are remembered."""
+"""What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
+remembered. What gains by sums is timed beyond that.
+"""
 
 
 class TooShort(OutOfTime):
@@ -134,13 +136,17 @@ def solve_joined(
     progress: Progress,
 ) -> list[Solved]:
     """Search each distinct joined piece that is not known and that something is begun of, until the deadline."""
-    cost, total = search.objective.machine, search.objective.total
-    cost.deadline = min(cost.deadline, deadline)
+    total = search.objective.total
     solved = [known[key] for key in groups if key in known]
     starts = {key: len(groups[key]) * b.start(total) for key, b in begun.items() if key not in known}
-    for key, seconds in _shares(starts, cost.deadline, progress, "search across cuts"):
+    for key, seconds in _shares(starts, deadline, progress, "search across cuts"):
         if search.stopped:
             break
+        if seconds <= 0.0:
+            solved.append(begun[key].unsearched(groups[key], total))
+            if search.memory:
+                search.memory.keep(solved[-1])
+            continue
         with search.stoppable(), suppress(SuperoptError):  # it cannot be run, or not in time
             solved.append(search(groups[key], seconds, begun[key]))
     return solved

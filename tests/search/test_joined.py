@@ -47,12 +47,12 @@ def chain(bends: str = "Tanh", seed: int = 0) -> onnx.ModelProto:
     """Two products without anything between them, the one the last of a piece, and the other the first of the next."""
     before, after = ([bends] * 5 for _ in range(2))
     ops = [*before, "MatMul", "MatMul", *after]
-    weights = {"v5": weight(512, 2048, seed=seed), "v6": weight(2048, 512, seed=seed + 1)}
+    weights = {"v5": weight(256, 1024, seed=seed), "v6": weight(1024, 256, seed=seed + 1)}
     nodes = [
         helper.make_node(op, [f"h{i}", *([f"v{i}"] if op == "MatMul" else [])], [f"h{i + 1}"])
         for i, op in enumerate(ops)
     ]
-    ends = [(n, TensorProto.FLOAT, [64, 512]) for n in ("h0", f"h{len(ops)}")]
+    ends = [(n, TensorProto.FLOAT, [64, 256]) for n in ("h0", f"h{len(ops)}")]
     return model(nodes, ends[:1], ends[1:], weights)
 
 
@@ -199,11 +199,11 @@ def across(tmp_path_factory: pytest.TempPathFactory) -> Options:
     """A table and a rule of its own."""
     folder = tmp_path_factory.mktemp("across")
     (folder / "associate.rules").write_text(print_file(sealed(parse_file(RULES).rules, {})), encoding="utf-8")
-    return Options(time=20, timings=folder / "t.sqlite", rules=(folder / "associate.rules",), definitions=False)
+    return Options(time=8, timings=folder / "t.sqlite", rules=(folder / "associate.rules",), definitions=False)
 
 
 def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> None:
-    """On the runtime; the replay also with other weights."""
+    """On the runtime; the replay with other weights."""
     first, second = (superopt.optimize(chain(), across) for _ in range(2))
     report = first.report
     assert report.outcome == "faster"
@@ -212,11 +212,11 @@ def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> N
     assert [s.places for s in report.solutions] == [1]
     assert second.report.searched.remembered == 3
     assert second.report.solutions == report.solutions
-    for retrained in (chain(), chain(seed=7)):
-        again = superopt.api.replay(report, retrained, across)
-        assert again.report.outcome == "faster"
-        assert again.proto().graph.node == first.proto().graph.node
-        assert_same(again.proto(), retrained)
+    retrained = chain(seed=7)
+    again = superopt.api.replay(report, retrained, across)
+    assert again.report.outcome == "faster"
+    assert again.proto().graph.node == first.proto().graph.node
+    assert_same(again.proto(), retrained)
 
 
 def test_without_time_for_joined_pieces_that_is_said(

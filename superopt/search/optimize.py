@@ -11,11 +11,12 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import left_to_chance
+from superopt.search.cuttings import Cuttings, cuttings_of
 from superopt.search.found import Solved, Strategy
 from superopt.search.joined import begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
-from superopt.search.pieces import cut_into_pieces, distinct, joined_pieces
+from superopt.search.pieces import cut_into_pieces, joined_pieces
 from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
 from superopt.search.report import Solution
@@ -23,7 +24,7 @@ from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.same import LONGEST_S
 from superopt.search.schedule import scheduled
-from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, solve, solve_joined
+from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
@@ -48,12 +49,10 @@ def attempt(
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
     """
-    pieces, cost = cut_into_pieces(trial.program), trial.cost
-    tried = Attempt(pieces)
+    cut, cost = cuttings_of(trial.program, memory), trial.cost
+    tried = Attempt(cut.pieces)
     _demand_runs(trial)
-    groups, joined = distinct(pieces), distinct(joined_pieces(trial.program, pieces))
-    known, known_joined = (memory.recalled(g) if memory else {} for g in (groups, joined))
-    given = rewrites() if len(known) < len(groups) or len(known_joined) < len(joined) else ()
+    given = () if cut.all_known else rewrites()
     trial = replace(trial, start=time.monotonic())
     cost.deadline = trial.start + SEARCH_SHARE * trial.limit
     if chance := left_to_chance(trial.program):
@@ -61,20 +60,12 @@ def attempt(
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
         )
         return original(tried, trial, reason)
-    search = Search(Matching(given), trial.objective, strategy, alpha, memory)
     try:
         with seldom_collecting():
-            tried.solved = solve(groups, known, search, trial.end, trial.progress) if pieces else []
-            known_joined |= solved_as_pieces(joined, groups, tried.solved)
-            begun = begun_of(joined, tried.solved, trial.program.values)
-            now = time.monotonic()
-            allowed_s = max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
-            deadline = min(now + allowed_s, cost.deadline)
-            tried.joined = solve_joined(joined, known_joined, begun, search, deadline, trial.progress)
-            tried.cover = scheduled(tried.solved, tried.joined)
+            _search(tried, trial, cut, Search(Matching(given), trial.objective, strategy, alpha, memory))
     except TooShort as error:
         return original(tried, trial, str(error))
-    del given, search, begun  # thousands of rewrites, and what the search saw: the models need the memory
+    del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start
     winners = [s for s in tried.cover if s.gain > 1.0]
@@ -86,12 +77,25 @@ def attempt(
     try:
         return judged(tried, trial, found, memory)
     except VerificationFailed:
-        if memory is None or not (known or known_joined):
+        if memory is None or not cut.forget(memory):
             raise
-        # What was remembered may have been damaged, and joined pieces began with it: all is found and judged anew.
-        memory.forget(known, groups)
-        memory.forget(joined, joined)
+        # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
         return attempt(trial, rewrites, strategy, alpha, memory)
+
+
+def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
+    """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
+    tried.solved = solve(cut.groups, cut.known, search, trial.end, trial.progress) if cut.pieces else []
+    known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
+    begun = begun_of(cut.joined, tried.solved, trial.program.values)
+    now = time.monotonic()
+    allowed_s = max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+    deadline = min(now + allowed_s, trial.cost.deadline)
+    search = replace(search, memory=search.memory and search.memory.of_joined)
+    tried.joined = solve_joined(cut.joined, known, begun, search, deadline, trial.progress)
+    if search.stopped:
+        kept([*tried.solved, *tried.joined])
+    tried.cover = scheduled(tried.solved, tried.joined)
 
 
 def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -77,6 +77,11 @@ class Memory:
     key: Key
     way: str
     limit: float
+
+    @property
+    def of_joined(self) -> Memory:
+        """That of joined pieces: these are searched in another way, and not as long."""
+        return replace(self, way=f"{self.way} joined")
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""

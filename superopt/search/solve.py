@@ -71,6 +71,9 @@ class Search:
             limits, graph = replace(limits, patience=JOINED_PATIENCE), begun.graph
             tried = list(begun.tried(self.matching))
         outcome = self.strategy(graph, self.matching, self.objective.cost(piece.place), limits, tried)
+        if begun is not None:
+            most = outcome.start.cost / self.objective.worth_trying
+            outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
         winner, gain, untried = self.objective.choose(outcome, piece.place)
         if begun is None:
             solved = Solved(tuple(places), outcome, winner, gain)
@@ -123,7 +126,7 @@ def solve(
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
         if search.stopped:
-            return _kept(solved)
+            return kept(solved)
     return solved
 
 
@@ -163,7 +166,7 @@ def _shares(
         yield key, 0.8 * share * (deadline - time.monotonic())
 
 
-def _kept(solved: list[Solved]) -> list[Solved]:
+def kept(solved: list[Solved]) -> list[Solved]:
     """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
     if not any(s.gain > 1.0 for s in solved):
         raise KeyboardInterrupt

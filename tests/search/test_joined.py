@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -18,16 +19,22 @@ import superopt
 from superopt.api import Options
 from superopt.arithmetic import FLOAT
 from superopt.cost.analytic import AnalyticCost
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.table import Table
 from superopt.evaluate import evaluate
 from superopt.onnx_io import Program, load, understand
 from superopt.rules.format import parse_file, print_file
 from superopt.search.backtrack import backtrack
 from superopt.search.found import Found, Limits, Outcome, Solved
 from superopt.search.joined import Begun, begun_of
+from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.pieces import LARGEST_JOINED, Piece, cut_into_pieces, distinct, joined_pieces
 from superopt.search.rewrites import ByRule
 from superopt.search.schedule import scheduled
+from superopt.search.solve import Search, solve_joined
+from superopt.search.strategies import STRATEGIES
 from superopt.term import Graph
 from superopt.verify.trusted import sealed
 from tests.models import assert_same, model, weight
@@ -195,8 +202,9 @@ def test_what_is_chosen_covers_each_step_once_and_saves_no_less(seed: int) -> No
 
 
 @pytest.fixture(scope="module")
-def across(tmp_path_factory: pytest.TempPathFactory) -> Options:
-    """A table and a rule of its own."""
+def across(timings: Path, tmp_path_factory: pytest.TempPathFactory) -> Options:
+    """A table and rules of its own; the lock for measuring is that of all tests."""
+    assert timings
     folder = tmp_path_factory.mktemp("across")
     (folder / "associate.rules").write_text(print_file(sealed(parse_file(RULES).rules, {})), encoding="utf-8")
     return Options(time=8, timings=folder / "t.sqlite", rules=(folder / "associate.rules",), definitions=False)
@@ -217,6 +225,38 @@ def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> N
     assert again.report.outcome == "faster"
     assert again.proto().graph.node == first.proto().graph.node
     assert_same(again.proto(), retrained)
+
+
+def test_who_stops_the_search_of_joined_pieces_gets_those_before(tmp_path: Path) -> None:
+    asked: list[Graph] = []
+
+    def stopping(graph: Graph, *_: object) -> Outcome:
+        asked.append(graph)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        start = Found(graph, 1.0, (), measured=True)
+        return Outcome(start, [start])
+
+    program = understand(load(next(n for n in LIGHT if "squeezenet" in n.name)))
+    pieces, joined = cut(program)
+    begun = begun_of(distinct(joined), [as_it_was(places) for places in distinct(pieces).values()], program.values)
+    search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), Table(tmp_path / "t"), 17)), stopping, 1.15)
+    found = solve_joined(distinct(joined), {}, begun, search, math.inf, lambda *_: None)
+    assert (len(found), len(asked), search.stopped) == (1, 2, True)
+    assert len(begun) > 2
+
+
+def test_a_search_of_joined_pieces_that_is_stopped_and_has_nothing_ends_at_once(
+    across: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(*given: object, **_: object) -> Outcome:
+        if given[-1] is not None:
+            raise KeyboardInterrupt
+        return backtrack(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setitem(STRATEGIES, "backtrack", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        superopt.optimize(chain(), replace(across, timings=tmp_path / "t.sqlite"))
 
 
 def test_without_time_for_joined_pieces_that_is_said(

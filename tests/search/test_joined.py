@@ -31,8 +31,11 @@ from superopt.search.joined import Begun, begun_of
 from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.pieces import LARGEST_JOINED, Piece, cut_into_pieces, distinct, joined_pieces
+from superopt.search.replay import placements
+from superopt.search.report import Solution
 from superopt.search.rewrites import ByRule
 from superopt.search.schedule import scheduled
+from superopt.search.solution import solution_text
 from superopt.search.solve import Search, solve_joined
 from superopt.search.strategies import STRATEGIES
 from superopt.term import Graph
@@ -204,10 +207,9 @@ def test_what_is_chosen_covers_each_step_once_and_saves_no_less(seed: int) -> No
 @pytest.fixture(scope="module")
 def across(timings: Path, tmp_path_factory: pytest.TempPathFactory) -> Options:
     """A table and rules of its own; the lock for measuring is that of all tests."""
-    assert timings
     folder = tmp_path_factory.mktemp("across")
     (folder / "associate.rules").write_text(print_file(sealed(parse_file(RULES).rules, {})), encoding="utf-8")
-    return Options(time=8, timings=folder / "t.sqlite", rules=(folder / "associate.rules",), definitions=False)
+    return Options(time=8, timings=timings, rules=(folder / "associate.rules",), definitions=False)
 
 
 def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> None:
@@ -225,6 +227,20 @@ def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> N
     assert again.report.outcome == "faster"
     assert again.proto().graph.node == first.proto().graph.node
     assert_same(again.proto(), retrained)
+
+
+@pytest.mark.parametrize(("saved", "taken"), [(1.0, 2), (3.0, 1)])
+def test_of_solutions_that_overlap_a_replay_takes_those_that_save_most(saved: float, taken: int) -> None:
+    """The parts of the chain save 1 each."""
+    pieces, joined = cut(understand(load(chain("Relu"))))
+    solutions = []
+    for piece in (*pieces, *joined):
+        outcome = backtrack(piece.canonical, Matching(REWRITES), AnalyticCost(), Limits())
+        text = solution_text(piece.canonical.outputs, outcome.best[0].graph.outputs, piece.canonical.inputs)
+        saves = saved if piece in joined else 1.0
+        solutions.append(Solution(text=text, piece=piece.fingerprint, places=1, gain=2.0, saved=saves))
+    placed = placements([*pieces, *joined], solutions)
+    assert [set(p.new) for p in placed] == [set(p.names) for p in (joined if taken == 1 else pieces)]
 
 
 def test_who_stops_the_search_of_joined_pieces_gets_those_before(tmp_path: Path) -> None:

@@ -64,26 +64,33 @@ class Search:
         """What a search of so many seconds finds for a piece that stands at these places, from what is begun, if
         anything is. Raises what costs do.
         """
-        piece, cost, start = places[0], self.objective.machine, time.monotonic()
+        cost, start = self.objective.machine, time.monotonic()
         deadly, waited_s = len(cost.deadly), cost.waited_s
-        limits, graph, tried = Limits(deadline=start + seconds, alpha=self.alpha), piece.canonical, None
-        if begun is not None:
-            limits, graph = replace(limits, patience=JOINED_PATIENCE), begun.graph
-            tried = list(begun.tried(self.matching))
-        outcome = self.strategy(graph, self.matching, self.objective.cost(piece.place), limits, tried)
-        if begun is not None:
-            most = outcome.start.cost / self.objective.worth_trying
-            outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
-        winner, gain, untried = self.objective.choose(outcome, piece.place)
-        if begun is None:
-            solved = Solved(tuple(places), outcome, winner, gain)
-        else:
-            solved = begun.solved(places, outcome, winner, gain, self.objective.total)
+        limits = Limits(deadline=start + seconds, alpha=self.alpha)
+        solved, untried = self._alone(places, limits) if begun is None else self._across(places, limits, begun)
         if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
             waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
             self.memory.keep(solved, whole=not untried, waited=waited)
-        self.stopped |= outcome.reason == INTERRUPTED
+        self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
+
+    def _alone(self, places: Sequence[Piece], limits: Limits) -> tuple[Solved, int]:
+        """What is found, and how many graphs could not be tried that were to be."""
+        piece, objective = places[0], self.objective
+        outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
+        winner, gain, untried = objective.choose(outcome, piece.place)
+        return Solved(tuple(places), outcome, winner, gain), untried
+
+    def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:
+        """The same of a joined piece."""
+        place, objective = places[0].place, self.objective
+        limits = replace(limits, patience=JOINED_PATIENCE)
+        tried = list(begun.tried(self.matching))
+        outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
+        most = outcome.start.cost / objective.worth_trying
+        outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
+        winner, gain, untried = objective.choose(outcome, place)
+        return begun.solved(places, outcome, winner, gain, objective.total), untried
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:

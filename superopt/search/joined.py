@@ -98,7 +98,11 @@ def begun_of(
 def solved_as_pieces(
     joined: Mapping[Terms, Sequence[Piece]], groups: Mapping[Terms, Sequence[Piece]], solved: Sequence[Solved]
 ) -> dict[Terms, Solved]:
-    """What is known of joined pieces because they are like others, which were solved."""
+    """What is known of joined pieces because they are like others, which were solved; no graph was seen for that."""
     found = {place.steps.start: s for s in solved for place in s.places}
     places = {key: found.get(groups[key][0].steps.start) for key in joined if key in groups}
-    return {key: replace(s, places=tuple(joined[key])) for key, s in places.items() if s is not None}
+    return {
+        key: replace(s, places=tuple(joined[key]), outcome=replace(s.outcome, seen=0))
+        for key, s in places.items()
+        if s is not None
+    }

@@ -27,7 +27,7 @@ from superopt.onnx_io import Program, load, understand
 from superopt.rules.format import parse_file, print_file
 from superopt.search.backtrack import backtrack
 from superopt.search.found import Found, Limits, Outcome, Solved
-from superopt.search.joined import Begun, begun_of
+from superopt.search.joined import Begun, begun_of, solved_as_pieces
 from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.pieces import LARGEST_JOINED, Piece, cut_into_pieces, distinct, joined_pieces
@@ -142,6 +142,14 @@ def test_a_joined_piece_whose_parts_were_not_all_solved_is_not_begun() -> None:
     program = understand(load(chain()))
     pieces, joined = cut(program)
     assert begun_of(distinct(joined), [as_it_was([pieces[0]])], program.values) == {}
+
+
+def test_a_joined_piece_like_one_that_was_solved_is_known() -> None:
+    (_, joined), (pieces, _) = (cut(understand(load(chain(bends)))) for bends in ("Tanh", "Relu"))
+    like, others = (replace(as_it_was([p]), gain=2.0) for p in (joined[0], pieces[0]))
+    (known,) = solved_as_pieces(distinct(joined), distinct([joined[0], pieces[0]]), [others, like]).values()
+    assert (known.places, known.gain, known.outcome.seen) == (tuple(joined), 2.0, 0)
+    assert solved_as_pieces(distinct(joined), distinct(pieces), [others]) == {}
 
 
 @pytest.fixture

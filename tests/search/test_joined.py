@@ -237,6 +237,13 @@ def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> N
     assert_same(again.proto(), retrained)
 
 
+@pytest.mark.parametrize("objective", ["size", "memory"])
+def test_bytes_are_saved_across_a_cut_as_seconds_are(across: Options, objective: str) -> None:
+    report = superopt.optimize(chain(), replace(across, objective=objective)).report
+    assert report.outcome == "smaller"
+    assert [(s.places, s.saved > 100_000) for s in report.solutions] == [(1, True)]
+
+
 @pytest.mark.parametrize(("saved", "taken"), [(1.0, 2), (3.0, 1)])
 def test_of_solutions_that_overlap_a_replay_takes_those_that_save_most(saved: float, taken: int) -> None:
     """The parts of the chain save 1 each."""

@@ -145,14 +145,13 @@ def replay(
     and `UsageError` where nothing of the report fits.
     """
     options, progress = replace(options or Options(), objective=report.settings.objective), progress or _silent
-    texts = [s.text for s in report.solutions if s.text is not None]
-    if len(texts) < len(report.solutions):
+    if any(s.text is None for s in report.solutions):
         raise UsageError("the report holds a piece without a text, which cannot be replayed; optimize the model again")
-    if not texts:
+    if not report.solutions:
         raise UsageError("the report found nothing faster, so there is nothing to replay")
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):
-        tried = apply_again(trial, texts)
+        tried = apply_again(trial, report.solutions)
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
         return again

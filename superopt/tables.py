@@ -161,8 +161,9 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
     s = report.searched
     earlier = f" ({s.remembered} of them earlier)" if s.remembered else ""
+    joined = f" and {s.joined} joined of them" if s.joined else ""
     yield (
-        f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces{earlier}, measured "
+        f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces{joined}{earlier}, measured "
         f"{s.kernels_measured} new kernels, in {s.seconds:.1f} s"
     )
     if target is not None:

@@ -52,14 +52,21 @@ def report(rewrites: tuple[Rewritten, ...]) -> Report:
         understood=2,
         opaque={},
         rewrites=rewrites,
-        solutions=tuple(Solution(text=None, places=2, gain=1.5) for _ in rewrites[:1]),
+        solutions=tuple(Solution(text=None, piece="a", places=2, gain=1.5, saved=0.1) for _ in rewrites[:1]),
         predicted=None,
         elsewhere=(),
         taken=None,
         measured=None,
         compared=None,
         searched=Searched(
-            pieces=1, distinct=1, remembered=0, graphs=9, kernels_measured=3, seconds=1.0, stopped=("exhausted",)
+            pieces=1,
+            distinct=1,
+            joined=0,
+            remembered=0,
+            graphs=9,
+            kernels_measured=3,
+            seconds=1.0,
+            stopped=("exhausted",),
         ),
         settings=Settings(
             objective="latency",

@@ -37,7 +37,7 @@ def report_of(
     """What was tried and found; `after` is None where the original comes back, `shapes` at which sizes
     it was measured.
     """
-    summary, key = program.summary, cost.runtime.key
+    summary, key, searched = program.summary, cost.runtime.key, (*tried.solved, *tried.joined)
     return parts.Report(
         outcome="original" if after is None else "smaller" if tried.weighed else "faster",
         reason=tried.reason,
@@ -45,7 +45,7 @@ def report_of(
         optimized=after,
         understood=summary.understood,
         opaque=summary.opaque,
-        rewrites=tuple(_rewritten(tried.solved)) if after is not None else (),
+        rewrites=tuple(_rewritten(tried.cover)) if after is not None else (),
         solutions=_solutions(tried) if after is not None else (),
         predicted=_predicted(tried) if settings.objective == "latency" else None,
         taken=None if tried.weighed is None else _taken(tried.weighed),
@@ -58,11 +58,12 @@ def report_of(
         searched=parts.Searched(
             pieces=len(tried.pieces),
             distinct=len(tried.solved),
-            remembered=sum(s.remembered for s in tried.solved),
-            graphs=sum(s.outcome.seen for s in tried.solved),
+            joined=len(tried.joined),
+            remembered=sum(s.remembered for s in searched),
+            graphs=sum(s.outcome.seen for s in searched),
             kernels_measured=cost.measured,
             seconds=tried.search_seconds,
-            stopped=tuple(s.outcome.reason for s in tried.solved),
+            stopped=tuple(s.outcome.reason for s in searched),
         ),
         settings=settings,
         versions=parts.Versions(
@@ -75,8 +76,11 @@ def report_of(
 
 
 def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
-    winners = [s for s in tried.solved if s.gain > 1.0]
-    return tuple(parts.Solution(text=_text(s), places=len(s.places), gain=s.gain) for s in winners)
+    return tuple(
+        parts.Solution(text=_text(s), piece=s.places[0].fingerprint, places=len(s.places), gain=s.gain, saved=s.saved)
+        for s in tried.cover
+        if s.gain > 1.0
+    )
 
 
 def _text(solved: Solved) -> str | None:
@@ -85,11 +89,10 @@ def _text(solved: Solved) -> str | None:
 
 
 def _predicted(tried: Attempt) -> parts.Predicted | None:
-    if not tried.solved:
+    if not tried.cover:
         return None
-    counts = [len(s.places) for s in tried.solved]
-    before = sum(c * s.outcome.start.cost for c, s in zip(counts, tried.solved, strict=True))
-    after = sum(c * s.winner.cost for c, s in zip(counts, tried.solved, strict=True))
+    before = sum(len(s.places) * s.outcome.start.cost for s in tried.cover)
+    after = sum(len(s.places) * s.winner.cost for s in tried.cover)
     return parts.Predicted(original=before, optimized=after)
 
 

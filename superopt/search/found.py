@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime, SuperoptError
@@ -13,6 +14,9 @@ from superopt.search.matching import Matching
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.term import Graph, Term
+
+Replaced: TypeAlias = Mapping[Term, Term]
+"""Terms, and what each is replaced by."""
 
 EACH = 0.01
 """What an operator that runs counts beside a graph's seconds, of the start's: of graphs that take about the same time,
@@ -74,6 +78,11 @@ class Solved:
     gain: float
     remembered: bool = False
 
+    @property
+    def saved(self) -> float:
+        """By how much what is to be lessened is less, at each place."""
+        return self.outcome.start.cost * (1.0 - 1.0 / self.gain)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -91,10 +100,13 @@ class Limits:
 class Strategy(Protocol):
     """A way of searching. The same arguments give the same outcome, unless the deadline passes, or somebody stops it.
 
-    Raises `OutOfTime` only where not even the start could be costed.
+    What `tried` replaces in the graph was looked at before, and nothing there is that simplifies it: what else
+    there is to do is asked for. Raises `OutOfTime` only where not even the start could be costed.
     """
 
-    def __call__(self, graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome: ...
+    def __call__(
+        self, graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
+    ) -> Outcome: ...
 
 
 def priority(found: Found, start: Found) -> float:

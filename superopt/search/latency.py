@@ -37,6 +37,7 @@ class Latency(Objective):
     """Seconds of an inference."""
 
     better = "faster"
+    worth_trying = WORTH_KEEPING  # sums promise too much rather than too little
 
     def cost(self, place: Place) -> Cost:
         """Sums of kernels, in a place."""

@@ -39,11 +39,13 @@ class Weighed:
 class Objective(ABC):
     """What a search lessens. Seconds are what the `machine` measures, whatever the objective is.
 
-    `better` says what a model is that takes less.
+    `better` says what a model is that takes less; `worth_trying` is how many times less a joined piece must
+    cost than its parts together, by sums, to be looked at closely.
     """
 
     machine: MeasuredCost
     better: ClassVar[str] = "smaller"
+    worth_trying: ClassVar[float] = LEAST_LESS
 
     @abstractmethod
     def cost(self, place: Place) -> Cost:

@@ -11,15 +11,20 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import left_to_chance
+from superopt.search.cuttings import Cuttings, cuttings_of
 from superopt.search.found import Solved, Strategy
+from superopt.search.joined import begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
-from superopt.search.pieces import cut_into_pieces, distinct
+from superopt.search.matching import Matching
+from superopt.search.pieces import cut_into_pieces, joined_pieces
 from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
+from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.same import LONGEST_S
-from superopt.search.solve import TooShort, solve
+from superopt.search.schedule import scheduled
+from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
@@ -44,11 +49,10 @@ def attempt(
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
     """
-    tried, cost = Attempt(cut_into_pieces(trial.program)), trial.cost
+    cut, cost = cuttings_of(trial.program, memory), trial.cost
+    tried = Attempt(cut.pieces)
     _demand_runs(trial)
-    groups = distinct(tried.pieces)
-    known = memory.recalled(groups) if memory else {}
-    given = rewrites() if len(known) < len(groups) else ()
+    given = () if cut.all_known else rewrites()
     trial = replace(trial, start=time.monotonic())
     cost.deadline = trial.start + SEARCH_SHARE * trial.limit
     if chance := left_to_chance(trial.program):
@@ -57,37 +61,51 @@ def attempt(
         )
         return original(tried, trial, reason)
     try:
-        if tried.pieces:
-            objective, told = trial.objective, trial.progress
-            with seldom_collecting():
-                tried.solved = solve(groups, known, given, objective, strategy, alpha, trial.end, told, memory)
+        with seldom_collecting():
+            _search(tried, trial, cut, Search(Matching(given), trial.objective, strategy, alpha, memory))
     except TooShort as error:
         return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - trial.start
-    winners = [s for s in tried.solved if s.gain > 1.0]
+    winners = [s for s in tried.cover if s.gain > 1.0]
     if not winners:
         return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
-    if expected_gain(tried.solved, trial.objective.total) < LEAST_EXPECTED:
+    if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
         return original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
     found = [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
     try:
         return judged(tried, trial, found, memory)
     except VerificationFailed:
-        if memory is None or not known:
+        if memory is None or not cut.forget(memory):
             raise
-        memory.forget(known, groups)  # it may have been damaged: what is found anew is judged anew
+        # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
         return attempt(trial, rewrites, strategy, alpha, memory)
 
 
-def replay(trial: Trial, solutions: Sequence[str]) -> Attempt:
+def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
+    """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
+    tried.solved = solve(cut.groups, cut.known, search, trial.end, trial.progress) if cut.pieces else []
+    known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
+    begun = begun_of(cut.joined, tried.solved, trial.program.values)
+    now = time.monotonic()
+    allowed_s = max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+    deadline = min(now + allowed_s, trial.cost.deadline)
+    search = replace(search, memory=search.memory and search.memory.of_joined)
+    tried.joined = solve_joined(cut.joined, known, begun, search, deadline, trial.progress)
+    if search.stopped:
+        kept([*tried.solved, *tried.joined])
+    tried.cover = scheduled(tried.solved, tried.joined)
+
+
+def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:
     """Put what another search found in its places, and judge that. Raises as `attempt`, and `UsageError` where nothing
     of it fits this model.
     """
     _demand_runs(trial)
-    tried = Attempt(cut_into_pieces(trial.program))
-    found = placements(tried.pieces, solutions)
+    pieces = cut_into_pieces(trial.program)
+    tried = Attempt(pieces)
+    found = placements([*pieces, *joined_pieces(trial.program, pieces)], solutions)
     if not found:
         raise UsageError("nothing of the report fits this model: it is about another one")
     return judged(tried, trial, found)

@@ -2,7 +2,8 @@
 
 A piece is a run of neighbouring understood nodes in topological order, so nothing outside of it stands between two of
 its nodes. Cuts are made where few values cross. Terms are interned, so a rewrite renews every term above it: within a
-piece that is a few dozen terms, however large the model is.
+piece that is a few dozen terms, however large the model is. What a rewrite would span that lies on both sides of a cut
+is in a joined piece: some that follow each other, as one.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from superopt.cost.domains import is_measurable
 from superopt.cost.kernels import swaps_last_two
 from superopt.cost.layouts import Place, between
+from superopt.cost.whole import fingerprint
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
@@ -31,12 +33,19 @@ Readers: TypeAlias = "dict[str, set[int]]"
 SMALLEST, LARGEST = 6, 20
 """How many nodes a piece has, at least (where nothing forces a cut) and at most."""
 
+LARGEST_JOINED = 48
+"""How many nodes a joined piece has at most: a whole step of NasRNN, which is cut in four, has 46."""
+
+WAIST = 1
+"""Where no more values cross, a model is cut although the piece would not be too large."""
+
 
 @dataclass(frozen=True)
 class Piece:
     """Some steps of a program as one graph over its values; `names` are the values that its outputs are.
 
-    `joined` are the inputs that come in blocks of channels, `followed` says of each output whether it is read so.
+    `steps` are their numbers in the program. `joined` are the inputs that come in blocks of channels, `followed` says
+    of each output whether it is read so.
     """
 
     graph: Graph
@@ -45,11 +54,12 @@ class Piece:
     """The value that each term within the piece is in the original."""
     joined: frozenset[Term]
     followed: tuple[bool, ...]
+    steps: range
 
     @property
     def canonical(self) -> Graph:
         """The same graph with its variables renamed by first use: equal pieces have equal ones."""
-        return Graph(tuple(self.renaming.values()), _renamed(self.graph.outputs, self.renaming))
+        return Graph(tuple(self.renaming.values()), renamed(self.graph.outputs, self.renaming))
 
     @property
     def renaming(self) -> dict[Term, Term]:
@@ -62,9 +72,14 @@ class Piece:
         """What stands around it, by the names of the canonical variables."""
         return Place(frozenset(new.label for old, new in self.renaming.items() if old in self.joined), self.followed)
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells it, and what stands around it, from others."""
+        return fingerprint(between(self.canonical, self.place))
+
     def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
         """Terms over the canonical variables, back over the program's."""
-        return _renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
+        return renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
 
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
@@ -81,6 +96,13 @@ def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
+def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
+    layouts, readers = layouts_of(program), _readers(program)
+    spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
+    return [_piece(program, _steps(pieces, span), layouts, readers) for span in spans]
+
+
 def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
     """The pieces, equal ones among equal layouts together, by the outputs of their canonical graph so surrounded."""
     groups: dict[tuple[Term, ...], list[Piece]] = {}
@@ -92,17 +114,44 @@ def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
 def _parts(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts: list[range] = []
-    scores = _scores(program, run)
-    crossing = _crossing(program, run, readers, scores)
+    crossing, scores = _crossing(program, run, readers), _scores(program, run)
     while len(run) > SMALLEST:
         window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
-        if len(run) <= largest and not any(crossing[i] <= 1 for i in window):
+        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
             break
         # Of equally narrow places the first before what others are fused with.
         end = min(window, key=lambda i: (crossing[i], not _begins(program.steps[i], scores), i), default=run.stop)
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
+
+
+def _runs(pieces: Sequence[Piece]) -> list[range]:
+    """The longest runs of pieces, by number, between which nothing stands."""
+    apart = [i for i, (a, b) in enumerate(pairwise(pieces), start=1) if a.steps.stop != b.steps.start]
+    return [range(*ends) for ends in pairwise([0, *apart, len(pieces)])]
+
+
+def _spans(program: Program, pieces: Sequence[Piece], run: range, readers: Readers) -> list[range]:
+    """The pieces of a run that are joined: all, if they are few enough; else those from waist to waist, and two where
+    that is too much, or a waist lies between them.
+    """
+    if len(run) < 2:
+        return []
+    crossing = _crossing(program, _steps(pieces, run), readers)
+    waists = [i for i in run[1:] if crossing[pieces[i].steps.start] <= WAIST]
+    wholes = [run] if _is_small(pieces, run) else [range(*ends) for ends in pairwise([run.start, *waists, run.stop])]
+    wholes = [span for span in wholes if len(span) > 1 and _is_small(pieces, span)]
+    pairs = [range(i - 1, i + 1) for i in run[1:] if not any(i - 1 in w and i in w for w in wholes)]
+    return sorted((*wholes, *(p for p in pairs if _is_small(pieces, p))), key=lambda span: span.start)
+
+
+def _steps(pieces: Sequence[Piece], span: range) -> range:
+    return range(pieces[span.start].steps.start, pieces[span.stop - 1].steps.stop)
+
+
+def _is_small(pieces: Sequence[Piece], span: range) -> bool:
+    return len(_steps(pieces, span)) <= LARGEST_JOINED
 
 
 def _begins(step: Step, scores: Container[str]) -> bool:
@@ -112,13 +161,13 @@ def _begins(step: Step, scores: Container[str]) -> bool:
     return contracts and not any(name in scores for name in step.inputs)
 
 
-def _crossing(program: Program, run: range, readers: Readers, scores: Container[str]) -> dict[int, int]:
+def _crossing(program: Program, run: range, readers: Readers) -> dict[int, int]:
     """For each place before a step of a run, how many values made before it within the run are read after it.
 
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
     softmax: attention takes in both.
     """
-    begin: Counter[int] = Counter()
+    begin, scores = Counter[int](), _scores(program, run)
     for number in run:
         step = program.steps[number]
         for name in step.outputs:
@@ -164,7 +213,7 @@ def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) ->
     for step in program.steps[part.start : part.stop]:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
         terms = with_numbers(program, step.terms)
-        terms = _renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
+        terms = renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
         for name, term in zip(step.outputs, terms, strict=False):
             if name in program.values:
                 composed[program.values[name]] = term
@@ -174,10 +223,10 @@ def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) ->
     outputs = tuple(composed[program.values[n]] for n in names)
     graph = Graph(tuple(variables(*outputs)), outputs)
     followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)
-    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed)
+    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed, part)
 
 
-def _renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
+def renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
     """Terms over other terms of the same types: what was assumed of symbolic sizes when they were read still is."""
     with assuming():
         return replace_all(outputs, new)

@@ -10,15 +10,13 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from superopt.cost.layouts import between
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
-from superopt.cost.whole import fingerprint
 from superopt.errors import SuperoptError, UsageError
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import Piece
@@ -80,6 +78,11 @@ class Memory:
     way: str
     limit: float
 
+    @property
+    def of_joined(self) -> Memory:
+        """That of joined pieces: these are searched in another way, and not as long."""
+        return replace(self, way=f"{self.way} joined")
+
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
         text = self.table.answer(self.key, self._asked(places[0]))
@@ -115,8 +118,7 @@ class Memory:
             self.table.forget_answer(self.key, self._asked(places[key][0]))
 
     def _asked(self, piece: Piece) -> str:
-        asked = fingerprint(between(piece.canonical, piece.place))
-        return hashlib.sha256(f"{self.way} {asked}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.way} {piece.fingerprint}".encode()).hexdigest()[:32]
 
 
 def _entry(solved: Solved, limit: float | None) -> _Remembered | None:

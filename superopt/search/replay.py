@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from superopt.errors import SuperoptError, UsageError
 from superopt.search.pieces import Piece
+from superopt.search.report import Solution
+from superopt.search.schedule import best_apart
 from superopt.search.solution import read_solution
 from superopt.term import Term
 
@@ -28,22 +30,22 @@ def placement(piece: Piece, after: Sequence[Term]) -> Placement:
     return Placement(dict(zip(piece.names, piece.placed(after), strict=True)), piece.origins)
 
 
-def placements(pieces: Sequence[Piece], solutions: Sequence[str]) -> list[Placement]:
-    """Where solutions fit. Raises `UsageError` for a text that is none."""
-    found = []
-    for piece in pieces:
-        for text in solutions:
-            after = _replacing(text, piece)
-            if after is not None:
-                found.append(placement(piece, after))
-                break
-    return found
+def placements(pieces: Sequence[Piece], solutions: Sequence[Solution]) -> list[Placement]:
+    """Where solutions fit; of places that overlap those that save most together, as when they were found.
+
+    Raises `UsageError` for a text that is none.
+    """
+    by_print = {s.piece: s for s in solutions}
+    fitting = [(piece, by_print[key]) for piece in pieces if (key := piece.fingerprint) in by_print]
+    replaced = [(piece, s, after) for piece, s in fitting if (after := _replacing(s, piece)) is not None]
+    chosen = best_apart([(piece.steps, s.saved) for piece, s, _ in replaced])
+    return [placement(piece, after) for piece, _, after in (replaced[i] for i in chosen)]
 
 
-def _replacing(text: str, piece: Piece) -> tuple[Term, ...] | None:
+def _replacing(solution: Solution, piece: Piece) -> tuple[Term, ...] | None:
     """What a solution puts in the place of a piece, over its canonical variables; None where it is about another."""
     try:
-        found = read_solution(text, piece.canonical.inputs)
+        found = read_solution(solution.text or "", piece.canonical.inputs)
     except (SuperoptError, ValueError) as error:
         raise UsageError(f"the report holds a piece that cannot be read: {error}") from None
     return found[1] if found and found[0] == piece.canonical.outputs else None

@@ -98,14 +98,17 @@ class Rewritten(Part):
 
 class Solution(Part):
     """A piece and what replaces it, as text, at so many places; `gain` is how many times less that takes, of measured
-    time or of what else was the objective.
+    time or of what else was the objective, and `saved` how many seconds or bytes less at each place.
 
-    `superopt replay` puts it in place again. `text` is None where it has none.
+    `superopt replay` puts it in place again, wherever a piece has the same fingerprint (`piece`); where two overlap,
+    those that save most together. `text` is None where it has none.
     """
 
     text: str | None
+    piece: str
     places: int
     gain: float
+    saved: float
 
 
 class OutputError(Part):
@@ -137,10 +140,13 @@ class Compared(Part):
 
 
 class Searched(Part):
-    """What the search did; of the distinct pieces, so many were `remembered` from earlier searches."""
+    """What the search did, in the `distinct` ones of all pieces and in those that were `joined` of several; of both, so
+    many were `remembered` from earlier searches.
+    """
 
     pieces: int
     distinct: int
+    joined: int
     remembered: int
     graphs: int
     kernels_measured: int
@@ -179,9 +185,9 @@ class Versions(Part):
     onnx: str
 
 
-FORMAT = 5
+FORMAT = 6
 """Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered, 3 not when models were
-measured, 4 had no objective but latency.
+measured, 4 had no objective but latency, 5 no pieces that overlap.
 """
 
 

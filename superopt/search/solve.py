@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.found import INTERRUPTED, Limits, Solved, Strategy
+from superopt.search.joined import Begun
 from superopt.search.matching import Matching
 from superopt.search.objective import Objective
 from superopt.search.pieces import Piece
 from superopt.search.remembered import Memory
-from superopt.search.rewrites import Rewrite
-from superopt.term import Term
+from superopt.search.solution import Terms
+
+Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
+"""The places of each distinct piece."""
 
 Progress = Callable[[str, float], None]
 """Told what is being done, and how much of it is done (0 to 1)."""
@@ -28,28 +34,83 @@ MUCH_WAITED = 0.1
 """
 
 
+JOINED_PATIENCE = 6
+"""Of graphs of a joined piece, so many in a row gain nothing until a search of it ends: most of its gains were found
+before, and another one is near the cut.
+"""
+
+JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
+"""What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
+remembered. What gains by sums is timed beyond that.
+"""
+
+
 class TooShort(OutOfTime):
     """Whatever a search finds, no time would be left to judge it."""
 
 
+@dataclass
+class Search:
+    """How pieces are searched, and for what; the `memory` keeps what is found. It is `stopped` where somebody did."""
+
+    matching: Matching
+    objective: Objective
+    strategy: Strategy
+    alpha: float
+    memory: Memory | None = None
+    stopped: bool = False
+
+    def __call__(self, places: Sequence[Piece], seconds: float, begun: Begun | None = None) -> Solved:
+        """What a search of so many seconds finds for a piece that stands at these places, from what is begun, if
+        anything is. Raises what costs do.
+        """
+        cost, start = self.objective.machine, time.monotonic()
+        deadly, waited_s = len(cost.deadly), cost.waited_s
+        limits = Limits(deadline=start + seconds, alpha=self.alpha)
+        solved, untried = self._alone(places, limits) if begun is None else self._across(places, limits, begun)
+        if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
+            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
+            self.memory.keep(solved, whole=not untried, waited=waited)
+        self.stopped |= solved.outcome.reason == INTERRUPTED
+        return solved
+
+    def _alone(self, places: Sequence[Piece], limits: Limits) -> tuple[Solved, int]:
+        """What is found, and how many graphs could not be tried that were to be."""
+        piece, objective = places[0], self.objective
+        outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
+        winner, gain, untried = objective.choose(outcome, piece.place)
+        return Solved(tuple(places), outcome, winner, gain), untried
+
+    def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:
+        """The same of a joined piece."""
+        place, objective = places[0].place, self.objective
+        limits = replace(limits, patience=JOINED_PATIENCE)
+        tried = list(begun.tried(self.matching))
+        outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
+        most = outcome.start.cost / objective.worth_trying
+        outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
+        winner, gain, untried = objective.choose(outcome, place)
+        return begun.solved(places, outcome, winner, gain, objective.total), untried
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Who interrupts what is done within stops the search, and gets what it has."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stopped = True
+
+
 def solve(
-    groups: Mapping[tuple[Term, ...], Sequence[Piece]],
-    known: Mapping[tuple[Term, ...], Solved],
-    rewrites: Sequence[Rewrite],
-    objective: Objective,
-    strategy: Strategy,
-    alpha: float,
-    end: float,
-    progress: Progress,
-    memory: Memory | None = None,
+    groups: Groups, known: Mapping[Terms, Solved], search: Search, end: float, progress: Progress
 ) -> list[Solved]:
-    """Search each distinct piece that is not known, and keep what was found; those that were done, where somebody
-    interrupts it when something is gained already. `end` is when whole models have to be judged.
+    """Search each distinct piece that is not known; those that were done, where somebody interrupts it when something
+    is gained already. `end` is when whole models have to be judged.
 
     Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
     `TooShort` where no time is left for a search after that.
     """
-    matching, cost = Matching(rewrites), objective.machine
+    objective, cost = search.objective, search.objective.machine
     solved = [known[key] for key in groups if key in known]
     unknown = {key: places for key, places in groups.items() if key not in known}
     try:
@@ -68,43 +129,63 @@ def solve(
         if solved:
             return solved
         raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
-    order = sorted(starts, key=lambda key: -starts[key])
-    for i, key in enumerate(order):
-        progress("search", i / len(order))
-        # Time is shared by what is at stake; what earlier pieces leave goes to those that follow.
-        share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
-        limits = Limits(deadline=time.monotonic() + 0.8 * share * (deadline - time.monotonic()), alpha=alpha)
-        deadly, waited_s, start = len(cost.deadly), cost.waited_s, time.monotonic()
-        try:
-            piece = unknown[key][0]
-            outcome = strategy(piece.canonical, matching, objective.cost(piece.place), limits)
-            winner, gain, untried = objective.choose(outcome, piece.place)
-        except KeyboardInterrupt:
-            return _kept(solved)
-        solved.append(Solved(tuple(unknown[key]), outcome, winner, gain))
-        if outcome.reason == INTERRUPTED:
-            return _kept(solved)
-        if memory and len(cost.deadly) == deadly:  # what failed may do better next time
-            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
-            memory.keep(solved[-1], whole=not untried, waited=waited)
+    for key, seconds in _shares(starts, deadline, progress, "search"):
+        with search.stoppable():
+            solved.append(search(unknown[key], seconds))
+        if search.stopped:
+            return kept(solved)
     return solved
 
 
-def _kept(solved: list[Solved]) -> list[Solved]:
+def solve_joined(
+    groups: Groups,
+    known: Mapping[Terms, Solved],
+    begun: Mapping[Terms, Begun],
+    search: Search,
+    deadline: float,
+    progress: Progress,
+) -> list[Solved]:
+    """Search each distinct joined piece that is not known and that something is begun of, until the deadline."""
+    total = search.objective.total
+    solved = [known[key] for key in groups if key in known]
+    starts = {key: len(groups[key]) * b.start(total) for key, b in begun.items() if key not in known}
+    for key, seconds in _shares(starts, deadline, progress, "search across cuts"):
+        if search.stopped:
+            break
+        if seconds <= 0.0:
+            solved.append(begun[key].unsearched(groups[key], total))
+            if search.memory:
+                search.memory.keep(solved[-1])
+            continue
+        with search.stoppable(), suppress(SuperoptError):  # it cannot be run, or not in time
+            solved.append(search(groups[key], seconds, begun[key]))
+    return solved
+
+
+def _shares(
+    starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
+) -> Iterator[tuple[Terms, float]]:
+    """The seconds for each: time is shared by what is at stake; what earlier ones leave goes to those that follow."""
+    order = sorted(starts, key=lambda key: -starts[key])
+    for i, key in enumerate(order):
+        progress(doing, i / len(order))
+        share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
+        yield key, 0.8 * share * (deadline - time.monotonic())
+
+
+def kept(solved: list[Solved]) -> list[Solved]:
     """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
     if not any(s.gain > 1.0 for s in solved):
         raise KeyboardInterrupt
     return solved
 
 
-def _start_costs(
-    groups: Mapping[tuple[Term, ...], Sequence[Piece]], objective: Objective, progress: Progress
-) -> dict[tuple[Term, ...], float]:
+def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:
     """The costs of all places of each distinct piece, as far as the time allows to measure them.
 
     A piece that the runtime cannot run, or not at the sizes given, is left out. Raises `OutOfTime` where none is known.
     """
-    starts: dict[tuple[Term, ...], float] = {}
+    starts: dict[Terms, float] = {}
     for i, (key, places) in enumerate(groups.items()):
         progress("measure kernels", i / len(groups))
         try:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import wraps
 
 from superopt.cost.model import Cost
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
-from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Strategy
+from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Replaced, Strategy
 from superopt.search.matching import Application, Matching
 from superopt.search.narrow import narrowed
 from superopt.term import Graph, Term, made_over, running
@@ -29,12 +29,13 @@ class Space:
     and nearly always the same rewrites.
     """
 
-    def __init__(self, start: Graph, matching: Matching, cost: Cost) -> None:
-        self._matching, self._cost = matching, cost
+    def __init__(self, start: Graph, matching: Matching, cost: Cost, tried: Sequence[Replaced] | None = None) -> None:
+        """Graphs that `tried` makes of the start count as seen, and so does what the start simplifies to."""
+        self._matching, self._cost, self._untried = matching, cost, tried is None
         matching.forget_terms()
         self._narrow: dict[Term, Term] = {}
         self._prints: dict[Term, int] = {}
-        self._known = {self.print(start)}
+        self._known = {self.print(start), *(self.print_after(start, new) for new in tried or ())}
         self.seen = 1
 
     def neighbours(self, here: Found) -> Iterator[Found]:
@@ -51,7 +52,8 @@ class Space:
 
     def simplified(self, found: Found) -> Iterator[Found]:
         """What a graph simplifies to, if it was not seen before."""
-        yield from self._simplified(found, frozenset())
+        if self._untried:
+            yield from self._simplified(found, frozenset())
 
     def _is_new(self, graph: Graph) -> bool:
         """Whether no such graph was seen before; from now on it was."""
@@ -142,9 +144,11 @@ def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strateg
     """A strategy, from what fills in an outcome that holds the start. Interrupted, it gives what there is by then."""
 
     @wraps(explore)
-    def search(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
+    def search(
+        graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
+    ) -> Outcome:
         start = Found(graph, cost.cost(graph), (), measured=True)
-        outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost)
+        outcome, space = Outcome(start, [start], 1), Space(graph, matching, cost, tried)
         try:
             explore(outcome, space, cost, limits)
         except KeyboardInterrupt:

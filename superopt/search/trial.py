@@ -24,13 +24,16 @@ from superopt.search.solve import Progress
 class Attempt:
     """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
 
-    `weighed` is what both take in bytes, where that is the objective.
+    `solved` are the distinct `pieces`, `joined` what was found for some as one, and `cover` those places of both that
+    were chosen. `weighed` is what both take in bytes, where that is the objective.
     `pairs` are what both were measured to take, in one setting after the other until it is no gain: by an earlier run,
     where that is known, and otherwise now.
     """
 
     pieces: list[Piece]
     solved: list[Solved] = field(default_factory=list)
+    joined: list[Solved] = field(default_factory=list)
+    cover: list[Solved] = field(default_factory=list)
     candidate: Path | None = None
     agreement: Agreement | None = None
     earlier: Judgement | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.backtrack import backtrack
-from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Strategy
+from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced, Strategy
 from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.optimize import attempt
@@ -81,9 +81,11 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
         tried(given, [ByRule(rule)], cost, tmp_path)
 
 
-def stopped(graph: Graph, matching: Matching, cost: Cost, limits: Limits) -> Outcome:
+def stopped(
+    graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
+) -> Outcome:
     """A search that somebody interrupts at its end."""
-    return replace(backtrack(graph, matching, cost, limits), reason=INTERRUPTED)
+    return replace(backtrack(graph, matching, cost, limits, tried), reason=INTERRUPTED)
 
 
 def test_what_an_interrupted_search_has_found_is_judged(cost: MeasuredCost, tmp_path: Path) -> None:

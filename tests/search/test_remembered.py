@@ -126,6 +126,14 @@ def test_an_entry_whose_text_is_about_another_piece_is_none(memory: Memory) -> N
     assert memory.recall(kept.places) is None
 
 
+def test_what_is_remembered_of_a_joined_piece_is_not_taken_for_a_piece(memory: Memory) -> None:
+    """It was not searched as long."""
+    kept = solved()
+    memory.of_joined.keep(kept)
+    assert memory.recall(kept.places) is None
+    assert memory.of_joined.recall(kept.places) == replace(kept, remembered=True)
+
+
 def test_the_second_run_searches_nothing_and_finds_the_same(options: Options, tmp_path: Path) -> None:
     options = replace(options, timings=tmp_path / "t.sqlite")
     first, second = (superopt.optimize(normalized(), options).report for _ in range(2))

@@ -16,25 +16,26 @@ from superopt.search.found import Limits
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.replay import placements
+from superopt.search.report import Solution
 from superopt.search.rewrites import Unfold
 from superopt.search.solution import solution_text
 from tests.models import normalized
 
 
 @pytest.fixture(scope="module")
-def text() -> str:
+def found() -> Solution:
     """What a search makes of the model: its normalization by definition."""
     (piece,) = cut_into_pieces(understand(load(normalized())))
     outcome = backtrack(piece.canonical, Matching([Unfold("lrn")]), AnalyticCost(), Limits(alpha=100.0, keep=9))
     winner = next(f for f in outcome.best if f.steps)
-    found = solution_text(piece.canonical.outputs, winner.graph.outputs, piece.canonical.inputs)
-    assert found is not None
-    return found
+    text = solution_text(piece.canonical.outputs, winner.graph.outputs, piece.canonical.inputs)
+    assert text is not None
+    return Solution(text=text, piece=piece.fingerprint, places=1, gain=2.0, saved=0.1)
 
 
-def replayed(model: onnx.ModelProto, text: str) -> onnx.ModelProto:
+def replayed(model: onnx.ModelProto, found: Solution) -> onnx.ModelProto:
     program = understand(load(model))
-    (placed,) = placements(cut_into_pieces(program), [text])
+    (placed,) = placements(cut_into_pieces(program), [found])
     return ir.to_proto(rewritten(program, placed.new, placed.origins))
 
 
@@ -55,19 +56,23 @@ def retrained() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("model", [normalized(), retrained()], ids=["the same", "other weights"])
-def test_what_was_found_is_put_in_its_place_again(model: onnx.ModelProto, text: str) -> None:
-    again = replayed(model, text)
+def test_what_was_found_is_put_in_its_place_again(model: onnx.ModelProto, found: Solution) -> None:
+    again = replayed(model, found)
     assert "LRN" not in {node.op_type for node in again.graph.node}
     for ours, theirs in zip(outputs(again), outputs(model), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_a_piece_of_another_model_is_left() -> None:
+@pytest.mark.parametrize(
+    "other", [{"piece": "another"}, {"text": "(rule piece (given (?v0 1 2)) (from (relu ?v0)) (to ?v0))"}], ids=str
+)
+def test_a_piece_of_another_model_is_left(found: Solution, other: dict[str, str]) -> None:
     pieces = cut_into_pieces(understand(load(normalized())))
-    assert placements(pieces, ["(rule piece (given (?v0 1 2)) (from (relu ?v0)) (to ?v0))"]) == []
+    assert placements(pieces, [found])
+    assert placements(pieces, [found.model_copy(update=other)]) == []
 
 
-def test_a_text_that_is_none_is_refused() -> None:
+def test_a_text_that_is_none_is_refused(found: Solution) -> None:
     pieces = cut_into_pieces(understand(load(normalized())))
     with pytest.raises(UsageError, match="cannot be read"):
-        placements(pieces, ["(rule"])
+        placements(pieces, [found.model_copy(update={"text": "(rule"})])

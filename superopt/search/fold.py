@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -62,15 +62,13 @@ class Folding:
     """Finds where definitions may be folded; remembers forms until it is told to forget."""
 
     def __init__(self, folds: Sequence[Fold]) -> None:
-        self._folds = folds
-        self._forms: dict[str, Forms] = {}
-        self._patterns: dict[tuple[str, int], list[_Pattern]] = {}
+        self._folds = tuple(folds)
+        self._forms: dict[tuple[str, int], Forms] = {}
         self._solutions: Solutions = {}
 
     def forget_terms(self) -> None:
         """Forget what was seen of terms."""
         self._forms.clear()
-        self._patterns.clear()
 
     def at(self, term: Term) -> Iterator[tuple[Fold, Term]]:
         """The composite terms that a term may be replaced by."""
@@ -78,23 +76,40 @@ class Folding:
         composite = isinstance(op, Declared) and type(op).definition is not Declared.definition
         if dtype not in _TYPES or composite or not self._folds:
             return
-        forms = self._forms.setdefault(dtype, Forms(dtype))
-        patterns = self._patterns_of(forms, dtype, term.type.rank)
+        rank = term.type.rank
+        patterns = _patterns_of(self._folds, dtype, rank)
+        if (dtype, rank) not in self._forms:
+            self._forms[dtype, rank] = patterns.forms.forked()
+        forms = self._forms[dtype, rank]
         form = forms.of(term)
-        outline = _outline(forms, form)
-        near = frozenset[object]().union(*outline)
         seen = {term}
-        for pattern in patterns if near else ():
-            if pattern.needs <= near and _may_match(pattern, outline):
-                for made in _folded(forms, pattern, term, form, self._solutions):
-                    if made not in seen:
-                        seen.add(made)
-                        yield pattern.fold, made
+        for pattern in patterns.fitting(_outline(forms, form)):
+            for made in _folded(forms, pattern, term, form, self._solutions):
+                if made not in seen:
+                    seen.add(made)
+                    yield pattern.fold, made
 
-    def _patterns_of(self, forms: Forms, dtype: str, rank: int) -> list[_Pattern]:
-        if (dtype, rank) not in self._patterns:
-            self._patterns[dtype, rank] = [p for fold in self._folds for p in _patterns(forms, fold, rank)]
-        return self._patterns[dtype, rank]
+
+class _Patterns:
+    """The patterns for terms of a type and a rank, and the forms that they are made of."""
+
+    def __init__(self, folds: Sequence[Fold], dtype: str, rank: int) -> None:
+        self.forms = Forms(dtype)
+        self._patterns = [p for fold in folds for p in _patterns(self.forms, fold, rank)]
+        self._fitting: dict[Outline, list[_Pattern]] = {}
+
+    def fitting(self, outline: Outline) -> list[_Pattern]:
+        """Those that a form of this outline may match, in order."""
+        if outline not in self._fitting:
+            near = frozenset[object]().union(*outline)
+            fit = [p for p in self._patterns if p.needs <= near and _may_match(p, outline)] if near else []
+            self._fitting[outline] = fit
+        return self._fitting[outline]
+
+
+@lru_cache(maxsize=64)
+def _patterns_of(folds: tuple[Fold, ...], dtype: str, rank: int) -> _Patterns:
+    return _Patterns(folds, dtype, rank)
 
 
 def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
@@ -126,10 +141,11 @@ def _key(forms: Forms, number: int, exponent: int) -> object:
 
 
 def _may_match(pattern: _Pattern, outline: Outline) -> bool:
-    """Whether each product of a pattern has one of a term that has all its operators."""
-    if len(pattern.form) == 1 and len(outline) != 1 and any(pattern.outline):
+    """Whether each product of a pattern has one of a term that has all its operators, and each may have its own."""
+    told = [ours for ours in pattern.outline if ours]
+    if len(told) > len(outline) or (len(pattern.form) == 1 and len(outline) != 1 and told):
         return False
-    return all(any(ours <= theirs for theirs in outline) for ours in pattern.outline if ours)
+    return all(any(ours <= theirs for theirs in outline) for ours in told)
 
 
 def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs: Sequence[Term]) -> Poly | None:

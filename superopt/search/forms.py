@@ -57,17 +57,24 @@ class Forms:
         self._near = ROUNDINGS * float(np.finfo("float32" if dtype == REAL else dtype).eps)
         self._numbers: dict[tuple[bool, int], float] = {}
         self.number(1.0)
-        self._known: dict[tuple[Term, View], Poly] = {}
+        self._known: dict[tuple[Term, View | None], Poly] = {}
         self._atoms: dict[Atom, int] = {}
         self.atoms: list[Atom] = []
 
     def of(self, term: Term, view: View | None = None) -> Poly:
         """The form of a term, or of what a view reads of it."""
-        view = _without_ones(range(term.type.rank) if view is None else view, term.shape)
-        key = (term, view)
+        key = term, view
         if key not in self._known:
-            self._known[key] = self._made(term, view)
+            seen = _without_ones(range(term.type.rank) if view is None else view, term.shape)
+            self._known[key] = self._made(term, seen) if seen == view else self.of(term, seen)
         return self._known[key]
+
+    def forked(self) -> Forms:
+        """Forms that begin with what these saw, and go on by themselves."""
+        fork = Forms()
+        fork._near, fork._numbers = self._near, dict(self._numbers)
+        fork._atoms, fork.atoms = dict(self._atoms), list(self.atoms)
+        return fork
 
     def number(self, value: float) -> float:
         """A number, or the one seen before that it differs from by rounding only."""

@@ -63,12 +63,12 @@ class Folding:
 
     def __init__(self, folds: Sequence[Fold]) -> None:
         self._folds = tuple(folds)
-        self._forms: dict[tuple[str, int], Forms] = {}
+        self._begun: dict[tuple[str, int], tuple[_Patterns, Forms]] = {}
         self._solutions: Solutions = {}
 
     def forget_terms(self) -> None:
         """Forget what was seen of terms."""
-        self._forms.clear()
+        self._begun.clear()
 
     def at(self, term: Term) -> Iterator[tuple[Fold, Term]]:
         """The composite terms that a term may be replaced by."""
@@ -76,11 +76,7 @@ class Folding:
         composite = isinstance(op, Declared) and type(op).definition is not Declared.definition
         if dtype not in _TYPES or composite or not self._folds:
             return
-        rank = term.type.rank
-        patterns = _patterns_of(self._folds, dtype, rank)
-        if (dtype, rank) not in self._forms:
-            self._forms[dtype, rank] = patterns.forms.forked()
-        forms = self._forms[dtype, rank]
+        patterns, forms = self._begin(dtype, term.type.rank)
         form = forms.of(term)
         seen = {term}
         for pattern in patterns.fitting(_outline(forms, form)):
@@ -88,6 +84,13 @@ class Folding:
                 if made not in seen:
                     seen.add(made)
                     yield pattern.fold, made
+
+    def _begin(self, dtype: str, rank: int) -> tuple[_Patterns, Forms]:
+        """The patterns for a type and a rank, and forms to match with them."""
+        if (dtype, rank) not in self._begun:
+            patterns = _patterns_of(self._folds, dtype, rank)
+            self._begun[dtype, rank] = patterns, patterns.forms.forked()
+        return self._begun[dtype, rank]
 
 
 class _Patterns:

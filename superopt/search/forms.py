@@ -78,7 +78,7 @@ class Forms:
 
     def number(self, value: float) -> float:
         """A number, or the one seen before that it differs from by rounding only."""
-        if value == 0.0 or not math.isfinite(value):
+        if value in (0.0, 1.0) or not math.isfinite(value):
             return value
         above, bucket = value > 0, round(math.log(abs(value)) / self._near)
         for i in (bucket, bucket - 1, bucket + 1):  # numbers as near are in the same bucket, or in neighbours
@@ -224,7 +224,7 @@ class Forms:
         only = self.atoms[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 else None
         if only is not None and only.head is None:
             return self.times(only.inputs[0], scale)
-        return self._sum([(factors, scale)])
+        return ((factors, self.number(scale)),) if scale != 0.0 else ()
 
     def _opened(self, poly: Poly) -> Poly:
         """A form without products that are a single sum."""

@@ -22,7 +22,7 @@ from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Transpose
-from superopt.search.forms import Forms, Poly, View
+from superopt.search.forms import Forms, Poly, View, single
 from superopt.search.patterns import Match, Matcher
 from superopt.search.rewrites import Fold
 from superopt.search.templates import REST, STEP, Template, probes, templates, with_rest
@@ -77,6 +77,9 @@ class Folding:
         if dtype not in _TYPES or composite or not self._folds:
             return
         patterns, forms = self._begin(dtype, term.type.rank)
+        head = single(term)
+        if head is not None and not patterns.fitting((frozenset({_told(head, 1)}),)):
+            return  # most terms of a network: their forms are made where arithmetic on them asks
         form = forms.of(term)
         seen = {term}
         for pattern in patterns.fitting(_outline(forms, form)):
@@ -140,7 +143,11 @@ def _key(forms: Forms, number: int, exponent: int) -> object:
     if atom.head is None:
         inner = frozenset(k for product in _outline(forms, atom.inputs[0]) for k in product)
         return ("sum", exponent) if inner else None
-    return (atom.head.name, atom.head.structure(), exponent) if isinstance(atom.head, Declared) else None
+    return _told(atom.head, exponent) if isinstance(atom.head, Declared) else None
+
+
+def _told(op: Declared, exponent: int) -> object:
+    return op.name, op.structure(), exponent
 
 
 def _may_match(pattern: _Pattern, outline: Outline) -> bool:
@@ -166,12 +173,22 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: 
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
     for match in itertools.islice(matches, MATCHES):
         with assuming():  # sizes are those of the graph, which is well formed
-            choices = [list(dict.fromkeys(_candidates(forms, match, v, term))) for v in wanted]
+            choices = _choices(forms, match, wanted, term)
         for inputs in itertools.islice(itertools.product(*choices), CHOICES):
             made = _made(forms, template, inputs, term, form, solutions)
             if made is not None:
                 yield made
                 return
+
+
+def _choices(forms: Forms, match: Match, wanted: Sequence[Term], term: Term) -> list[list[Term]]:
+    """What each input may be, up to the first that nothing may be: then none is looked for any further."""
+    found = list[list[Term]]()
+    for variable in wanted:
+        found.append(list(dict.fromkeys(_candidates(forms, match, variable, term))))
+        if not found[-1]:
+            break
+    return found
 
 
 def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterator[Term]:

@@ -37,6 +37,9 @@ ROUNDINGS = 8
 
 MOST_POWER = 4
 
+_VIEWS, _BOUNDS = (Expand, Reshape, Transpose), (Relu, Abs, Max, Min)
+_GATHERED = (Scalar, Add, Sub, Neg, Mul, Div, Pow)
+
 
 class Atom(NamedTuple):
     """What sums and products are made of: a leaf (no `inputs`), an operator over forms, or a sum that is a factor."""
@@ -118,7 +121,7 @@ class Forms:
         op, read = term.operator, self._read
         if isinstance(op, Scalar):
             return self._sum([((), op.value)])
-        if isinstance(op, Expand | Reshape | Transpose):
+        if isinstance(op, _VIEWS):
             below = _through(term, view)
             if below is not None:
                 return self.of(term.inputs[0], below)
@@ -137,7 +140,7 @@ class Forms:
             return self._product([(x, 1), (y, 1 if isinstance(op, Mul) else -1)])
         if isinstance(op, Pow):
             return self._power(op, *read(term, view))
-        if isinstance(op, Relu | Abs | Max | Min):
+        if isinstance(op, _BOUNDS):
             return self._bounded(op, read(term, view))
         if op.pointwise:
             inputs = read(term, view)
@@ -240,6 +243,14 @@ class Forms:
         return tuple(sorted((f, self.number(c)) for f, c in total.items() if c != 0.0))
 
 
+def single(term: Term) -> Declared | None:
+    """The operator of the atom that a term's form is a multiple of, where the term's own operator says; else None."""
+    op = term.operator
+    if not isinstance(op, Declared) or isinstance(op, _GATHERED + _VIEWS) or _is_weight(term) or _is_composite(op):
+        return None
+    return Max() if isinstance(op, Relu | Abs) else op
+
+
 def scale_of(poly: Poly) -> float:
     """The coefficient of the first product, which is the number where there is one."""
     return poly[0][1]
@@ -295,9 +306,13 @@ def _is_weight(term: Term) -> bool:
     return term.constant and not all(isinstance(t.operator, Scalar | Expand) for t in (term, *term.inputs))
 
 
+def _is_composite(op: Declared) -> bool:
+    return type(op).definition is not Declared.definition
+
+
 def _meaning(term: Term) -> Term | None:
     op = term.operator
-    if not isinstance(op, Declared) or type(op).definition is Declared.definition:
+    if not isinstance(op, Declared) or not _is_composite(op):
         return None
     with assuming():
         return op.definition(*term.inputs)

@@ -184,15 +184,16 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: 
 def _choices(forms: Forms, match: Match, wanted: Sequence[Term], term: Term) -> list[list[Term]]:
     """What each input may be, up to the first that nothing may be: then none is looked for any further."""
     found = list[list[Term]]()
+    given = [t for t in subterms(*term.inputs) if t.type.dtype in _TYPES]
     for variable in wanted:
-        found.append(list(dict.fromkeys(_candidates(forms, match, variable, term))))
+        found.append(list(dict.fromkeys(_candidates(forms, match, variable, term, given))))
         if not found[-1]:
             break
     return found
 
 
-def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterator[Term]:
-    """What an input may be: a term of the graph that has the form, up to a factor; what is nowhere, zeros or ones."""
+def _candidates(forms: Forms, match: Match, wanted: Term, term: Term, given: Sequence[Term]) -> Iterator[Term]:
+    """What an input may be: a term of those given that has the form, up to a factor; what is nowhere, zeros or ones."""
     if wanted not in match.bound:
         return
     view, poly = match.bound[wanted]
@@ -202,9 +203,9 @@ def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterato
             yield filled(1.0 if poly else 0.0, sizes)
         return
     monic = forms.monic(poly)
-    given = [t for t in subterms(*term.inputs) if t.type.rank == wanted.type.rank and t.type.dtype in _TYPES]
-    yield from (t for t in given if forms.monic(forms.of(t, view)) == monic)
-    yield from _transposed(forms, view, monic, given)
+    ranked = [t for t in given if t.type.rank == wanted.type.rank]
+    yield from (t for t in ranked if forms.monic(forms.of(t, view)) == monic)
+    yield from _transposed(forms, view, monic, ranked)
 
 
 def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:

@@ -12,12 +12,13 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.instances import all_symbols, resize
+from superopt.operators.pointwise import Mul, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
-from superopt.search.forms import Forms
+from superopt.search.forms import Forms, single
 from superopt.search.rewrites import Fold
 from superopt.search.templates import Template, templates
-from superopt.term import Term, make, replace_all, variable, variables
+from superopt.term import Term, make, replace_all, subterms, variable, variables
 
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -211,3 +212,26 @@ def test_what_is_no_number_where_x_is_0_stays_so() -> None:
     forms, y = Forms("float32"), variable("y", before.shape, "float32")
     assert forms.of(before) != forms.of(y)
     assert len(forms.of(after)) == 2
+
+
+def test_an_operator_that_tells_the_form_is_its_one_atom() -> None:
+    seen = set()
+    for template in (t for name in definitions() for rank in RANKS for t in templates(name, rank)):
+        forms = Forms("float32")
+        with assuming():
+            for term in subterms(*unfolded(template)):
+                if (op := single(term)) is not None:
+                    ((((atom, exponent),), _),) = forms.of(term)
+                    assert (forms.atoms[atom].head, exponent) == (op, 1), term
+                    seen.add(term.operator.name)
+    assert seen > {"relu", "abs", "max", "matmul", "softmax", "conv", "tanh", "sum"}, seen
+
+
+def test_what_a_fork_sees_those_that_it_came_from_do_not() -> None:
+    forms, x = Forms("float32"), variable("x", (2, 3))
+    forms.of(Mul()(x, x))
+    fork, atoms = forms.forked(), list(forms.atoms)
+    assert fork.of(Sqrt()(x)) != forms.of(x)
+    assert forms.atoms == atoms
+    assert fork.atoms[: len(atoms)] == atoms
+    assert len(fork.atoms) > len(atoms)

@@ -108,7 +108,7 @@ class Matching:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
         for known in (self._found, self._best, self._folds, self._fits):
             known.clear()
-        for knows in (self._shallow, self._deep, self._parts, self._folding):
+        for knows in (self._shallow, self._deep, self._parts, self._folding, self._windows):
             knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:

@@ -134,16 +134,17 @@ def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
 
 
 def _outline(forms: Forms, form: Poly) -> Outline:
-    return tuple(frozenset(key for a, e in factors if (key := _key(forms, a, e))) for factors, _ in form)
+    return tuple(frozenset(key for a, e in factors for key in _keys(forms, a, e)) for factors, _ in form)
 
 
-def _key(forms: Forms, number: int, exponent: int) -> object:
+def _keys(forms: Forms, number: int, exponent: int) -> Iterator[object]:
     """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
     atom = forms.atoms[number]
     if atom.head is None:
-        inner = frozenset(k for product in _outline(forms, atom.inputs[0]) for k in product)
-        return ("sum", exponent) if inner else None
-    return _told(atom.head, exponent) if isinstance(atom.head, Declared) else None
+        for product in _outline(forms, atom.inputs[0]):
+            yield from (("sum", exponent, key) for key in product)
+    elif isinstance(atom.head, Declared):
+        yield _told(atom.head, exponent)
 
 
 def _told(op: Declared, exponent: int) -> object:

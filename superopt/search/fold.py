@@ -1,9 +1,9 @@
 """Definitions read backwards: terms that are what a composite operator means, replaced by it.
 
-A template (`templates.py`) is matched against the normal form of a term (`forms.py`, `patterns.py`), which tells what
-the inputs may be. The attributes that are numbers follow from coefficients: each of these is a product of powers of
-them, so their logarithms are the solution of linear equations. Then the definition is written out over the inputs, with
-these attributes, and its form must be that of the term. Nothing else is relied on.
+A template (`templates.py`) is matched against the normal form of a term (`forms.py`, `patterns.py`) where that may fit
+(`outlines.py`), which tells what the inputs may be. The attributes that are numbers follow from coefficients: each of
+these is a product of powers of them, so their logarithms are the solution of linear equations. Then the definition is
+written out over the inputs, with these attributes, and its form must be that of the term. Nothing else is relied on.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -23,9 +21,10 @@ from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Transpose
 from superopt.search.forms import Forms, Poly, View, single
+from superopt.search.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.patterns import Match, Matcher
 from superopt.search.rewrites import Fold
-from superopt.search.templates import REST, STEP, Template, probes, templates, with_rest
+from superopt.search.templates import REST, STEP, Template, probes
 from superopt.term import REAL, Term, make, subterms
 
 MATCHES, CHOICES = 4, 16
@@ -37,23 +36,6 @@ KNOWN = 2
 _TYPES = (REAL, "float32", "float64")
 
 
-Outline: TypeAlias = "tuple[frozenset[object], ...]"
-"""For each product of a form the operators of its factors with their exponents."""
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    fold: Fold
-    template: Template
-    form: Poly
-    outline: Outline
-
-    @cached_property
-    def needs(self) -> frozenset[object]:
-        """All operators of the outline."""
-        return frozenset[object]().union(*self.outline)
-
-
 Solutions: TypeAlias = "dict[Template, list[list[float]]]"
 """What numbers were found for a template, the last first: within a model they are mostly the same."""
 
@@ -63,7 +45,7 @@ class Folding:
 
     def __init__(self, folds: Sequence[Fold]) -> None:
         self._folds = tuple(folds)
-        self._begun: dict[tuple[str, int], tuple[_Patterns, Forms]] = {}
+        self._begun: dict[tuple[str, int], tuple[Patterns, Forms]] = {}
         self._solutions: Solutions = {}
 
     def forget_terms(self) -> None:
@@ -78,97 +60,25 @@ class Folding:
             return
         patterns, forms = self._begin(dtype, term.type.rank)
         head = single(term)
-        if head is not None and not patterns.fitting((frozenset({_told(head, 1)}),)):
+        if head is not None and not patterns.fit_one(head):
             return  # most terms of a network: their forms are made where arithmetic on them asks
         form = forms.of(term)
         seen = {term}
-        for pattern in patterns.fitting(_outline(forms, form)):
+        for pattern in patterns.fitting(outline_of(forms, form)):
             for made in _folded(forms, pattern, term, form, self._solutions):
                 if made not in seen:
                     seen.add(made)
                     yield pattern.fold, made
 
-    def _begin(self, dtype: str, rank: int) -> tuple[_Patterns, Forms]:
+    def _begin(self, dtype: str, rank: int) -> tuple[Patterns, Forms]:
         """The patterns for a type and a rank, and forms to match with them."""
         if (dtype, rank) not in self._begun:
-            patterns = _patterns_of(self._folds, dtype, rank)
+            patterns = patterns_of(self._folds, dtype, rank)
             self._begun[dtype, rank] = patterns, patterns.forms.forked()
         return self._begun[dtype, rank]
 
 
-class _Patterns:
-    """The patterns for terms of a type and a rank, and the forms that they are made of."""
-
-    def __init__(self, folds: Sequence[Fold], dtype: str, rank: int) -> None:
-        self.forms = Forms(dtype)
-        self._patterns = [p for fold in folds for p in _patterns(self.forms, fold, rank)]
-        self._fitting: dict[Outline, list[_Pattern]] = {}
-
-    def fitting(self, outline: Outline) -> list[_Pattern]:
-        """Those that a form of this outline may match, in order."""
-        if outline not in self._fitting:
-            near = frozenset[object]().union(*outline)
-            fit = [p for p in self._patterns if p.needs <= near and _may_match(p, outline)] if near else []
-            self._fitting[outline] = fit
-        return self._fitting[outline]
-
-
-@lru_cache(maxsize=64)
-def _patterns_of(folds: tuple[Fold, ...], dtype: str, rank: int) -> _Patterns:
-    return _Patterns(folds, dtype, rank)
-
-
-def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
-    for template in templates(fold.definition, rank):
-        variables = frozenset(template.variables)
-        form = _form(forms, template, template.operator, 1.0, template.variables)
-        if form is None or not any(outline := _outline(forms, form)):
-            continue  # arithmetic alone: it would match everywhere
-        yield _Pattern(fold, template, form, outline)
-        if len(form) == 1 and not any(forms.atoms[a].head in variables for a, _ in form[0][0]):
-            beside = with_rest(template, rank)
-            assert beside.rest is not None
-            whole = _form(forms, beside, beside.operator, 1.0, (*beside.variables, beside.rest))
-            if whole is not None:
-                yield _Pattern(fold, beside, whole, outline)
-
-
-def _outline(forms: Forms, form: Poly) -> Outline:
-    return tuple(frozenset(key for a, e in factors for key in _keys(forms, a, e)) for factors, _ in form)
-
-
-def _keys(forms: Forms, number: int, exponent: int) -> Iterator[object]:
-    """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
-    atom = forms.atoms[number]
-    if atom.head is None:
-        for product in _outline(forms, atom.inputs[0]):
-            yield from (("sum", exponent, key) for key in product)
-    elif isinstance(atom.head, Declared):
-        yield _told(atom.head, exponent)
-
-
-def _told(op: Declared, exponent: int) -> object:
-    return op.name, op.structure(), exponent
-
-
-def _may_match(pattern: _Pattern, outline: Outline) -> bool:
-    """Whether each product of a pattern has one of a term that has all its operators, and each may have its own."""
-    told = [ours for ours in pattern.outline if ours]
-    if len(told) > len(outline) or (len(pattern.form) == 1 and len(outline) != 1 and told):
-        return False
-    return all(any(ours <= theirs for theirs in outline) for ours in told)
-
-
-def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs: Sequence[Term]) -> Poly | None:
-    try:
-        with assuming():
-            meaning = template.meaning(op, factor, inputs)
-            return None if meaning is None else forms.of(meaning)
-    except (SuperoptError, ArithmeticError, LookupError, ValueError):
-        return None
-
-
-def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
+def _folded(forms: Forms, pattern: Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
     template = pattern.template
     wanted = (*template.variables, *([template.rest] if template.rest is not None else []))
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
@@ -262,7 +172,7 @@ def _made(
 def _is_solution(
     forms: Forms, template: Template, numbers: Sequence[float], inputs: Sequence[Term], form: Poly
 ) -> bool:
-    return _form(forms, template, template.with_numbers(numbers[:-1]), numbers[-1], inputs) == form
+    return form_of(forms, template, template.with_numbers(numbers[:-1]), numbers[-1], inputs) == form
 
 
 def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly) -> list[float] | None:
@@ -273,7 +183,7 @@ def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly
         return start
 
     def of(values: Sequence[float]) -> Poly | None:
-        return _form(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
+        return form_of(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
 
     base = of(start)
     wanted = None if base is None else _ratios(forms, base, form)

@@ -122,7 +122,7 @@ def made_over(term: Term, inputs: tuple[Term, ...]) -> Term:
     if known is not None:
         return known
     for own, other in zip(term.inputs, inputs, strict=True):
-        if not _of_one_type(own, other):
+        if own is not other and not _of_one_type(own, other):
             return make(term.operator, inputs)
     return _entered(term.operator, inputs, term.type)
 

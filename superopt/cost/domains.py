@@ -16,11 +16,12 @@ def unfolded(graph: Graph, plain: set[Term] | None = None) -> Graph:
 
     Those without a definition stay. `plain` remembers terms in which there is nothing to replace, and is added to.
     """
-    outputs = graph.outputs
-    while new := {t: meaning for t in subterms(*outputs, known=plain or ()) if (meaning := _meaning(t)) is not None}:
+    outputs, fresh = graph.outputs, subterms(*graph.outputs, known=plain or ())
+    while new := {t: meaning for t in fresh if (meaning := _meaning(t)) is not None}:
         outputs = replace_all(outputs, new)
+        fresh = subterms(*outputs, known=plain or ())
     if plain is not None:
-        plain.update(subterms(*outputs, known=plain))
+        plain.update(fresh)
     return graph if outputs == graph.outputs else Graph(graph.inputs, outputs)
 
 

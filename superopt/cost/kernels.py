@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
+from operator import attrgetter
 
 from superopt.operators import Declared
 from superopt.operators.constant import Scalar
@@ -75,23 +77,23 @@ _FUSED: Mapping[tuple[str, str], str] = {
 }
 _BEGUN: Mapping[type[Operator], str] = {Conv: "conv", MatMul: "product", Gemm: "biased"}
 """What a kernel has computed that begins with an operator."""
+_inputs = attrgetter("inputs")
 _ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard_sigmoid"})
 
 
 def cut(graph: Graph) -> list[Kernel]:
     """The kernels that run when a graph is evaluated, inputs before users. All sizes are integers."""
-    uses = Counter(graph.outputs)
-    for term in graph.runs:
-        for i in term.inputs if len(term.inputs) == 1 else set(term.inputs):
-            uses[i] += 1
+    uses = Counter(chain(graph.outputs, *map(set, map(_inputs, graph.runs))))
     vanishing = _vanishing(graph)
     parts: dict[Term, _Part] = {}
+    alone: dict[Term, _Part] = {}
     taken: set[Term] = set()
     for term in graph.runs:
         if term not in vanishing:
-            below = tuple([parts[i] if i in parts and uses[i] == 1 else None for i in term.inputs])
-            parts[term] = part = _part(term, below)
+            parts[term] = part = _part(term, tuple(map(alone.get, term.inputs)))
             taken.update(part.taken)
+            if uses[term] == 1:
+                alone[term] = part
     return [_kernel(term, part.inner) for term, part in parts.items() if term not in taken]
 
 

@@ -21,7 +21,7 @@ from superopt.onnx_io.messages import demand_sound
 from superopt.onnx_io.passed_on import keep_both
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
 from superopt.onnx_io.stream import write
-from superopt.onnx_io.weights import check_external, check_weights, load_inner
+from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
 
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
@@ -91,9 +91,12 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
 
 
 def weight_files(source: Path) -> list[Path]:
-    """The files of a model's external data."""
-    tensors = [v.const_value for g in load(source).graphs() for v in g.initializers.values()]
-    return sorted({source.parent / str(t.location) for t in tensors if isinstance(t, ir.ExternalTensor)})
+    """The files of a model's external data, by its message alone: nothing else of the model is checked.
+
+    Raises `InvalidModel` where one is missing or lies outside the model's folder.
+    """
+    proto, _ = _read(source)
+    return sorted(external_files(proto, source.parent, str(source)))
 
 
 def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Model:

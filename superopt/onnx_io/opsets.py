@@ -27,6 +27,9 @@ SETTLED = 13
 _OTHERWISE = frozenset({"Softmax", "LogSoftmax", "Hardmax", "RoiAlign", "GroupNormalization", "GridSample", "Upsample"})
 """Operators that came to mean something else under the same form."""
 
+_PARTS_SAID = 18
+"""From it on a split into equal parts says how many."""
+
 _OLDEST_IR = 4
 """Before it, initializers are inputs."""
 
@@ -71,7 +74,13 @@ def outdated(program: Program, opset: int) -> Mapping[str, Term]:
 
 
 def raise_opset(model: ir.Model, opset: int) -> None:
-    """Say that a model is of an opset, and of an IR version that knows it. Its nodes are somebody else's business."""
+    """Say that a model is of an opset, and of an IR version that knows it; splits into equal parts say how many these
+    are. All other nodes are somebody else's business.
+    """
+    if opset_of(model) < _PARTS_SAID <= opset:
+        for node in model.graph.all_nodes():
+            if node.op_type == "Split" and node.domain in ("", "ai.onnx") and not any(node.inputs[1:]):
+                node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
     domain = "" if "" in model.opset_imports or "ai.onnx" not in model.opset_imports else "ai.onnx"
     model.opset_imports[domain] = opset
     least = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])

@@ -73,6 +73,15 @@ def check_external(tensor: onnx.TensorProto, folder: Path, name: str) -> None:
         raise InvalidModel(f"{culprit} holds {held} bytes, {type_}[{shape}] needs {needed}")
 
 
+def external_files(proto: onnx.ModelProto, folder: Path, name: str) -> set[Path]:
+    """The files of all external weights of a message, those of its subgraphs too. Raises what `data_file` does."""
+    inner = attributes([n for f in (proto.graph, *proto.functions) for n in f.node])
+    graphs = (proto.graph, *(graph for a in inner for graph in (a.g, *a.graphs)))
+    outside = [t for g in graphs for t in g.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    places = {e.value: t.name for t in outside for e in t.external_data if e.key == "location"}
+    return {data_file(location, folder, label, name) for location, label in places.items()}
+
+
 def load_inner(proto: onnx.ModelProto, folder: Path, name: str) -> None:
     """Read the external weights of subgraphs into a message.
 

@@ -1,9 +1,9 @@
 """Definitions read backwards: terms that are what a composite operator means, replaced by it.
 
-A template (`templates.py`) is matched against the normal form of a term (`forms.py`, `patterns.py`), which tells what
-the inputs may be. The attributes that are numbers follow from coefficients: each of these is a product of powers of
-them, so their logarithms are the solution of linear equations. Then the definition is written out over the inputs, with
-these attributes, and its form must be that of the term. Nothing else is relied on.
+A template (`templates.py`) is matched against the normal form of a term (`forms.py`, `patterns.py`) where that may fit
+(`outlines.py`), which tells what the inputs may be. The attributes that are numbers follow from coefficients: each of
+these is a product of powers of them, so their logarithms are the solution of linear equations. Then the definition is
+written out over the inputs, with these attributes, and its form must be that of the term. Nothing else is relied on.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -22,10 +20,11 @@ from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Transpose
-from superopt.search.forms import Forms, Poly, View
+from superopt.search.forms import Forms, Poly, View, single
+from superopt.search.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.patterns import Match, Matcher
 from superopt.search.rewrites import Fold
-from superopt.search.templates import REST, STEP, Template, probes, templates, with_rest
+from superopt.search.templates import REST, STEP, Template, probes
 from superopt.term import REAL, Term, make, subterms
 
 MATCHES, CHOICES = 4, 16
@@ -37,23 +36,6 @@ KNOWN = 2
 _TYPES = (REAL, "float32", "float64")
 
 
-Outline: TypeAlias = "tuple[frozenset[object], ...]"
-"""For each product of a form the operators of its factors with their exponents."""
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    fold: Fold
-    template: Template
-    form: Poly
-    outline: Outline
-
-    @cached_property
-    def needs(self) -> frozenset[object]:
-        """All operators of the outline."""
-        return frozenset[object]().union(*self.outline)
-
-
 Solutions: TypeAlias = "dict[Template, list[list[float]]]"
 """What numbers were found for a template, the last first: within a model they are mostly the same."""
 
@@ -62,15 +44,13 @@ class Folding:
     """Finds where definitions may be folded; remembers forms until it is told to forget."""
 
     def __init__(self, folds: Sequence[Fold]) -> None:
-        self._folds = folds
-        self._forms: dict[str, Forms] = {}
-        self._patterns: dict[tuple[str, int], list[_Pattern]] = {}
+        self._folds = tuple(folds)
+        self._begun: dict[tuple[str, int], tuple[Patterns, Forms]] = {}
         self._solutions: Solutions = {}
 
     def forget_terms(self) -> None:
         """Forget what was seen of terms."""
-        self._forms.clear()
-        self._patterns.clear()
+        self._begun.clear()
 
     def at(self, term: Term) -> Iterator[tuple[Fold, Term]]:
         """The composite terms that a term may be replaced by."""
@@ -78,70 +58,27 @@ class Folding:
         composite = isinstance(op, Declared) and type(op).definition is not Declared.definition
         if dtype not in _TYPES or composite or not self._folds:
             return
-        forms = self._forms.setdefault(dtype, Forms(dtype))
-        patterns = self._patterns_of(forms, dtype, term.type.rank)
+        patterns, forms = self._begin(dtype, term.type.rank)
+        head = single(term)
+        if head is not None and not patterns.fit_one(head):
+            return  # most terms of a network: their forms are made where arithmetic on them asks
         form = forms.of(term)
-        outline = _outline(forms, form)
-        near = frozenset[object]().union(*outline)
         seen = {term}
-        for pattern in patterns if near else ():
-            if pattern.needs <= near and _may_match(pattern, outline):
-                for made in _folded(forms, pattern, term, form, self._solutions):
-                    if made not in seen:
-                        seen.add(made)
-                        yield pattern.fold, made
+        for pattern in patterns.fitting(outline_of(forms, form)):
+            for made in _folded(forms, pattern, term, form, self._solutions):
+                if made not in seen:
+                    seen.add(made)
+                    yield pattern.fold, made
 
-    def _patterns_of(self, forms: Forms, dtype: str, rank: int) -> list[_Pattern]:
-        if (dtype, rank) not in self._patterns:
-            self._patterns[dtype, rank] = [p for fold in self._folds for p in _patterns(forms, fold, rank)]
-        return self._patterns[dtype, rank]
-
-
-def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[_Pattern]:
-    for template in templates(fold.definition, rank):
-        variables = frozenset(template.variables)
-        form = _form(forms, template, template.operator, 1.0, template.variables)
-        if form is None or not any(outline := _outline(forms, form)):
-            continue  # arithmetic alone: it would match everywhere
-        yield _Pattern(fold, template, form, outline)
-        if len(form) == 1 and not any(forms.atoms[a].head in variables for a, _ in form[0][0]):
-            beside = with_rest(template, rank)
-            assert beside.rest is not None
-            whole = _form(forms, beside, beside.operator, 1.0, (*beside.variables, beside.rest))
-            if whole is not None:
-                yield _Pattern(fold, beside, whole, outline)
+    def _begin(self, dtype: str, rank: int) -> tuple[Patterns, Forms]:
+        """The patterns for a type and a rank, and forms to match with them."""
+        if (dtype, rank) not in self._begun:
+            patterns = patterns_of(self._folds, dtype, rank)
+            self._begun[dtype, rank] = patterns, patterns.forms.forked()
+        return self._begun[dtype, rank]
 
 
-def _outline(forms: Forms, form: Poly) -> Outline:
-    return tuple(frozenset(key for a, e in factors if (key := _key(forms, a, e))) for factors, _ in form)
-
-
-def _key(forms: Forms, number: int, exponent: int) -> object:
-    """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
-    atom = forms.atoms[number]
-    if atom.head is None:
-        inner = frozenset(k for product in _outline(forms, atom.inputs[0]) for k in product)
-        return ("sum", exponent) if inner else None
-    return (atom.head.name, atom.head.structure(), exponent) if isinstance(atom.head, Declared) else None
-
-
-def _may_match(pattern: _Pattern, outline: Outline) -> bool:
-    """Whether each product of a pattern has one of a term that has all its operators."""
-    if len(pattern.form) == 1 and len(outline) != 1 and any(pattern.outline):
-        return False
-    return all(any(ours <= theirs for theirs in outline) for ours in pattern.outline if ours)
-
-
-def _form(forms: Forms, template: Template, op: Declared, factor: float, inputs: Sequence[Term]) -> Poly | None:
-    try:
-        with assuming():
-            meaning = template.meaning(op, factor, inputs)
-            return None if meaning is None else forms.of(meaning)
-    except (SuperoptError, ArithmeticError, LookupError, ValueError):
-        return None
-
-
-def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
+def _folded(forms: Forms, pattern: Pattern, term: Term, form: Poly, solutions: Solutions) -> Iterator[Term]:
     whole = pattern.template
     wanted = (*whole.variables, *([whole.rest] if whole.rest is not None else []))
     matches = Matcher(forms, wanted).sums(pattern.form, form, Match({}))
@@ -150,7 +87,7 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: 
         if template is None:
             continue
         with assuming():  # sizes are those of the graph, which is well formed
-            choices = [list(dict.fromkeys(_candidates(forms, match, v, term))) for v in wanted]
+            choices = _choices(forms, match, wanted, term)
         for inputs in itertools.islice(itertools.product(*choices), CHOICES):
             made = _made(forms, template, inputs, term, form, solutions)
             if made is not None:
@@ -158,8 +95,19 @@ def _folded(forms: Forms, pattern: _Pattern, term: Term, form: Poly, solutions: 
                 return
 
 
-def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterator[Term]:
-    """What an input may be: a term of the graph that has the form, up to a factor; what is nowhere, zeros or ones."""
+def _choices(forms: Forms, match: Match, wanted: Sequence[Term], term: Term) -> list[list[Term]]:
+    """What each input may be, up to the first that nothing may be: then none is looked for any further."""
+    found = list[list[Term]]()
+    given = [t for t in subterms(*term.inputs) if t.type.dtype in _TYPES]
+    for variable in wanted:
+        found.append(list(dict.fromkeys(_candidates(forms, match, variable, term, given))))
+        if not found[-1]:
+            break
+    return found
+
+
+def _candidates(forms: Forms, match: Match, wanted: Term, term: Term, given: Sequence[Term]) -> Iterator[Term]:
+    """What an input may be: a term of those given that has the form, up to a factor; what is nowhere, zeros or ones."""
     if wanted not in match.bound:
         return
     view, poly = match.bound[wanted]
@@ -169,9 +117,9 @@ def _candidates(forms: Forms, match: Match, wanted: Term, term: Term) -> Iterato
             yield filled(1.0 if poly else 0.0, sizes)
         return
     monic = forms.monic(poly)
-    given = [t for t in subterms(*term.inputs) if t.type.rank == wanted.type.rank and t.type.dtype in _TYPES]
-    yield from (t for t in given if forms.monic(forms.of(t, view)) == monic)
-    yield from _transposed(forms, view, monic, given)
+    ranked = [t for t in given if t.type.rank == wanted.type.rank]
+    yield from (t for t in ranked if forms.monic(forms.of(t, view)) == monic)
+    yield from _transposed(forms, view, monic, ranked)
 
 
 def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:
@@ -227,7 +175,7 @@ def _made(
 def _is_solution(
     forms: Forms, template: Template, numbers: Sequence[float], inputs: Sequence[Term], form: Poly
 ) -> bool:
-    return _form(forms, template, template.with_numbers(numbers[:-1]), numbers[-1], inputs) == form
+    return form_of(forms, template, template.with_numbers(numbers[:-1]), numbers[-1], inputs) == form
 
 
 def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly) -> list[float] | None:
@@ -238,7 +186,7 @@ def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly
         return start
 
     def of(values: Sequence[float]) -> Poly | None:
-        return _form(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
+        return form_of(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
 
     base = of(start)
     wanted = None if base is None else _ratios(forms, base, form)

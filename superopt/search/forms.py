@@ -37,6 +37,9 @@ ROUNDINGS = 8
 
 MOST_POWER = 4
 
+_VIEWS, _BOUNDS = (Expand, Reshape, Transpose), (Relu, Abs, Max, Min)
+_GATHERED = (Scalar, Add, Sub, Neg, Mul, Div, Pow)
+
 
 class Atom(NamedTuple):
     """What sums and products are made of: a leaf (no `inputs`), an operator over forms, or a sum that is a factor."""
@@ -57,21 +60,28 @@ class Forms:
         self._near = ROUNDINGS * float(np.finfo("float32" if dtype == REAL else dtype).eps)
         self._numbers: dict[tuple[bool, int], float] = {}
         self.number(1.0)
-        self._known: dict[tuple[Term, View], Poly] = {}
+        self._known: dict[tuple[Term, View | None], Poly] = {}
         self._atoms: dict[Atom, int] = {}
         self.atoms: list[Atom] = []
 
     def of(self, term: Term, view: View | None = None) -> Poly:
         """The form of a term, or of what a view reads of it."""
-        view = _without_ones(range(term.type.rank) if view is None else view, term.shape)
-        key = (term, view)
+        key = term, view
         if key not in self._known:
-            self._known[key] = self._made(term, view)
+            seen = _without_ones(range(term.type.rank) if view is None else view, term.shape)
+            self._known[key] = self._made(term, seen) if seen == view else self.of(term, seen)
         return self._known[key]
+
+    def forked(self) -> Forms:
+        """Forms that begin with what these saw, and go on by themselves."""
+        fork = Forms()
+        fork._near, fork._numbers = self._near, dict(self._numbers)
+        fork._atoms, fork.atoms = dict(self._atoms), list(self.atoms)
+        return fork
 
     def number(self, value: float) -> float:
         """A number, or the one seen before that it differs from by rounding only."""
-        if value == 0.0 or not math.isfinite(value):
+        if value in (0.0, 1.0) or not math.isfinite(value):
             return value
         above, bucket = value > 0, round(math.log(abs(value)) / self._near)
         for i in (bucket, bucket - 1, bucket + 1):  # numbers as near are in the same bucket, or in neighbours
@@ -111,7 +121,7 @@ class Forms:
         op, read = term.operator, self._read
         if isinstance(op, Scalar):
             return self._sum([((), op.value)])
-        if isinstance(op, Expand | Reshape | Transpose):
+        if isinstance(op, _VIEWS):
             below = _through(term, view)
             if below is not None:
                 return self.of(term.inputs[0], below)
@@ -130,7 +140,7 @@ class Forms:
             return self._product([(x, 1), (y, 1 if isinstance(op, Mul) else -1)])
         if isinstance(op, Pow):
             return self._power(op, *read(term, view))
-        if isinstance(op, Relu | Abs | Max | Min):
+        if isinstance(op, _BOUNDS):
             return self._bounded(op, read(term, view))
         if op.pointwise:
             inputs = read(term, view)
@@ -217,7 +227,7 @@ class Forms:
         only = self.atoms[factors[0][0]] if len(factors) == 1 and factors[0][1] == 1 else None
         if only is not None and only.head is None:
             return self.times(only.inputs[0], scale)
-        return self._sum([(factors, scale)])
+        return ((factors, self.number(scale)),) if scale != 0.0 else ()
 
     def _opened(self, poly: Poly) -> Poly:
         """A form without products that are a single sum."""
@@ -231,6 +241,14 @@ class Forms:
         for factors, scale in products:
             total[factors] = total.get(factors, 0.0) + scale
         return tuple(sorted((f, self.number(c)) for f, c in total.items() if c != 0.0))
+
+
+def single(term: Term) -> Declared | None:
+    """The operator of the atom that a term's form is a multiple of, where the term's own operator says; else None."""
+    op = term.operator
+    if not isinstance(op, Declared) or isinstance(op, _GATHERED + _VIEWS) or _is_weight(term) or _is_composite(op):
+        return None
+    return Max() if isinstance(op, Relu | Abs) else op
 
 
 def scale_of(poly: Poly) -> float:
@@ -288,9 +306,13 @@ def _is_weight(term: Term) -> bool:
     return term.constant and not all(isinstance(t.operator, Scalar | Expand) for t in (term, *term.inputs))
 
 
+def _is_composite(op: Declared) -> bool:
+    return type(op).definition is not Declared.definition
+
+
 def _meaning(term: Term) -> Term | None:
     op = term.operator
-    if not isinstance(op, Declared) or type(op).definition is Declared.definition:
+    if not isinstance(op, Declared) or not _is_composite(op):
         return None
     with assuming():
         return op.definition(*term.inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -108,7 +108,7 @@ class Matching:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
         for known in (self._found, self._best, self._folds, self._fits):
             known.clear()
-        for knows in (self._shallow, self._deep, self._parts, self._folding):
+        for knows in (self._shallow, self._deep, self._parts, self._folding, self._windows):
             knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
@@ -151,8 +151,9 @@ class Matching:
     def _folded(self, term: Term) -> list[Application]:
         """Definitions read backwards at a term that leave fewer operators: others are names for what runs."""
         if term not in self._folds:
-            before, found = _seconds((term,)), list[Application]()
-            for fold, made in self._folding.at(term):
+            folds, found = list(self._folding.at(term)), list[Application]()
+            before = _seconds((term,)) if folds else {}
+            for fold, made in folds:
                 gone, come = _difference(before, _seconds((made,)))
                 if len(come) < len(gone):
                     found.append(Application(Template(fold, (made,), (), _saved(gone, come)), (term,), None))
@@ -230,8 +231,7 @@ def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
         for rewrite in rewrites:
             for targets in rewrite.at(seen.roots):
                 gone, come = _difference(before, _seconds(targets))
-                names, more = (Counter(t.operator.name for t in terms) for terms in (gone, come))
-                if len(targets) == 1 and names < more and rewrite.known == "proved":
+                if len(targets) == 1 and rewrite.known == "proved" and _names(gone) < _names(come):
                     continue  # another way to compute an operator is what definitions are for
                 found.append(Template(rewrite, targets, seen.leaves, _saved(gone, come)))
     return found
@@ -240,6 +240,10 @@ def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
 def _difference(before: Mapping[Term, float], after: Mapping[Term, float]) -> tuple[dict[Term, float], ...]:
     """The terms that are gone, and those that came, with their seconds."""
     return {t: s for t, s in before.items() if t not in after}, {t: s for t, s in after.items() if t not in before}
+
+
+def _names(terms: Iterable[Term]) -> Counter[str]:
+    return Counter(t.operator.name for t in terms)
 
 
 def _saved(gone: Mapping[Term, float], come: Mapping[Term, float]) -> float:

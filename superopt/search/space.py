@@ -111,14 +111,11 @@ class Space:
         Constants are made otherwise then (see `narrowed`), but of the same type.
         """
         prints = {old: self._print_of(term) for old, term in new.items()}
+        renewed = prints.keys()
         for term in graph.runs:
-            if term not in prints:
-                for i in term.inputs:
-                    if i in prints:
-                        prints[term] = _print_over(
-                            term, [prints[i] if i in prints else self._print_of(i) for i in term.inputs]
-                        )
-                        break
+            if not renewed.isdisjoint(term.inputs) and term not in prints:
+                below = [prints[i] if i in prints else self._print_of(i) for i in term.inputs]
+                prints[term] = _print_over(term, below)
         return hash(tuple([prints[o] if o in prints else self._print_of(o) for o in graph.outputs]))
 
     def _print_of(self, root: Term) -> int:
@@ -175,8 +172,9 @@ def _changed(graph: Graph, old: Container[Term]) -> list[Term]:
 def applied(graph: Graph, new: Mapping[Term, Term], narrow: dict[Term, Term] | None = None) -> Graph:
     """The graph with terms replaced, everything above them made anew; `narrow` is what `narrowed` remembers."""
     done = dict(new)
+    renewed = done.keys()
     with assuming():  # both sides are of one type, so what held of symbolic sizes above the place still does
         for term in graph.runs:
-            if term not in done and any(i in done for i in term.inputs):
+            if not renewed.isdisjoint(term.inputs) and term not in done:
                 done[term] = made_over(term, tuple([done.get(i, i) for i in term.inputs]))
         return Graph(graph.inputs, narrowed(tuple(done.get(o, o) for o in graph.outputs), narrow))

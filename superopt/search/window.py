@@ -33,7 +33,7 @@ class Windows:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
-        self._heads: dict[Term, int] = {}
+        self._seen: dict[Term, tuple[int, tuple[Term, ...]]] = {}
         self._leaves: dict[Term, int] = {}
 
     def key(self, roots: Sequence[Term], depth: int) -> Key:
@@ -41,32 +41,41 @@ class Windows:
         places of its inputs in the order of first sight.
         """
         place = {term: i for i, term in enumerate(roots)}
-        found, row, heads = [depth], list(roots), self._heads
-        for level in range(depth + 1):
+        found, row, seen = [depth], list(roots), self._seen
+        for _ in range(depth):
             below: list[Term] = []
             for term in row:
-                if is_leaf(term) or (level == depth and term.inputs):
-                    found.append(self._leaf(term))
-                    continue
-                found.append(heads[term] if term in heads else self._head(term))
-                for i in term.inputs:
+                number, inputs = seen.get(term) or self._see(term)
+                found.append(number)
+                for i in inputs:
                     if i not in place:
                         place[i] = len(place)
                         below.append(i)
                     found.append(place[i])
             row = below
+        found += [self._leaf(term) if term.inputs else self._see(term)[0] for term in row]
         return tuple(found)
 
-    def _head(self, term: Term) -> int:
-        if term not in self._heads:
-            self._heads[term] = self._numbers.setdefault(("head", term.operator, term.type), len(self._numbers))
-        return self._heads[term]
+    def forget_terms(self) -> None:
+        """Forget the terms that were seen, but not what they are known by."""
+        self._seen.clear()
+        self._leaves.clear()
+
+    def _see(self, term: Term) -> tuple[int, tuple[Term, ...]]:
+        """What a term is known by, and the inputs that stand in its window."""
+        if is_leaf(term):
+            self._seen[term] = self._leaf(term), ()
+        else:
+            self._seen[term] = self._number("head", term.operator, term.type), term.inputs
+        return self._seen[term]
 
     def _leaf(self, term: Term) -> int:
         if term not in self._leaves:
-            what = ("leaf", term.type, term.constant, known_facts(term))
-            self._leaves[term] = self._numbers.setdefault(what, len(self._numbers))
+            self._leaves[term] = self._number("leaf", term.type, term.constant, known_facts(term))
         return self._leaves[term]
+
+    def _number(self, *what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
 
 
 def window(roots: Sequence[Term], depth: int) -> Window:

@@ -309,3 +309,21 @@ def test_weights_that_lie_beside_are_left_there_if_they_may_be_shared(tmp_path: 
         assert [path.name for path in weight_files(tmp_path / "b.onnx")] == beside
         assert sorted(path.name for path in tmp_path.glob("*.data")) == sorted({"a.onnx.data", *beside})
         onnx.checker.check_model(tmp_path / "b.onnx", full_check=True)
+
+
+def test_the_files_of_weights_are_told_by_the_message_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(load(large_weight()), tmp_path / "m.onnx", external_data=True)
+    monkeypatch.setattr(files, "_model", None)  # a model of 13,000 nodes is checked for seconds
+    assert weight_files(tmp_path / "m.onnx") == [tmp_path / "m.onnx.data"]
+
+
+@pytest.mark.parametrize("location", ["../m.onnx.data", "nowhere.data", ""])
+def test_a_file_of_weights_that_is_missing_or_outside_is_refused_by_name(tmp_path: Path, location: str) -> None:
+    (tmp_path / "in").mkdir()
+    save(load(large_weight()), tmp_path / "m.onnx", external_data=True)
+    proto = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    (entry,) = [e for t in proto.graph.initializer for e in t.external_data if e.key == "location"]
+    entry.value = location
+    onnx.save(proto, tmp_path / "in" / "m.onnx")
+    with pytest.raises(InvalidModel, match="external data"):
+        weight_files(tmp_path / "in" / "m.onnx")

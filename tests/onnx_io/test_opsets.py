@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import onnx.parser
 import onnx_ir as ir
 import pytest
 
 from superopt.errors import SuperoptError
-from superopt.onnx_io import highest_opset, load, rewritten, understand
+from superopt.onnx_io import check, highest_opset, load, rewritten, understand
 from superopt.onnx_io.opsets import needed_opset, stays
 from superopt.operators.activations import Gelu
 from superopt.operators.layout import Expand, Transpose
@@ -66,3 +67,23 @@ def test_an_opaque_node_that_would_mean_something_else_holds_the_opset_down() ->
     with pytest.raises(SuperoptError, match="opset 20"):
         rewritten(held, {"e": Gelu(0)(d)}, {})
     assert rewritten(free, {"e": Gelu(0)(free.values["x"])}, {}).opset_imports[""] == 20
+
+
+@pytest.mark.parametrize("old", [13, 17])
+def test_a_split_into_equal_parts_says_how_many_where_the_opset_rises(old: int) -> None:
+    text = "g (float[6, 4] x) => (float[2, 4] a, float[2, 4] b, float[2, 4] y) { a, b, c = Split(x) y = Relu(c) }"
+    program = understand(load(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {old}]> {text}')))
+    made = rewritten(program, {"y": Gelu(0)(program.values["c"])}, {})
+    (split,) = [n for n in made.graph if n.op_type == "Split"]
+    assert made.opset_imports[""] == 20
+    assert split.attributes["num_outputs"].value == 3
+    assert "num_outputs" not in next(iter(program.model.graph)).attributes
+    check(made, "the optimized model")
+
+
+def test_a_split_into_given_parts_stays_as_it_is() -> None:
+    text = "g (float[6, 4] x, int64[2] n) => (float[a, 4] a, float[6, 4] y) { a, c = Split(x, n) y = Relu(x) }"
+    program = understand(load(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')))
+    made = rewritten(program, {"y": Gelu(0)(program.values["x"])}, {})
+    assert [dict(n.attributes) for n in made.graph if n.op_type == "Split"] == [{}]
+    check(made, "the optimized model")

@@ -18,12 +18,13 @@ from superopt.operators.layout import Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Where
 from superopt.operators.normalize import Softmax
+from superopt.operators.pointwise import Mul, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
-from superopt.search.forms import Forms
+from superopt.search.forms import Forms, single
 from superopt.search.rewrites import Fold, rewrites_of
 from superopt.search.templates import Template, templates
-from superopt.term import TRUTH, Term, make, replace_all, variable, variables
+from superopt.term import TRUTH, Term, make, replace_all, subterms, variable, variables
 
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -333,3 +334,26 @@ def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -
 def test_no_operator_is_unfolded_into_what_only_spells_it(name: str) -> None:
     made = [r for r in rewrites_of((), definitions(), SPELLINGS) if r.name == f"definition of {name}"]
     assert made == []
+
+
+def test_an_operator_that_tells_the_form_is_its_one_atom() -> None:
+    seen = set()
+    for template in (t for name in definitions() for rank in RANKS for t in templates(name, rank)):
+        forms = Forms("float32")
+        with assuming():
+            for term in subterms(*unfolded(template)):
+                if (op := single(term)) is not None:
+                    ((((atom, exponent),), _),) = forms.of(term)
+                    assert (forms.atoms[atom].head, exponent) == (op, 1), term
+                    seen.add(term.operator.name)
+    assert seen > {"relu", "abs", "max", "matmul", "softmax", "conv", "tanh", "sum"}, seen
+
+
+def test_what_a_fork_sees_those_that_it_came_from_do_not() -> None:
+    forms, x = Forms("float32"), variable("x", (2, 3))
+    forms.of(Mul()(x, x))
+    fork, atoms = forms.forked(), list(forms.atoms)
+    assert fork.of(Sqrt()(x)) != forms.of(x)
+    assert forms.atoms == atoms
+    assert fork.atoms[: len(atoms)] == atoms
+    assert len(fork.atoms) > len(atoms)

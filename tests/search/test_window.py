@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import pytest
 
@@ -55,3 +57,15 @@ def test_what_lies_deeper_makes_no_difference() -> None:
 def test_whether_inputs_are_the_same_is_seen() -> None:
     windows = Windows()
     assert windows.key((Add()(Relu()(X), Relu()(X)),), 1) != windows.key((Add()(Relu()(X), Relu()(Y)),), 1)
+
+
+def test_terms_that_are_forgotten_are_not_kept_but_their_keys_are() -> None:
+    windows = Windows()
+    term = Relu()(Add()(X, Mul()(X, variable("only here", (2, 3), "float32"))))
+    keys, seen = [windows.key((term,), depth) for depth in (0, 3)], weakref.ref(term)  # at the edge, and within
+    windows.forget_terms()
+    assert [windows.key((term,), depth) for depth in (0, 3)] == keys
+    windows.forget_terms()
+    del term
+    gc.collect()
+    assert seen() is None

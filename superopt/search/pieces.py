@@ -8,36 +8,22 @@ is in a joined piece: some that follow each other, as one.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import TypeAlias
+from itertools import pairwise
 
 from superopt.cost.domains import is_measurable
-from superopt.cost.kernels import swaps_last_two
 from superopt.cost.layouts import Place, between
 from superopt.cost.whole import fingerprint
 from superopt.dim import assuming
-from superopt.onnx_io.program import Program, Step
-from superopt.operators.declare import Declared
-from superopt.operators.linear import Conv, MatMul
-from superopt.operators.normalize import Gemm, Softmax
+from superopt.onnx_io.program import Program
+from superopt.search.cuts import LARGEST, WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.layouts import Layouts, layouts_of
 from superopt.search.numbers import with_numbers
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
-Readers: TypeAlias = "dict[str, set[int]]"
-"""By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
-
-SMALLEST, LARGEST = 6, 20
-"""How many nodes a piece has, at least (where nothing forces a cut) and at most."""
-
 LARGEST_JOINED = 48
 """How many nodes a joined piece has at most: a whole step of NasRNN, which is cut in four, has 46."""
-
-WAIST = 1
-"""Where no more values cross, a model is cut although the piece would not be too large."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +70,13 @@ class Piece:
 
 def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
-    layouts, readers = layouts_of(program), _readers(program)
+    layouts, readers = layouts_of(program), readers_of(program)
     pieces: list[Piece] = []
     start = 0
     for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             continue
-        parts = _parts(program, range(start, end), readers, largest)
+        parts = cut_apart(program, range(start, end), readers, largest)
         pieces += [_piece(program, part, layouts, readers) for part in parts]
         start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
@@ -98,7 +84,7 @@ def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
 
 def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
-    layouts, readers = layouts_of(program), _readers(program)
+    layouts, readers = layouts_of(program), readers_of(program)
     spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
     return [_piece(program, _steps(pieces, span), layouts, readers) for span in spans]
 
@@ -109,21 +95,6 @@ def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
     for piece in pieces:
         groups.setdefault(between(piece.canonical, piece.place).outputs, []).append(piece)
     return groups
-
-
-def _parts(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
-    """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
-    parts: list[range] = []
-    crossing, scores = _crossing(program, run, readers), _scores(program, run)
-    while len(run) > SMALLEST:
-        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
-        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
-            break
-        # Of equally narrow places the first before what others are fused with.
-        end = min(window, key=lambda i: (crossing[i], not _begins(program.steps[i], scores), i), default=run.stop)
-        parts.append(range(run.start, end))
-        run = range(end, run.stop)
-    return [*parts, run] if run else parts
 
 
 def _runs(pieces: Sequence[Piece]) -> list[range]:
@@ -138,7 +109,7 @@ def _spans(program: Program, pieces: Sequence[Piece], run: range, readers: Reade
     """
     if len(run) < 2:
         return []
-    crossing = _crossing(program, _steps(pieces, run), readers)
+    crossing = crossings(program, _steps(pieces, run), readers)
     waists = [i for i in run[1:] if crossing[pieces[i].steps.start] <= WAIST]
     wholes = [run] if _is_small(pieces, run) else [range(*ends) for ends in pairwise([run.start, *waists, run.stop])]
     wholes = [span for span in wholes if len(span) > 1 and _is_small(pieces, span)]
@@ -152,58 +123,6 @@ def _steps(pieces: Sequence[Piece], span: range) -> range:
 
 def _is_small(pieces: Sequence[Piece], span: range) -> bool:
     return len(_steps(pieces, span)) <= LARGEST_JOINED
-
-
-def _begins(step: Step, scores: Container[str]) -> bool:
-    """Whether what follows a step is fused with it: convolutions and matrix products, but for the end of attention."""
-    operators = [t.operator for term in step.terms for t in subterms(term)]
-    contracts = any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
-    return contracts and not any(name in scores for name in step.inputs)
-
-
-def _crossing(program: Program, run: range, readers: Readers) -> dict[int, int]:
-    """For each place before a step of a run, how many values made before it within the run are read after it.
-
-    A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
-    softmax: attention takes in both.
-    """
-    begin, scores = Counter[int](), _scores(program, run)
-    for number in run:
-        step = program.steps[number]
-        for name in step.outputs:
-            count = 2 if name in scores or any(map(swaps_last_two, step.terms)) else 1
-            last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
-            if last > number:
-                begin[number + 1] += count
-                begin[last + 1] -= count
-    return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
-
-
-def _scores(program: Program, run: range) -> set[str]:
-    """The values of a run from which softmaxes are computed element by element, and the softmaxes."""
-    found: set[str] = set()
-    for number in reversed(run):
-        step = program.steps[number]
-        operators = [t.operator for t in step.terms]
-        softmax = any(isinstance(op, Softmax) for op in operators)
-        pointwise = all(isinstance(op, Declared) and op.pointwise for op in operators)
-        if softmax or (pointwise and found.intersection(step.outputs)):
-            found.update(step.inputs, step.outputs if softmax else ())
-    return found
-
-
-def _readers(program: Program) -> Readers:
-    """Where each value is read."""
-    read: dict[str, set[int]] = {name: {len(program.steps)} for name in program.outputs}
-    for number, step in enumerate(program.steps):
-        for name in step.inputs:
-            read.setdefault(name, set()).add(number)
-    # A value is also needed by whoever reads what was computed from its shape.
-    needed: Readers = {name: set(numbers) for name, numbers in read.items()}
-    for name, numbers in read.items():
-        for measured in program.sizes.measured.get(name, ()):
-            needed.setdefault(measured, set()).update(numbers)
-    return needed
 
 
 def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) -> Piece:

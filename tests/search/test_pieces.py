@@ -15,7 +15,8 @@ from benchmarks.unfused import unfused_llama
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
 from superopt.operators.normalize import Softmax
-from superopt.search.pieces import LARGEST, cut_into_pieces, size
+from superopt.search.cuts import LARGEST
+from superopt.search.pieces import cut_into_pieces, size
 from superopt.term import subterms
 from tests.models import model, normalized, weight
 from tests.onnx_io.networks import LIGHT, name

@@ -1,0 +1,91 @@
+"""Where a run of steps is cut: at the narrowest places that keep the parts within bounds, and not through attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from itertools import accumulate
+from typing import TypeAlias
+
+from superopt.cost.kernels import swaps_last_two
+from superopt.onnx_io.program import Program, Step
+from superopt.operators.declare import Declared
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Gemm, Softmax
+from superopt.term import subterms
+
+Readers: TypeAlias = "dict[str, set[int]]"
+"""By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
+
+SMALLEST, LARGEST = 6, 20
+"""How many nodes a piece has, at least (where nothing forces a cut) and at most."""
+
+WAIST = 1
+"""Where no more values cross, a model is cut although the piece would not be too large."""
+
+
+def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
+    """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
+    parts: list[range] = []
+    crossing, scores = crossings(program, run, readers), _scores(program, run)
+    while len(run) > SMALLEST:
+        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
+        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
+            break
+        # Of equally narrow places the first before what others are fused with.
+        end = min(window, key=lambda i: (crossing[i], not _begins(program.steps[i], scores), i), default=run.stop)
+        parts.append(range(run.start, end))
+        run = range(end, run.stop)
+    return [*parts, run] if run else parts
+
+
+def _begins(step: Step, scores: Container[str]) -> bool:
+    """Whether what follows a step is fused with it: convolutions and matrix products, but for the end of attention."""
+    operators = [t.operator for term in step.terms for t in subterms(term)]
+    contracts = any(isinstance(op, Conv | MatMul | Gemm) for op in operators)
+    return contracts and not any(name in scores for name in step.inputs)
+
+
+def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
+    """For each place before a step of a run, how many values made before it within the run are read after it.
+
+    A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
+    softmax: attention takes in both.
+    """
+    begin, scores = Counter[int](), _scores(program, run)
+    for number in run:
+        step = program.steps[number]
+        for name in step.outputs:
+            count = 2 if name in scores or any(map(swaps_last_two, step.terms)) else 1
+            last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
+            if last > number:
+                begin[number + 1] += count
+                begin[last + 1] -= count
+    return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
+
+
+def _scores(program: Program, run: range) -> set[str]:
+    """The values of a run from which softmaxes are computed element by element, and the softmaxes."""
+    found: set[str] = set()
+    for number in reversed(run):
+        step = program.steps[number]
+        operators = [t.operator for t in step.terms]
+        softmax = any(isinstance(op, Softmax) for op in operators)
+        pointwise = all(isinstance(op, Declared) and op.pointwise for op in operators)
+        if softmax or (pointwise and found.intersection(step.outputs)):
+            found.update(step.inputs, step.outputs if softmax else ())
+    return found
+
+
+def readers_of(program: Program) -> Readers:
+    """Where each value is read."""
+    read: dict[str, set[int]] = {name: {len(program.steps)} for name in program.outputs}
+    for number, step in enumerate(program.steps):
+        for name in step.inputs:
+            read.setdefault(name, set()).add(number)
+    # A value is also needed by whoever reads what was computed from its shape.
+    needed: Readers = {name: set(numbers) for name, numbers in read.items()}
+    for name, numbers in read.items():
+        for measured in program.sizes.measured.get(name, ()):
+            needed.setdefault(measured, set()).update(numbers)
+    return needed

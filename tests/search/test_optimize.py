@@ -52,7 +52,7 @@ def tried(
     rewrites: list[Rewrite],
     cost: MeasuredCost,
     folder: Path,
-    limit: float = 4,
+    limit: float = 12,
     strategy: Strategy = backtrack,
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")

@@ -29,6 +29,7 @@ COLUMNS = {
     "at all ranks": "at all ranks",
     "directed": "directed, shared parts abstracted",
     "proved": "proved",
+    "under a condition": "proved under a condition",
     "refuted": "refuted",
     "unknown": "unknown",
     "decided, %": "decided",
@@ -52,8 +53,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 - **equal to another**: those whose value another had before, and of these **up to names**.
 - **follow from no smaller**: equations that connect what those kept before do not, in the classes of equal terms;
   **the basis** is those that follow from none at all, special cases of larger ones left out.
-- **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3,
-  **refuted** by an example or a witness, or **unknown**; **decided** is the share of the directed that is not unknown.
+- **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3, or
+  **under a condition** that was learned (–: not tried then), **refuted** by an example or a witness, or **unknown**; **decided** is the share of the directed that is not unknown.
 - **take more than three steps**: of all equations but point-wise ones, directed, those that three steps of the rules
   proved so far do not replay; they are proved too.
 - **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and
@@ -70,7 +71,7 @@ def main(folder: Path) -> None:
     order = sorted(found, key=lambda name: (folder / f"{name}.json").stat().st_mtime)
     lines = [f"| {' | '.join(COLUMNS)} |", f"| {' | '.join(['---'] + ['---:'] * (len(COLUMNS) - 1))} |"]
     for name in order:
-        cells = [found[name].get(key, 0) for key in COLUMNS.values()]
+        cells = [found[name].get(key, "–") for key in COLUMNS.values()]
         lines.append(f"| {' | '.join(f'{c:,}' if isinstance(c, int) else str(c) for c in cells)} |")
     rules = sum(len(load_rules(path).rules) for path in folder.glob("*.rules"))
     seconds = sum(f["seconds"] for f in found.values())

@@ -45,7 +45,7 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def options(timings: Path, rules: Path) -> Options:
     """Six seconds, two rules, and the shared timings."""
-    return Options(time=6, timings=timings, rules=(rules,))
+    return Options(time=20, timings=timings, rules=(rules,))
 
 
 @pytest.fixture

@@ -217,7 +217,7 @@ def across(timings: Path, tmp_path_factory: pytest.TempPathFactory) -> Options:
     """A table and rules of its own; the lock for measuring is that of all tests."""
     folder = tmp_path_factory.mktemp("across")
     (folder / "associate.rules").write_text(print_file(sealed(parse_file(RULES).rules, {})), encoding="utf-8")
-    return Options(time=8, timings=timings, rules=(folder / "associate.rules",), definitions=False)
+    return Options(time=20, timings=timings, rules=(folder / "associate.rules",), definitions=False)
 
 
 def test_what_spans_a_cut_is_found_remembered_and_replayed(across: Options) -> None:

@@ -54,7 +54,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 - **follow from no smaller**: equations that connect what those kept before do not, in the classes of equal terms;
   **the basis** is those that follow from none at all, special cases of larger ones left out.
 - **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3, or
-  **under a condition** that was learned (–: not tried then), **refuted** by an example or a witness, or **unknown**; **decided** is the share of the directed that is not unknown.
+  **under a condition** that was learned (–: not tried then), **refuted** by an example or a witness, or **unknown**;
+  **decided** is the share of the directed that is not unknown.
 - **take more than three steps**: of all equations but point-wise ones, directed, those that three steps of the rules
   proved so far do not replay; they are proved too.
 - **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and

@@ -81,7 +81,10 @@ def covers(
     most: MostSteps = 3,
     json: Annotated[bool, typer.Option("--json", help="Print what covers each as JSON.")] = False,
 ) -> None:
-    """Say how much of another rule file is matched by one rule, by a few directed steps, or not; each is listed."""
+    """Say how much of another rule file is matched by one rule, by a few directed steps, or not; each is listed.
+
+    One rule matches another that is an instance of it, or that it makes within a larger term.
+    """
     declare_files(operators or ())
     known, wanted = Rules(load_rules(file).rules), load_rules(other).rules
     found: list[tuple[Rule, list[Step] | None, str | None]] = []
@@ -90,7 +93,8 @@ def covers(
             told(f"cover {other.name}", i, len(wanted))
             general = known.covering(rule)
             steps = None if general else known.steps(rule.source, rule.target, most, facts=rule.facts)
-            found.append((rule, steps, general.name if general else None))
+            alone = general or (steps[0].rule if steps and len(steps) == 1 else None)
+            found.append((rule, steps, alone.name if alone else None))
     if json:
         facts = [{"rule": r.name, "one": one, "steps": _named(s)} for r, s, one in found]
         typer.echo(json_format.dumps(facts, indent=2))

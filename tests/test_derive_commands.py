@@ -65,6 +65,13 @@ def test_what_covers_each_rule_is_listed_and_counted(inside: Command, core: Path
     assert ran.err.strip() == "3 rules: 1 by one rule, 1 by up to 3 steps, 1 not"
 
 
+def test_one_rule_within_a_larger_term_is_one_rule(inside: Command, core: Path, tmp_path: Path) -> None:
+    inner = "(rule inner (given (?x n m) (?y n m)) (from (add (relu (relu ?x)) ?y)) (to (add (relu ?x) ?y)))"
+    (tmp_path / "other.rules").write_text(OTHER[: OTHER.index("(rule twice")] + inner, encoding="utf-8")
+    (found,) = json.loads(inside("rules", "covers", core, "other.rules", "--json", cwd=tmp_path).out)
+    assert [found["one"]] == found["steps"]
+
+
 def test_what_covers_each_rule_is_told_to_machines(inside: Command, core: Path, tmp_path: Path) -> None:
     (tmp_path / "other.rules").write_text(OTHER, encoding="utf-8")
     twice, thrice, never = json.loads(inside("rules", "covers", core, "other.rules", "--json", cwd=tmp_path).out)

@@ -10,6 +10,7 @@ from superopt.enumerate.generalize import LADDER, Generality, generalized
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import Judges, read_rule
 from superopt.enumerate.tuples import of_two_outputs
+from superopt.rules.derive import operators
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted
 from superopt.rules.ranks import at_any_rank
@@ -21,6 +22,9 @@ REFUTED = "refuted"
 
 Open: TypeAlias = "dict[Pair, str]"
 """Pairs that did not prove, and why: `REFUTED`, or what is not known."""
+
+MOST_LEARNED = 200
+"""For how many equations a condition is looked for, at most: that takes two seconds each."""
 
 WITNESS, CONDITION = "; against\n", "; under a condition\n"
 """What stands before a rule's text where a witness against it is asked for, and no proof of it; or a condition."""
@@ -74,8 +78,12 @@ def refute(open_: Open, refute_all: Judges, progress: Progress | None) -> Open:
 def learn_conditions(
     open_: Open, learn_all: Judges, counts: dict[str, int], progress: Progress | None
 ) -> tuple[list[Rule], Open]:
-    """The rules that prove under a condition that was learned, of pairs that did not prove; and the other pairs."""
-    forms, found, left = _most_general(p for p in open_ if not is_elementwise(*p)), list[Rule](), dict(open_)
+    """The rules that prove under a condition that was learned, of pairs that did not prove; and the other pairs.
+
+    Of very many, those of the fewest operators are looked at; point-wise ones never.
+    """
+    smallest = sorted((p for p in open_ if not is_elementwise(*p)), key=operators)
+    forms, found, left = _most_general(smallest, most=MOST_LEARNED), list[Rule](), dict(open_)
     texts = [f"{CONDITION}{text}" for text in forms]
     for i, (pairs, (text, _)) in enumerate(zip(forms.values(), learn_all(texts), strict=True)):
         if progress and i % 2 == 0:
@@ -89,10 +97,14 @@ def learn_conditions(
     return found, left
 
 
-def _most_general(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """The most general forms that pairs can be stated in, as texts, each with the pairs that are stated so."""
+def _most_general(pairs: Iterable[Pair], most: int | None = None) -> dict[str, list[Pair]]:
+    """The most general forms that pairs can be stated in, as texts, each with the pairs that are stated so; at most so
+    many, the first.
+    """
     forms: dict[str, list[Pair]] = {}
     for pair in pairs:
+        if len(forms) == most:
+            break
         rule = generalized(*pair, LADDER[0])
         if rule is not None:
             forms.setdefault(print_rule(rule), []).append(pair)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pytest
+
 from superopt.enumerate.checkpoint import Verdict
 from superopt.enumerate.climb import REFUTED, learn_conditions, refute
 from superopt.enumerate.judges import first_learned, first_refuted
+from superopt.operators.pointwise import Relu
 from superopt.operators.reader import read_term
 from superopt.rules.match import instance_of
 from superopt.term import Term, variable
@@ -59,3 +62,10 @@ def test_what_has_a_witness_is_refuted_and_nothing_is_learned_of_it() -> None:
     counts: dict[str, int] = {}
     assert learn_conditions(open_, learned, counts, None) == ([], open_)
     assert counts == {"proved under a condition": 0, "refuted": 1, "unknown": 0}
+
+
+def test_of_very_many_the_smallest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("superopt.enumerate.climb.MOST_LEARNED", 1)
+    larger = (Relu()(GROUPS[0]), Relu()(GROUPS[1]))
+    found, left = learn_conditions({larger: REFUTED, GROUPS: REFUTED}, learned, {}, None)
+    assert (len(found), list(left)) == (1, [larger])

@@ -31,6 +31,9 @@ MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
 
 _ROOM = 2**24  # for all that is not weights
 
+_SMALL = 256
+"""Weights of at most so many bytes stay in the model, where others go to a file."""
+
 
 def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     """A checked model that shares tensors with its source and nothing else; external data stay on disk until used.
@@ -111,12 +114,21 @@ def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Mode
     staying = [(v, v.const_value) for v in values if v.const_value is not None and stays(v.const_value)]
     for value, _ in staying:
         value.const_value = None
-    copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=256)
+    for value in values:
+        _keep_small(value)
+    copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=_SMALL)
     for value, tensor in staying:
         value.const_value = tensor
     if not (folder / name).stat().st_size:
         (folder / name).unlink()
     return copy
+
+
+def _keep_small(value: ir.Value) -> None:
+    """Have a small weight that lies in a file in memory. onnx-ir would close the file, though arrays of it are used."""
+    tensor = value.const_value
+    if isinstance(tensor, ir.ExternalTensor) and tensor.nbytes <= _SMALL:
+        value.const_value = ir.Tensor(tensor.numpy().copy(), name=tensor.name, dtype=tensor.dtype)
 
 
 def _unused_data_name(path: Path) -> str:

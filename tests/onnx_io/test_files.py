@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from superopt.errors import InvalidModel, SuperoptError, UsageError
 from superopt.onnx_io import check, facts, files, load, save, understand, weight_files
@@ -327,3 +327,31 @@ def test_a_file_of_weights_that_is_missing_or_outside_is_refused_by_name(tmp_pat
     onnx.save(proto, tmp_path / "in" / "m.onnx")
     with pytest.raises(InvalidModel, match="external data"):
         weight_files(tmp_path / "in" / "m.onnx")
+
+
+FLOAT = TensorProto.FLOAT
+
+
+def test_weights_of_which_an_array_is_in_use_are_saved_whatever_their_size(tmp_path: Path) -> None:
+    """A constant that was computed may be a view of a small weight; its file cannot be closed meanwhile."""
+    sizes = {"small": (4, 8), "large": (4, 80)}
+    weights = {name: np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for name, shape in sizes.items()}
+    nodes = [helper.make_node("MatMul", ["x", name], [f"y_{name}"]) for name in weights]
+    ends = [(f"y_{name}", FLOAT, [2, shape[1]]) for name, shape in sizes.items()]
+    inputs, outputs = ([helper.make_tensor_value_info(*end) for end in part] for part in ([("x", FLOAT, [2, 4])], ends))
+    held = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    proto = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, held), ir_version=10)
+    (tmp_path / "to").mkdir()
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    read = load(tmp_path / "m.onnx")
+    views = {
+        value.name: value.const_value.numpy()[1:] for value in read.graph.initializers.values() if value.const_value
+    }
+    assert views.keys() == weights.keys()
+    save(read, tmp_path / "to" / "m.onnx", external_data=True)
+    again = load(tmp_path / "to" / "m.onnx")
+    for name, array in weights.items():
+        saved = again.graph.initializers[name].const_value
+        assert saved is not None
+        assert (saved.numpy() == array).all()
+        assert (views[name] == array[1:]).all()

@@ -36,6 +36,7 @@ COLUMNS = {
     "of two outputs": "of two outputs, proved",
     "no instance of another": "instances of no other rule",
     "take more than three steps": "not replayed, of all equations",
+    "of two, uphill": "of two rules, uphill, proved",
     "macros": "rules",
     "seconds": "seconds",
     "GB": "GB",
@@ -58,6 +59,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
   **decided** is the share of the directed that is not unknown.
 - **take more than three steps**: of all equations but point-wise ones, directed, those that three steps of the rules
   proved so far do not replay; they are proved too.
+- **of two, uphill**: what two rewrites are together where the first leads to much more work than the second leaves, so
+  that no search would take it (`superopt/enumerate/overlaps.py`); proved as well.
 - **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and
   of the families above) replay. A rule about tensors of any rank is one.
 

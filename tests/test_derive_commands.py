@@ -15,6 +15,7 @@ Command = Callable[..., Ran]
 
 GIVEN = ("--given", "(?x s d) (?w d d) (?a d r) (?b r d)")
 LOW_RANK = ("(add (matmul ?x ?w) (matmul (matmul ?x ?a) ?b))", "(matmul ?x (add ?w (matmul ?a ?b)))")
+TURNED = (f"(transpose (1 0) {LOW_RANK[0]})", "(matmul (transpose (1 0) (add ?w (matmul ?a ?b))) (transpose (1 0) ?x))")
 OTHER = """(rule twice (given (?x n m)) (from (relu (relu ?x))) (to (relu ?x)))
 (rule thrice (given (?x n m)) (from (relu (relu (relu ?x)))) (to (relu ?x)))
 (rule never (given (?x n m)) (from (tanh (tanh ?x))) (to (tanh ?x)))
@@ -27,13 +28,18 @@ def core() -> Path:
 
 
 def test_the_steps_of_a_derivation_are_shown_each_with_its_rule(inside: Command, core: Path, tmp_path: Path) -> None:
-    ran = inside("rules", "derive", core, *LOW_RANK, *GIVEN, cwd=tmp_path)
+    ran = inside("rules", "derive", core, *TURNED, *GIVEN, cwd=tmp_path)
     first, *steps = ran.out.splitlines()
-    assert (ran.code, first) == (0, LOW_RANK[0])
+    assert (ran.code, first) == (0, TURNED[0])
     assert 1 < len(steps) <= 3
     names = {rule.name for rule in load_rules(core).rules}
     assert all(step.startswith("= (") and step.rpartition("by ")[2] in names for step in steps)
-    assert steps[-1].startswith(f"= {LOW_RANK[1]} ")
+    assert steps[-1].startswith(f"= {TURNED[1]} ")
+
+
+def test_products_of_low_rank_are_merged_by_one_rule(inside: Command, core: Path, tmp_path: Path) -> None:
+    ran = inside("rules", "derive", core, *LOW_RANK, *GIVEN, cwd=tmp_path)
+    assert (ran.code, len(ran.out.splitlines())) == (0, 1 + 1), ran.out
 
 
 def test_what_is_not_derived_exits_with_1(inside: Command, core: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 
 from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
+from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
 from superopt.term import Term, subterms
@@ -46,7 +47,9 @@ class Estimates:
 
 
 def kind(kernel: Kernel) -> str:
-    """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups and size."""
+    """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups, the size, and
+    whether channels come in in whole blocks.
+    """
     (root,) = kernel.graph.outputs
     running = [t for t in subterms(root) if not t.is_variable and not isinstance(t.operator, Expand)]
     main = max(running, key=_flops, default=root)
@@ -56,6 +59,7 @@ def kind(kernel: Kernel) -> str:
         grouped = main.operator.group > 1
         words.append("depthwise" if grouped and image[1] == main.operator.group else "grouped" if grouped else "dense")
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
+        words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
     return " ".join(words)
 
 

@@ -9,7 +9,6 @@ from superopt.enumerate.directed import Pair
 from superopt.enumerate.generalize import LADDER, Generality, generalized
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import Judges, read_rule
-from superopt.enumerate.tuples import of_two_outputs
 from superopt.rules.derive import operators
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted
@@ -111,18 +110,18 @@ def _most_general(pairs: Iterable[Pair], most: int | None = None) -> dict[str, l
     return forms
 
 
-def prove_two_outputs(
-    rules: list[Rule], prove_all: Judges, counts: dict[str, int], progress: Progress | None
+def prove_each(
+    rules: Iterable[Rule], prove_all: Judges, counts: dict[str, int], stage: str, progress: Progress | None
 ) -> list[Rule]:
-    """The rules of two outputs that prove."""
-    texts = list(dict.fromkeys(print_rule(rule) for rule in of_two_outputs(rules)))
+    """The rules that prove as they are stated."""
+    texts = list(dict.fromkeys(map(print_rule, rules)))
     found = []
     for i, (text, _) in enumerate(prove_all(texts)):
         if progress and i % 8 == 0:
-            progress("prove two outputs", i, len(texts))
+            progress(f"prove {stage}", i, len(texts))
         found += [read_rule(text)] if text is not None else []
-    counts["of two outputs"] = len(texts)
-    counts["of two outputs, proved"] = len(found)
+    counts[stage] = len(texts)
+    counts[f"{stage}, proved"] = len(found)
     return found
 
 

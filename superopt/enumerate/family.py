@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from superopt.arithmetic import FIELD, ORDER, PARTIAL, Carrier
-from superopt.dim import Dim, Shape, assuming, equal, substitute_condition, symbols
+from superopt.dim import Condition, Dim, Shape, assuming, equal, substitute_condition, symbols
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.instances import conditions
@@ -87,7 +87,7 @@ class Family:
         """
         asked = conditions(term)
         choices = [self.numbers(i) for i in range(SIZES)]
-        if any(c.relation == "=" or len({symbols(c.left), symbols(c.right), frozenset()}) > 2 for c in asked):
+        if any(c.relation == "=" or _compares(c) for c in asked):
             return False
         return all(substitute_condition(c, n) is True for c in asked for n in choices)
 
@@ -95,6 +95,13 @@ class Family:
         """The carriers in which its terms are compared: the field, and ordered integers where something needs order."""
         names = {head for pattern in self.operators for head in heads(pattern.sexp)}
         return (PARTIAL, ORDER) if any(CATALOGUE[n].needs - FIELD.has for n in names) else (PARTIAL,)
+
+
+def _compares(condition: Condition) -> bool:
+    """Whether a condition is about how sizes of different symbols compare; of what both sides have it is not."""
+    difference = condition.right - condition.left
+    sides = {symbols(condition.left), symbols(condition.right), frozenset()}
+    return len(sides) > 2 and not (condition.relation == "<=" and len(symbols(difference)) <= 1)
 
 
 def shipped_families() -> list[str]:

@@ -22,13 +22,14 @@ from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
 
-Kept: TypeAlias = Literal["all", "nonzero", "changed", "none"]
+Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "none"]
 
 
 @dataclass(frozen=True)
 class Generality:
     """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, none), and axes of size 1. With `cuts`, slices are cut where concats below them were joined.
+    by default, those that are neither, none), and axes of size 1. With `cuts`, slices are cut where concats below them
+    were joined.
     """
 
     attributes: Kept
@@ -41,10 +42,12 @@ LADDER = (
     Generality("all", ones=True, cuts=True),
     Generality("nonzero", ones=True, cuts=True),
     Generality("changed", ones=True, cuts=True),
+    Generality("set", ones=True, cuts=True),
     Generality("none", ones=True),
     Generality("all", ones=False),
     Generality("nonzero", ones=False, cuts=True),
     Generality("changed", ones=False, cuts=True),
+    Generality("set", ones=False, cuts=True),
     Generality("none", ones=False),
 )
 """From the most general to the least."""
@@ -54,7 +57,7 @@ def generalized(source: Term, target: Term, generality: Generality) -> Rule | No
     """The rule over symbols that has the found equation as an instance; None where there is none of this generality."""
     try:
         with assuming():
-            left, right = canonical(_typed(*_with_symbols((source, target), generality)))
+            left, right = canonical(typed(*_with_symbols((source, target), generality)))
         return Rule("candidate", (left,), (right,), open_conditions((left,), (right,)))
     except (ShapeError, Undecided, RuleError):
         return None
@@ -128,6 +131,7 @@ def _attribute(op: Declared, place: int, value: Dim, kept: Kept) -> Dim:
         "all": False,
         "nonzero": value == 0,
         "changed": value == op.default_sizes()[place],
+        "set": value in (0, op.default_sizes()[place]),
         "none": True,
     }
     return value if stays[kept] else symbol(f"{op.name}_{place}_{value}")
@@ -163,29 +167,36 @@ def _numbers(shape: Shape) -> tuple[int, ...]:
     return tuple(d for d in shape if isinstance(d, int))
 
 
-def _typed(source: Term, target: Term) -> tuple[Term, Term]:
-    """Both terms, with the equalities between sizes that they need solved. Raises `ShapeError` where none would do."""
+def typed(*roots: Term) -> tuple[Term, ...]:
+    """Terms of one value, with the equalities between sizes that they need solved. Raises `ShapeError` where none would
+    do.
+    """
     for _ in range(8):
-        asked = [*conditions(source, target)]
-        if source.type.rank != target.type.rank:
-            raise ShapeError(f"ranks differ: {source.type} and {target.type}")
-        for a, b in zip(source.shape, target.shape, strict=True):
-            truth = equal(a, b)
-            if truth is False:
-                raise ShapeError(f"shapes differ: {source.shape} and {target.shape}")
-            if isinstance(truth, Condition):
-                asked.append(truth)
-        values, _ = unify(asked, _order(source, target), positive_symbols(source, target))
+        asked = [*conditions(*roots)]
+        for other in roots[1:]:
+            asked += _of_one_shape(roots[0], other)
+        values, _ = unify(asked, _order(roots), positive_symbols(*roots))
         if not values:
-            return source, target
-        source, target = resize((source, target), values)
-    return source, target
+            return roots
+        roots = resize(roots, values)
+    return roots
 
 
-def _order(source: Term, target: Term) -> list[str]:
+def _of_one_shape(term: Term, other: Term) -> Iterator[Condition]:
+    if term.type.rank != other.type.rank:
+        raise ShapeError(f"ranks differ: {term.type} and {other.type}")
+    for a, b in zip(term.shape, other.shape, strict=True):
+        truth = equal(a, b)
+        if truth is False:
+            raise ShapeError(f"shapes differ: {term.shape} and {other.shape}")
+        if isinstance(truth, Condition):
+            yield truth
+
+
+def _order(roots: tuple[Term, ...]) -> list[str]:
     """Symbols of variables first (kept longest), then those of attributes; those of broadcasts are not kept."""
-    dims = size_symbols(source, target)
-    names = all_symbols(source, target)
+    dims = size_symbols(*roots)
+    names = all_symbols(*roots)
     return sorted(n for n in names if n in dims) + [n for n in names if n not in dims and not n.startswith("_")]
 
 

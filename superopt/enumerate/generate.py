@@ -9,14 +9,16 @@ from functools import partial
 
 from superopt.arithmetic import EXACT
 from superopt.enumerate.checkpoint import Checkpoint
-from superopt.enumerate.climb import REFUTED, climb, learn_conditions, prove_two_outputs, refute
+from superopt.enumerate.climb import REFUTED, climb, learn_conditions, prove_each, refute
 from superopt.enumerate.directed import Pair, directions, distinct
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.generalize import abstracted
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import first_learned, first_proved, first_refuted, judges
+from superopt.enumerate.overlaps import overlaps
 from superopt.enumerate.prune import MUCH, STEPS, macros, named, prune_instances
+from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import evaluate, sample
 from superopt.operators.instances import resize
 from superopt.operators.reader import term_text
@@ -69,13 +71,16 @@ def generate(
         open_ = refute(open_, partial(known, refuting), progress)
         learned, open_ = learn_conditions(open_, partial(known, learning), counts, progress)
         found += learned
-        found += prove_two_outputs(found, prove_all, counts, progress)
+        found += prove_each(of_two_outputs(found), prove_all, counts, "of two outputs", progress)
         found = prune_instances(found, progress)
         counts["instances of no other rule"] = len(found)
         so_far = Rules([*beside, *macros(found, beside, progress, steps)])
         further = distinct(_not_replayed(found_equal.others, so_far, progress, steps), given)
         counts["not replayed, of all equations"] = len(further)
+        peaks = overlaps(found, found_equal.others, beside, max_ops + 1, progress)
+        peaks = [r for r in peaks if so_far.steps(r.source, r.target, steps, much=MUCH) is None]
         found += climb(further, prove_all, {}, progress)[0]
+        found += prove_each(peaks, prove_all, counts, "of two rules, uphill", progress)
     found = prune_instances(found, progress)
     rules = named(macros(found, beside, progress, steps), beside)
     counts["rules"] = len(rules)

@@ -11,7 +11,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.functions import Neg
 from superopt.operators.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
-from superopt.operators.layout_laws import picked
+from superopt.operators.layout_laws import padded, picked
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.term import Term, variable
@@ -63,7 +63,9 @@ def linear(scope: Scope) -> Iterator[Law]:
 
 
 def named_axes(scope: Scope) -> Iterator[Law]:
-    """What happens along a named axis: concat, slice and factors by position move through, or meet in a sum."""
+    """What happens along a named axis: concat, slice, zeros around and factors by position move through, or meet in a
+    sum.
+    """
     for cls in declared(scope, lambda c: bool(c.named_axes)):
         for op, ranks in _typical(cls, scope):
             places, result = _axis_places(cls.named_axes, ranks)
@@ -85,9 +87,26 @@ def _axis_laws(
         s = (symbol("start"), symbol("stop"))
         cut = [t if a is None else Slice(a, *s)(t) for t, a in zip(inputs, at, strict=True)]
         yield Law(f"{op.name}-slice", whole(*cut), Slice(out, *s)(whole(*inputs)))
+        if any(at[i] is not None for i in op.linear):
+            wide = [t if a is None else padded(t, a) for t, a in zip(inputs, at, strict=True)]
+            yield Law(f"{op.name}-zeros", whole(*wide), padded(whole(*inputs), out))
     else:
         yield Law(f"{op.name}-concat-sum", whole(*joined), Add()(whole(*inputs), whole(*others)))
+        yield from _pad_sum_laws(whole, inputs, at)
     yield from _factor_laws(op if name in result else whole, inputs, at, result, name)
+
+
+def _pad_sum_laws(op: Declared, inputs: list[Term], at: list[int | None]) -> Iterator[Law]:
+    """Where one of two is zero, nothing is added: what the other has there may be cut off."""
+    for i, axis in enumerate(at):
+        if axis is not None and i in op.linear:
+            low, size = symbol("low"), inputs[i].shape[axis]
+            wide, cut = list(inputs), list(inputs)
+            wide[i] = padded(inputs[i], axis)
+            for j, a in enumerate(at):
+                if j != i and a is not None:
+                    cut[j] = Slice(a, low, low + size)(inputs[j])
+            yield Law(f"{op.name}-zeros-sum", op(*wide), op(*cut))
 
 
 def _factor_laws(op: Declared, inputs: list[Term], at: list[int | None], result: list[str], name: str) -> Iterator[Law]:

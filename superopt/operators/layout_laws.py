@@ -12,7 +12,7 @@ from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Tra
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.rearrange import Take
-from superopt.term import variable
+from superopt.term import Term, variable
 
 
 def layout(scope: Scope) -> Iterator[Law]:
@@ -67,7 +67,16 @@ def _at(rank: int) -> Iterator[Law]:
             pad, cut = Pad(beside), Slice(a, symbol("start"), symbol("stop"))
             yield Law("pad-concat", pad(Concat(a)(x, y)), Concat(a)(pad(x), pad(y)))
             yield Law("pad-slice", pad(cut(x)), cut(pad(x)))
+            low = symbol("low")
+            yield Law("slice-pad", Slice(a, low, low + x.shape[a])(padded(x, a)), x)
         yield Law("pad-pad", Pad(two)(Pad(one)(x)), Pad(tuple(a + b for a, b in zip(one, two, strict=True)))(x))
+
+
+def padded(x: Term, axis: int) -> Term:
+    """Zeros before and after a term, along one axis."""
+    rank = x.type.rank
+    widths = {axis: symbol("low"), axis + rank: symbol("high")}
+    return Pad(tuple(widths.get(i, 0) for i in range(2 * rank)))(x)
 
 
 def _picks(scope: Scope) -> Iterator[Law]:
@@ -138,6 +147,8 @@ def broadcasts(scope: Scope) -> Iterator[Law]:
                 k = axes.index(a)
                 yield Law("expand-slice", Slice(a, s, e)(spread(x)), cut(Slice(k, s, e)(x)))
                 yield Law("expand-concat", Concat(a)(spread(x), more(y)), sum_(Concat(k)(x, y)))
+                wide = padded(spread(x), a)
+                yield Law("expand-pad", wide, Expand(axes, wide.shape)(padded(x, k)))
             else:
                 yield Law("expand-slice", Slice(a, s, e)(spread(x)), cut(x))
                 yield Law("expand-concat", Concat(a)(spread(x), more(x)), sum_(x))

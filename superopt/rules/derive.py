@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from superopt.dim import Dim, assuming, substitute
@@ -29,8 +30,8 @@ STATES = 3000
 """How many graphs are looked at, at most, for one derivation."""
 
 
-SIZES = ((8, 8), (2, 32), (32, 2))
-"""The sizes at which work is compared: of every other symbol, in order of name, the one or the other."""
+SMALL, MIDDLE, LARGE = 2, 8, 32
+"""The sizes at which work is compared, see `kinds_of_sizes`."""
 
 
 KEPT = 200_000
@@ -123,10 +124,11 @@ class Rules:
         facts: tuple[Fact, ...] = (),
     ) -> list[Step] | None:
         """The fewest steps from one graph to another, at most `most`, through graphs of at most `more` operators more
-        than the larger of the two, and of at most `much` times its work at any of `SIZES`; None where there are none,
-        or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
+        than the larger of the two, and of at most `much` times its work at any of the `kinds_of_sizes`; None where
+        there are none, or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
         """
-        wanted, allowed = self._key(target), _most(work(source), work(target))
+        wanted, kinds = self._key(target), kinds_of_sizes(source) or _all_kinds(source)
+        allowed = [much * max(both) for both in zip(work(source, kinds), work(target, kinds), strict=True)]
         limit = max(operators(source), operators(target)) + more
         seen = {self._key(source)}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
@@ -144,7 +146,7 @@ class Rules:
                     if number == most or key in seen or len(seen) >= STATES or operators(step.result) > limit:
                         continue
                     seen.add(key)
-                    if much == math.inf or all(w <= much * a for w, a in zip(work(step.result), allowed, strict=True)):
+                    if much == math.inf or all(map(operator.le, work(step.result, kinds), allowed)):
                         ahead.append((step.result, [*so_far, step]))
             frontier = ahead
         return None
@@ -162,15 +164,31 @@ def operators(state: State) -> int:
     return sum(not t.is_variable and not isinstance(t.operator, Expand) for t in subterms(*state))
 
 
-def work(state: State) -> tuple[int, ...]:
-    """The operations of the contractions in a graph, at each of `SIZES`."""
+def kinds_of_sizes(state: State) -> list[dict[str, int]]:
+    """Values for all symbols: all the same, every other small and large, in order of name, and each small alone. Those
+    at which the terms have no elements are left out.
+    """
+    dims = {dim for t in subterms(*state) for dim in t.shape}
+    return [kind for kind in _all_kinds(state) if all(_is_positive(d, kind) for d in dims)]
+
+
+def _all_kinds(state: State) -> list[dict[str, int]]:
     names = sorted(set(all_symbols(*state)))
-    found = []
-    for pair in SIZES:
-        sizes = {name: pair[i % 2] for i, name in enumerate(names)}
-        counts = (substitute(_contracting(t), sizes) for t in subterms(*state))
-        found.append(sum(c for c in counts if isinstance(c, int)))
-    return tuple(found)
+    each = [dict.fromkeys(names, LARGE) | {name: SMALL} for name in names]
+    turns = [{name: (SMALL, LARGE)[i % 2 == first] for i, name in enumerate(names)} for first in (0, 1)]
+    return [dict.fromkeys(names, MIDDLE), *turns, *each]
+
+
+def _is_positive(dim: Dim, kind: Mapping[str, int]) -> bool:
+    size = substitute(dim, kind)
+    return isinstance(size, int) and size > 0
+
+
+def work(state: State, kinds: Sequence[Mapping[str, int]]) -> list[int]:
+    """The operations of the contractions in a graph, at each of the sizes given."""
+    contracting = [_contracting(t) for t in subterms(*state)]
+    counts = [[substitute(dim, sizes) for dim in contracting] for sizes in kinds]
+    return [sum(c for c in each if isinstance(c, int)) for each in counts]
 
 
 def _contracting(term: Term) -> Dim:
@@ -178,10 +196,6 @@ def _contracting(term: Term) -> Dim:
     if not isinstance(op, Declared) or len(op.linear) < 2 or type(op).flops is Declared.flops:
         return 0
     return op.flops(term.shape, *(i.shape for i in term.inputs))
-
-
-def _most(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(max, a, b))
 
 
 def _names(term: Term) -> frozenset[str]:

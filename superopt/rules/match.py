@@ -99,7 +99,7 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
         if bound is not None:
             yield bound
         return
-    if not _same_head(pattern, term):
+    if not same_head(pattern, term):
         return
     ours, theirs = pattern.operator, term.operator
     assert isinstance(ours, Declared)
@@ -121,7 +121,8 @@ def _match(pattern: Term, term: Term, bindings: Bindings) -> Iterator[Bindings]:
             yield Bindings({**b.tensors, pattern: term}, b.sizes, b.pending, b.axes)
 
 
-def _same_head(pattern: Term, term: Term) -> bool:
+def same_head(pattern: Term, term: Term) -> bool:
+    """Whether two terms have the same operator, but for attributes that are sizes, and the same rank, if not any."""
     a, b = pattern.operator, term.operator
     return (
         type(a) is type(b)

@@ -7,7 +7,7 @@ import pytest
 from superopt.cost.analytic import AnalyticCost
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
-from superopt.operators.linear import MatMul
+from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Sqrt
 from superopt.operators.reductions import Sum
@@ -42,3 +42,15 @@ def test_a_kind_that_was_never_measured_is_taken_to_miss_as_the_others_do() -> N
     for known, factor in ((ROOT, 0.2), (PRODUCT, 3.0), (TOTAL, 0.3)):
         estimates.learn(known, factor * ANALYTIC.seconds(known))
     assert estimates.seconds(SHARES) == pytest.approx(0.3 * ANALYTIC.seconds(SHARES))
+
+
+def test_convolutions_over_whole_blocks_of_channels_are_no_measure_of_others() -> None:
+    def conv(channels: int) -> Kernel:
+        alone = Conv((1, 1), (1, 1, 1, 1), (1, 1), channels)
+        return kernel(alone(tensor("x", 1, channels, 8, 8), tensor("k", channels, 1, 3, 3)))
+
+    estimates = Estimates()
+    estimates.learn(conv(58), 9.0 * ANALYTIC.seconds(conv(58)))
+    estimates.learn(conv(60), 2.0 * ANALYTIC.seconds(conv(60)))
+    assert estimates.seconds(conv(61)) == pytest.approx(9.0 * ANALYTIC.seconds(conv(61)))
+    assert estimates.seconds(conv(64)) == pytest.approx(2.0 * ANALYTIC.seconds(conv(64)))

@@ -17,6 +17,7 @@ from superopt.enumerate.prune import macros, prune_instances
 from superopt.errors import UsageError
 from superopt.operators.layout import Concat, Expand, Slice
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.derive import Rules
 from superopt.rules.format import load_rules, parse_file, print_rule
@@ -204,6 +205,21 @@ def test_a_generalized_rule_has_the_equation_it_came_from_as_an_instance(general
     assert rule is not None
     assert right in set(rewrites(rule, left))
     assert not any(isinstance(d, int) for v in rule.given for d in v.shape)
+
+
+def test_attributes_that_are_neither_nothing_nor_as_by_default_are_symbols() -> None:
+    """Zeros beside channels: how many is free, that there are none beside rows is not."""
+    x, k = variable("x", (7, 3, 8, 9)), variable("k", (5, 3, 3, 3))
+    conv, zeros = Conv((1, 1), (1, 1, 1, 1)), Pad((0, 0, 0, 0, 0, 2, 0, 0))
+    for generality in LADDER:
+        rule = generalized(zeros(conv(x, k)), conv(x, Pad((0, 0, 0, 0, 2, 0, 0, 0))(k)), generality)
+        if rule is not None and isinstance(verify(rule), Proved):
+            break
+    assert generality.attributes == "set"
+    assert rule is not None
+    (source,) = rule.source
+    assert isinstance(source.operator, Pad)
+    assert [d for d in source.operator.pads if not isinstance(d, int)] == [source.operator.pads[5]]
 
 
 def test_widths_that_need_not_be_equal_are_different_symbols() -> None:

@@ -1,0 +1,209 @@
+"""What two rewrites come to where the first leads uphill: overlaps of rules, as critical pairs (Knuth and Bendix 1970).
+
+A search goes through little more work than it has, so it does not take a step that costs much, whatever the next one
+saves. A product of low rank, (x·a)·b, is x·(a·b), which is dearer; but beside x·w that makes x·(w + a·b) of both. So
+where the result of one rule and the source of another are parts of one graph, and that graph is a peak between what
+comes before and after it, the two are stated as one. Larger graphs than were enumerated are rewritten so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+
+from superopt.dim import Condition, Dim, assuming, equal, symbol, symbol_name
+from superopt.enumerate.directed import Pair, directions
+from superopt.enumerate.generalize import LADDER, generalized, open_conditions, typed
+from superopt.enumerate.grow import Progress
+from superopt.enumerate.prune import MUCH
+from superopt.errors import RuleError, ShapeError, Undecided
+from superopt.operators.declare import Declared
+from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
+from superopt.operators.layout import Expand
+from superopt.rules.derive import Rules, kinds_of_sizes, operators, work
+from superopt.rules.format import print_rule
+from superopt.rules.match import commuted, same_head
+from superopt.rules.naming import canonical
+from superopt.rules.rule import Rule, of_any_rank
+from superopt.term import Term, replace_all, subterms, variable, variables
+
+Substitution = dict[Term, Term]
+"""Terms for variables, which may have variables that it has terms for."""
+
+Changed = tuple[Term, dict[Term, Term]]
+"""A term, and what takes the place of parts of it."""
+
+Equal = list[tuple[Dim, Dim]]
+"""Sizes that have to be equal."""
+
+
+def overlaps(
+    rules: Sequence[Rule],
+    others: Iterable[Pair],
+    beside: Sequence[Rule],
+    most: int,
+    progress: Progress | None = None,
+) -> list[Rule]:
+    """The rules of at most so many operators a side that two rewrites are together where the first, a rule, leads
+    uphill, and the second, a rule or another equation, saves more. At least one is not from `beside`. None is proved.
+    """
+    known = Rules(rules)
+    further = {rule for pair in others for rule in _stated(pair) if known.covering(rule) is None}
+    rise = [[_renamed(r, "a") for r in part if _is_plain(r) and _may_rise(r)] for part in (rules, beside)]
+    fall = [
+        [_renamed(r, "b") for r in part if _is_plain(r) and _may_fall(r)]
+        for part in ([*rules, *sorted(further, key=print_rule)], beside)
+    ]
+    pairs = [*product(rise[0], fall[0]), *product(rise[0], fall[1]), *product(rise[1], fall[0])]
+    found: dict[tuple[Term, ...], Rule] = {}
+    for i, (first, second) in enumerate(pairs):
+        if progress and i % 64 == 0:
+            progress("overlap", i, len(pairs))
+        for rule in _together(first, second, most):
+            found.setdefault(tuple(map(commuted, (*rule.source, *rule.target))), rule)
+    return list(found.values())
+
+
+def _stated(pair: Pair) -> Iterator[Rule]:
+    """An equation as a rule from what takes more work at the sizes found, if one side does."""
+    for source, target in directions(*pair):
+        (more,), (less,) = work((source,), [{}]), work((target,), [{}])
+        rule = generalized(source, target, LADDER[0]) if less < more else None
+        if rule is not None:
+            yield rule
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether it is of one output, and holds of all tensors of its ranks."""
+    return len(rule.source) == 1 and not (rule.facts or rule.conditions or of_any_rank(*subterms(*rule.source)))
+
+
+def _may_rise(rule: Rule) -> bool:
+    kinds = kinds_of_sizes(rule.source)
+    return any(b > MUCH * a for a, b in zip(work(rule.source, kinds), work(rule.target, kinds), strict=True))
+
+
+def _may_fall(rule: Rule) -> bool:
+    kinds = kinds_of_sizes(rule.source)
+    return any(b < a for a, b in zip(work(rule.source, kinds), work(rule.target, kinds), strict=True))
+
+
+def _renamed(rule: Rule, prefix: str) -> tuple[Term, Term]:
+    """Both sides of a rule with variables and sizes that no rule of another prefix has."""
+    roots = (*rule.source, *rule.target)
+    with assuming():  # what was well formed stays so
+        roots = resize(roots, {name: symbol(f"{prefix}_{name}") for name in all_symbols(*roots)})
+        left, right = replace_all(roots, {v: variable(f"{prefix}_{v.label}", v.shape) for v in variables(*roots)})
+    return left, right
+
+
+def _together(first: tuple[Term, Term], second: tuple[Term, Term], most: int) -> Iterator[Rule]:
+    """What two rules are together, where the target of the first and the source of the second are one, or one of them
+    is a part of the other.
+    """
+    (low, peak), (source, target) = first, second
+    for part in _alike(source, peak):
+        for same, sizes in _unified(part, peak, {}, []):
+            yield from _rule((source, {part: low}), source, (target, {}), same, sizes, most)
+    for part in _alike(peak, source):
+        for same, sizes in _unified(part, source, {}, []) if part is not peak else ():
+            yield from _rule((low, {}), peak, (peak, {part: target}), same, sizes, most)
+
+
+def _alike(term: Term, root: Term) -> list[Term]:
+    """The parts of a term that have the same operator as another."""
+    return [t for t in subterms(term) if not t.is_variable and type(t.operator) is type(root.operator)]
+
+
+def _unified(a: Term, b: Term, same: Substitution, sizes: Equal) -> Iterator[tuple[Substitution, Equal]]:
+    """All ways in which two terms are one, beside what is so far."""
+    a, b = _resolved(a, same), _resolved(b, same)
+    if a is b:
+        yield same, sizes
+    elif a.is_variable or b.is_variable:
+        var, term = (a, b) if a.is_variable else (b, a)
+        if var.type.rank == term.type.rank and not _occurs(var, term, same):
+            yield {**same, var: term}, [*sizes, *zip(var.shape, term.shape, strict=True)]
+    elif same_head(a, b):
+        assert isinstance(a.operator, Declared)
+        assert isinstance(b.operator, Declared)
+        found = [(same, [*sizes, *zip(a.operator.sizes(), b.operator.sizes(), strict=True)])]
+        for inputs in [b.inputs, b.inputs[::-1]] if a.operator.commutative else [b.inputs]:
+            ways = found
+            for x, y in zip(a.inputs, inputs, strict=True):
+                ways = [way for s, z in ways for way in _unified(x, y, s, z)]
+            yield from ways
+
+
+def _resolved(term: Term, same: Substitution) -> Term:
+    while term in same:
+        term = same[term]
+    return term
+
+
+def _occurs(var: Term, term: Term, same: Substitution) -> bool:
+    return any(v is var or (v in same and _occurs(var, same[v], same)) for v in variables(term))
+
+
+def _applied(terms: tuple[Term, ...], same: Substitution) -> tuple[Term, ...]:
+    """Terms with what stands for their variables, and for the variables of that."""
+    while not same.keys().isdisjoint(variables(*terms)):
+        terms = replace_all(terms, same)
+    return terms
+
+
+def _rule(low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equal, most: int) -> Iterator[Rule]:
+    """A rule from the first of three terms to the last, where the one between them is a peak."""
+    try:
+        with assuming():
+            (first,), (last,) = (replace_all((term,), changes) for term, changes in (low, end))
+            if max(_count(first, same), _count(last, same)) > most:
+                return
+            start, over, stop = canonical(typed(*_substituted((first, peak, last), same, sizes)))
+        if _is_bound(start) and max(map(operators, ((start,), (stop,)))) <= most and _is_peak(start, over, stop):
+            yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,)))
+    except (ShapeError, Undecided, RuleError):
+        return
+
+
+def _count(term: Term, same: Substitution) -> int:
+    """How many operators a term has at least, with what stands for its variables: sizes are left out of account."""
+    found: set[object] = set()
+
+    def key(t: Term) -> object:
+        t = _resolved(t, same)
+        if not isinstance(t.operator, Declared):
+            return t
+        known = (t.operator.name, t.operator.structure(), *map(key, t.inputs))
+        if not isinstance(t.operator, Expand):
+            found.add(known)
+        return known
+
+    key(term)
+    return len(found)
+
+
+def _substituted(terms: tuple[Term, ...], same: Substitution, sizes: Equal) -> tuple[Term, ...]:
+    """Terms with what stands for their variables, at sizes that are equal. Raises `ShapeError` where they cannot be."""
+    roots = (*terms, *same, *same.values())
+    asked = [equal(a, b) for a, b in sizes]
+    if False in asked:
+        raise ShapeError("sizes differ")
+    kept = all_symbols(*(v for v in variables(*terms) if v not in same))
+    values, _ = unify([c for c in asked if isinstance(c, Condition)], kept, positive_symbols(*roots))
+    sized = resize(roots, values)
+    new, count = sized[len(terms) :], len(same)
+    return _applied(sized[: len(terms)], dict(zip(new[:count], new[count:], strict=True)))
+
+
+def _is_bound(source: Term) -> bool:
+    """Whether each size is somewhere all of a dimension or attribute: matching tells no size from a formula alone."""
+    dims = [d for v in variables(source) for d in v.shape]
+    dims += [d for t in subterms(source) if isinstance(t.operator, Declared) for d in t.operator.sizes()]
+    return set(all_symbols(source)) <= {symbol_name(d) for d in dims}
+
+
+def _is_peak(low: Term, peak: Term, end: Term) -> bool:
+    kinds = kinds_of_sizes((low,))
+    before, between, after = (work((term,), kinds) for term in (low, peak, end))
+    return any(b > MUCH * a > MUCH * c for a, b, c in zip(before, between, after, strict=True))

@@ -33,7 +33,7 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
         if time.monotonic() > limits.deadline:
             outcome.reason = OUT_OF_TIME
             break
-        if expanded == limits.expanded or vain >= limits.patience:
+        if expanded == limits.expanded or limits.enough(vain, best, start.cost):
             outcome.reason = "limit of graphs" if expanded == limits.expanded else "no gain for a while"
             break
         _, _, here = heapq.heappop(queue)

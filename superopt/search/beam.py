@@ -32,7 +32,7 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
         least = min(found.cost for found in at_hand)
         vain = 0 if least < best - TOLD_APART * start.cost else vain + len(at_hand)
         best = min(best, least)
-        if expanded >= limits.expanded or vain >= limits.patience:
+        if expanded >= limits.expanded or limits.enough(vain, best, start.cost):
             outcome.reason = "limit of graphs" if expanded >= limits.expanded else "no gain for a while"
             break
         expanded += len(at_hand)

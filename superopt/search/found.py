@@ -84,6 +84,10 @@ class Solved:
         return self.outcome.start.cost * (1.0 - 1.0 / self.gain)
 
 
+ENCOURAGED = 3
+"""How many times longer a search goes on that has gained something."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: graphs rewritten, those of them in a row that gain nothing, a time of `time.monotonic`, how far
@@ -95,6 +99,12 @@ class Limits:
     deadline: float = math.inf
     alpha: float = 1.15
     keep: int = 4
+
+    def enough(self, vain: int, best: float, start: float) -> bool:
+        """Whether so many graphs in a row gained nothing that none of the next will: where something was gained
+        before, there is more to be found.
+        """
+        return vain >= self.patience * (ENCOURAGED if best < start * (1.0 - TOLD_APART) else 1)
 
 
 class Strategy(Protocol):

@@ -17,8 +17,13 @@ LEAST_PROMISED = 1.01
 """A graph is timed whole where its sum promises at least this gain, and no less than another gained already."""
 
 
-WORTH_KEEPING = 1.03
-"""A graph replaces its piece where it was measured to gain at least this: less is noise."""
+WORTH_KEEPING = 1.005
+"""A graph replaces its piece where, timed whole, it gains at least this: with what its sum promised, two measurements
+agree that it gains, and the whole model decides.
+"""
+
+WORTH_JOINING = 1.03
+"""A graph of a joined piece is timed whole where its sum promises at least this over what its parts gained."""
 
 LEAST_LEFT = 0.01
 """Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
@@ -37,7 +42,7 @@ class Latency(Objective):
     """Seconds of an inference."""
 
     better = "faster"
-    worth_trying = WORTH_KEEPING  # sums promise too much rather than too little
+    worth_trying = WORTH_JOINING  # sums promise too much rather than too little
 
     def cost(self, place: Place) -> Cost:
         """Sums of kernels, in a place."""

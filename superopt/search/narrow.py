@@ -2,7 +2,7 @@
 
 Rewrites bring constants together that were repeated over a whole image each. Folded as they stand they would be written
 at that size: 17 MB more for the batch normalizations of a DenseNet; and of a symbolic size, computed whenever the model
-runs. So are convolutions of single places, and products of matrices of equal rows.
+runs. So are convolutions of single places, products of stacked matrices that are all the same, and of equal rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> t
     for term in subterms(*roots, known=done):
         inputs = tuple([done[i] for i in term.inputs])
         made = term if inputs == term.inputs else made_over(term, inputs)
-        done[term] = _repeated_last(_of_one_row(_of_one_place(made))) if made.constant else made
+        done[term] = _repeated_last(_of_one_row(_of_one_stack(_of_one_place(made)))) if made.constant else made
     return tuple([done[root] for root in roots])
 
 
@@ -50,6 +50,19 @@ def _of_one_place(term: Term) -> Term:
     place = reshaped(image.inputs[0], (1, image.shape[1], *ones))
     result = make(Conv(ones, (0,) * (2 * len(ones)), ones, op.group), (place, kernel))
     return Expand((1,), term.shape)(reshaped(result, term.shape[1:2]))
+
+
+def _of_one_stack(term: Term) -> Term:
+    """A product of constant matrices, stacked without need, done without."""
+    op, rank = term.operator, term.type.rank
+    repeats = [i.operator for i in term.inputs]
+    if not (term.constant and isinstance(op, MatMul) and all(isinstance(e, Expand) for e in repeats)):
+        return term
+    axes = tuple(sorted({a for e in repeats if isinstance(e, Expand) for a in (*e.axes, rank - 2, rank - 1)}))
+    if len(axes) == rank:
+        return term
+    parts = [_over(i, axes, tuple(i.shape[a] for a in axes)) for i in term.inputs]
+    return Expand(axes, term.shape)(make(op, parts))
 
 
 def _of_one_row(term: Term) -> Term:

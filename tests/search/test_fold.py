@@ -33,6 +33,7 @@ NOT_FOLDED = {
     "normalizer": "an attribute is a name",
     "conv of one row": "attributes are tuples of sizes",
     "conv by frames": "attributes are tuples of sizes",
+    "conv of whole blocks": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",

@@ -41,6 +41,10 @@ def spread(term: Term, *axes: int) -> Term:
     return Expand(axes, SHAPE)(term)
 
 
+def stacked(name: str, *shape: int) -> Term:
+    return Expand((1, 2), (4, *shape))(variable(name, shape, constant=True))
+
+
 @pytest.mark.parametrize(
     ("term", "size"),
     [
@@ -51,6 +55,7 @@ def spread(term: Term, *axes: int) -> Term:
         (Mul()(Add()(spread(A, 1), spread(B, 1)), spread(ONE)), 3),
         (Relu()(spread(A, 1)), 3),
         (MatMul()(Expand((1,), (6, 3))(A), variable("w", (3, 7), constant=True)), 7),
+        (MatMul()(stacked("u", 6, 3), stacked("w", 3, 7)), 42),
     ],
     ids=str,
 )

@@ -219,3 +219,26 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
     best, gain, untried = Latency(Whole()).choose(Outcome(start, [first, second]), ALONE)
     assert (best, untried) == (second, 0)
     assert gain == pytest.approx(1 / 0.95), "what stands around both gains nothing"
+
+
+@pytest.mark.parametrize(
+    ("promised", "gained", "kept"),
+    [(1.04, 1.04, True), (1.015, 1.01, True), (1.005, 1.04, False), (1.04, 1.002, False), (1.04, 0.99, False)],
+    ids=["both", "both a little", "hardly promised", "hardly measured", "measured to lose"],
+)
+def test_a_small_gain_is_one_where_sums_and_whole_times_agree(promised: float, gained: float, kept: bool) -> None:
+    x = variable("x", (2, 3), "float32")
+    start, better = (
+        Found(Graph((x,), (term,)), seconds, ()) for term, seconds in ((x, 1.0), (Relu()(x), 1.0 / promised))
+    )
+
+    class Whole(MeasuredCost):
+        def __init__(self) -> None:
+            pass
+
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            return 1.0, 1.0 / gained
+
+    best, gain, _ = Latency(Whole()).choose(Outcome(start, [better]), ALONE)
+    assert best is (better if kept else start)
+    assert gain == pytest.approx(gained if kept else 1.0)

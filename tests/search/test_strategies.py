@@ -15,7 +15,7 @@ from superopt.errors import OutOfTime, ShapeError
 from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Add, Relu
 from superopt.rules.format import load_rules, parse_file
-from superopt.search.found import Found, Limits, Outcome, Strategy
+from superopt.search.found import ENCOURAGED, Found, Limits, Outcome, Strategy
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.rewrites import ByRule, Unfold, rewrites_of
@@ -122,6 +122,12 @@ def test_the_number_of_graphs_is_limited(search: Strategy) -> None:
     outcome = search(relus(1), rewrites(*LONGER), Priced({"relu": 0.0, "sqrt": 0.0}), Limits(expanded=5))
     assert outcome.reason == "limit of graphs"
     assert 5 < outcome.seen < 100
+
+
+@pytest.mark.parametrize(("best", "ends"), [(1.0, 5), (0.999, 5), (0.9, 5 * ENCOURAGED)], ids=["none", "noise", "some"])
+def test_after_a_gain_more_graphs_in_vain_are_looked_at(best: float, ends: int) -> None:
+    limits = Limits(patience=5)
+    assert [vain for vain in range(40) if limits.enough(vain, best, start=1.0)] == list(range(ends, 40))
 
 
 def test_a_search_past_its_deadline_ends_with_what_it_has(search: Strategy) -> None:

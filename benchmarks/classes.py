@@ -141,6 +141,17 @@ def shufflenet_v2(s: Sketch) -> onnx.ModelProto:
     return s.model(s("GlobalAveragePool", s("Relu", s.conv(x, 464, 1024))))
 
 
+def pruned(s: Sketch) -> onnx.ModelProto:
+    """MobileNetV2's inverted residuals, without normalizations, of as many channels as pruning left."""
+    x, c = s.input("x", 1, 19, 56, 56), 19
+    for wide, o, step in ((83, 27, 2), (118, 27, 1), (123, 45, 2), (205, 45, 1), (189, 45, 1), (214, 77, 1)):
+        y = s("Clip", s.conv(x, c, wide), s.number(0.0), s.number(6.0))
+        y = s("Clip", s.conv(y, wide, wide, 3, groups=wide, strides=[step, step]), s.number(0.0), s.number(6.0))
+        y = s.conv(y, wide, o)
+        x, c = s("Add", x, y) if c == o and step == 1 else y, o
+    return s.model(s("GlobalAveragePool", s("Relu", s.conv(x, c, 501))))
+
+
 def pipeline(s: Sketch) -> onnx.ModelProto:
     """A pipeline of scikit-learn as skl2onnx writes it: imputer, scaler, then a linear model of ten classes."""
     x = s.input("x", 1000, 64)
@@ -156,7 +167,7 @@ def pipeline(s: Sketch) -> onnx.ModelProto:
 CLASSES: dict[str, Callable[[Sketch], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
-        head, repvgg, adapters, audio, gan, espcn, upscaled, transformer, shufflenet_v2, pipeline,
+        head, repvgg, adapters, audio, gan, espcn, upscaled, transformer, shufflenet_v2, pruned, pipeline,
         unfused_keras, unfused_llama, unfused_mobilenet,
     )
 }  # fmt: skip

@@ -51,7 +51,7 @@ COLUMNS = (
 class Row:
     """One model: how much faster it is after each tool, and what superopt took. None where a tool failed.
 
-    `less` are runs that may use definitions alone, and these and rules of one output.
+    `less` are runs that may use definitions alone, and these and rules of one output; none where these were not run.
     """
 
     model: str
@@ -71,7 +71,7 @@ class Row:
             f"{self.attainable:.2f}",
             without_gain(self.full) if self.ours is None else _shown(self.ours),
             *("failed" if p is None else _shown(p) for p in self.peers.values()),
-            *map(speedup, self.less),
+            *(map(speedup, self.less) if self.less else ("not run", "not run")),
             _milliseconds(self.ours, *self.peers.values()),
             f"{self.empty.seconds:.1f}",
             f"{self.full.seconds:.1f}",
@@ -85,7 +85,7 @@ def _milliseconds(*measured: Paired | None) -> str:
     return next((f"{p.original_s * 1e3:.2f} ms" for p in measured if p), "")
 
 
-def measured(model: Path, limit: float, folder: Path) -> Row:
+def measured(model: Path, limit: float, folder: Path, ablations: bool = True) -> Row:
     """Optimize a model with each tool, and measure what comes out; `folder` is where all that is written."""
     timings, out = folder / f"{model.stem}.sqlite", folder / "out.onnx"
     given = ["--timings", str(timings)]
@@ -99,7 +99,7 @@ def measured(model: Path, limit: float, folder: Path) -> Row:
     )
     less = tuple(
         run_once(model, uses, FULL, [*given, "--rules", str(_written(rules, folder))], limit, folder)
-        for uses, rules in fewer
+        for uses, rules in (fewer if ablations else ())
     )
     return Row(model.stem, apart(attainable, model, folder), ours, peers, empty, full, less)
 

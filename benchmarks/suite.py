@@ -97,23 +97,28 @@ xychart-beta
 
 
 def main() -> None:
-    """Run what was asked for, print and write it."""
+    """Run what was asked for, print it, and write the page anew after each model."""
     arguments, suite = _asked()
-    rows, console = [], Console()
+    out = arguments.out or (None if arguments.names else suite.page)
+    rows: list[Row] = []
+    console = Console()
     with tempfile.TemporaryDirectory(prefix="superopt-suite-") as folder:
         for write in suite.models.values():
-            rows.append(measured(apart(write), arguments.time, Path(folder)))
+            rows.append(measured(apart(write), arguments.time, Path(folder), arguments.ablations))
             console.print("  ".join(rows[-1].cells()), highlight=False)
+            if out:
+                out.write_text(page(suite, rows, _facts(rows)), encoding="utf-8")
     shown = Table(*COLUMNS, show_edge=False, pad_edge=False)
     for row in rows:
         shown.add_row(*row.cells())
     Console(width=200).print(shown)
-    if arguments.out or not arguments.names:
-        versions: dict[str, str] = next((r.full.report["versions"] for r in rows if r.full.report), {})
-        day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        command = shlex.join(["python", "-m", "benchmarks.suite", *sys.argv[1:]])
-        out = arguments.out or suite.page
-        out.write_text(page(suite, rows, {"date": day, **versions, "command": command}), encoding="utf-8")
+
+
+def _facts(rows: Sequence[Row]) -> dict[str, str]:
+    """The day, the versions of what was measured, and the command."""
+    versions: dict[str, str] = next((r.full.report["versions"] for r in rows if r.full.report), {})
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"date": day, **versions, "command": shlex.join(["python", "-m", "benchmarks.suite", *sys.argv[1:]])}
 
 
 def _asked() -> tuple[argparse.Namespace, Suite]:
@@ -122,6 +127,7 @@ def _asked() -> tuple[argparse.Namespace, Suite]:
     parser.add_argument("--published", action="store_true", help="the networks of TASO, TENSAT and PET")
     parser.add_argument("--batch", type=int, nargs="+", metavar="N", help="of published ones [default: 1 16]")
     parser.add_argument("--time", type=float, default=60.0, help="limit of each run of superopt, in seconds")
+    parser.add_argument("--no-ablations", dest="ablations", action="store_false", help="with all rules alone")
     parser.add_argument("--out", type=Path, help="the page to write [default: that of the suite, of all its models]")
     arguments = parser.parse_args()
     known = (*published.PUBLISHED,) if arguments.published else (*CLASSES,)

@@ -132,8 +132,8 @@ def _sizes(view: View, rank: int, term: Term) -> tuple[Dim, ...] | None:
 def _transposed(forms: Forms, view: View, poly: Poly, given: Sequence[Term]) -> Iterator[Term]:
     """A term that is wanted with its axes in another order, which can be had."""
     (wanted,) = (forms.atoms[n] for factors, _ in poly for n, e in factors) if _is_atom(poly) else (None,)
-    if wanted is None or wanted.view is None:
-        return
+    if wanted is None or wanted.view is None or len(wanted.view) != len(view):
+        return  # of another rank, through axes of one place
     for t in given:
         own = forms.monic(forms.of(t))
         atom = forms.atoms[own[0][0][0][0]] if _is_atom(own) else None

@@ -324,6 +324,14 @@ def test_heads_that_are_taken_apart_otherwise_do_not_fold(text: str) -> None:
     assert folded(before, "attention_of_rows") == []
 
 
+def test_a_definition_is_not_read_into_what_has_another_rank() -> None:
+    """As EdgeNeXt has it: below axes of one place there is what no order of axes makes fit."""
+    norm = "(reshape (1 4 12 1) (norm2 (3) (reshape (1 4 12 1024) ?x)))"
+    before, _ = terms(f"(rule taller (given (?x 1 1 4 12 1024)) (from {norm}) (to {norm}))")
+    forms = Forms("float32")
+    assert all(forms.of(t) == forms.of(before) for t in folded(before))
+
+
 def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -> None:
     q, m = variable("q", (1, 2, 3, 4), "float32"), variable("m", (1, 2, 3, 3), TRUTH)
     scores = MatMul()(q, Transpose((0, 1, 3, 2))(q))

@@ -13,12 +13,16 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
 from superopt.search.fold import Folding
 from superopt.search.index import Index
+from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Fold, Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 
 SHALLOW = 3
 """Rewrites that look less deep share the windows of this depth."""
+
+FOLLOWING = 0.99
+"""What brings together what saves work counts as this share of that, so that what is together already comes first."""
 
 _ROUGH = AnalyticCost()
 
@@ -83,6 +87,7 @@ class Matching:
         self._counts = [len(r.heads) for r in self._together]
         self._parts: Index[tuple[int, int]] = Index()
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
+        self._regrouping = regrouping(rewrites)
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -134,14 +139,14 @@ class Matching:
         """The rewrites that replace a term alone."""
         if term not in self._found:
             made = [Application(t, (term,), group.depth) for group in self._groups_of(term) for t in group.templates]
-            self._found[term] = made + self._folded(term)
+            self._found[term] = made + self._folded(term) + self._regrouped(term)
         return self._found[term]
 
     def best(self, term: Term) -> Application | None:
         """The rewrite of a term alone that saves most, if any does; the first of those that save as much."""
         if term not in self._best:
             made = [Application(g.best, (term,), g.depth) for g in self._groups_of(term) if g.best is not None]
-            made += [a for a in self._folded(term) if a.template.saves > 0]
+            made += [a for a in (*self._folded(term), *self._regrouped(term)) if a.template.saves > 0]
             self._best[term] = max(made, key=lambda a: a.template.saves, default=None)
         return self._best[term]
 
@@ -159,6 +164,18 @@ class Matching:
                     found.append(Application(Template(fold, (made,), (), _saved(gone, come)), (term,), None))
             self._folds[term] = found
         return self._folds[term]
+
+    def _regrouped(self, term: Term) -> list[Application]:
+        """Sums of several terms with two brought together that save something so: by what they save then."""
+
+        def saved(pair: Term) -> float:
+            best = None if pair.constant else self.best(pair)
+            return _ROUGH.alone(term) if pair.constant else best.template.saves if best else 0.0
+
+        return [
+            Application(Template(rule, (made,), (), FOLLOWING * saves), (term,), None)
+            for rule, made, saves in regrouped(term, saved, self._regrouping)
+        ]
 
     def _of_shallow(self, term: Term) -> Group:
         """What rewrites that are not deep make of a term.

@@ -1,0 +1,109 @@
+"""Sums and products of several terms: any two meet that save something so, and nothing else changes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superopt.arithmetic import FIELD
+from superopt.cost.analytic import AnalyticCost
+from superopt.evaluate import evaluate, sample
+from superopt.operators.declare import Declared
+from superopt.operators.layout import Expand
+from superopt.operators.linear import Conv
+from superopt.operators.normalize import BatchNorm
+from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.rules.format import load_rules, parse_file
+from superopt.search.backtrack import backtrack
+from superopt.search.found import Limits
+from superopt.search.matching import Matching
+from superopt.search.regroup import MOST, parts_of, regrouped, regrouping
+from superopt.search.rewrites import ByRule, Rewrite, rewrites_of
+from superopt.shipped import shipped_rules
+from superopt.term import Graph, Term, running, variable
+
+NEAR_MISSES = {
+    "two of one": "(rule r (given (?x n) (?y n)) (from (add ?x (add ?x ?y))) (to (add (add ?x ?x) ?y)))",
+    "nothing regrouped": "(rule r (given (?x n) (?y n) (?z n)) (from (add ?x (add ?y ?z))) (to (add (add ?y ?z) ?x)))",
+    "in order": "(rule r (given (?x n) (?y n) (?z n)) (from (sub (sub ?x ?y) ?z)) (to (sub ?x (sub ?y ?z))))",
+    "another operator": "(rule r (given (?x n) (?y n) (?z n)) (from (add ?x (add ?y ?z))) (to (mul (mul ?x ?y) ?z)))",
+}
+REGROUP = "(rule r (given (?x *) (?y *) (?z *)) (from (add ?x (add ?y ?z))) (to (add (add ?y ?x) ?z)))"
+
+
+@cache
+def shipped() -> tuple[Rewrite, ...]:
+    return tuple(rewrites_of([r for path in shipped_rules() for r in load_rules(path).rules], ["batchnorm"]))
+
+
+def by(text: str) -> list[Rewrite]:
+    return [ByRule(r) for r in parse_file(text).rules]
+
+
+def test_shipped_rules_say_that_sums_and_products_may_be_grouped_in_any_way() -> None:
+    assert {"add", "mul"} <= regrouping(shipped()).keys()
+
+
+@pytest.mark.parametrize("text", NEAR_MISSES.values(), ids=NEAR_MISSES)
+def test_what_says_less_than_that_does_not_count(text: str) -> None:
+    assert regrouping(by(text)) == {}
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> Term:
+    """Sums, or products, of three to eight variables, some of them several times, grouped in some way."""
+    op: Declared = draw(st.sampled_from((Add(), Mul())))
+    variables = [variable(f"x{i}", (2,)) for i in range(4)]
+    terms = draw(st.lists(st.sampled_from(variables), min_size=3, max_size=MOST))
+    while len(terms) > 1:
+        i = draw(st.integers(0, len(terms) - 2))
+        terms[i : i + 2] = [op(terms[i], terms[i + 1])]
+    return terms[0]
+
+
+@given(grouped())
+def test_regrouping_changes_no_value_and_brings_two_together(term: Term) -> None:
+    values = sample((term,), FIELD, 0)
+    for rule, made, saves in regrouped(term, lambda pair: 1.0, regrouping(shipped())):
+        assert rule.heads == (term.operator.name,)
+        assert saves == 1.0
+        assert sorted(map(repr, parts_of(made))) == sorted(map(repr, parts_of(term)))
+        assert (evaluate(made, FIELD, values) == evaluate(term, FIELD, values)).all()
+
+
+def test_nothing_is_regrouped_where_no_rule_says_so() -> None:
+    x, y, z = (variable(n, (2,)) for n in "xyz")
+    assert list(regrouped(Add()(x, Add()(y, z)), lambda pair: 1.0, regrouping(by(NEAR_MISSES["two of one"])))) == []
+
+
+def test_what_is_together_already_stays_as_it_is() -> None:
+    x, y, z = (variable(n, (2,)) for n in "xyz")
+    together = lambda pair: float(set(pair.inputs) == {y, z})  # noqa: E731
+    assert list(regrouped(Add()(x, Add()(z, y)), together, regrouping(by(REGROUP)))) == []
+
+
+@pytest.mark.parametrize("order", range(3))
+def test_three_branches_with_a_bias_each_become_one_convolution(order: int) -> None:
+    """A block of RepVGG (Ding et al. 2021), as exporters write it: normalizations folded where that is easy."""
+    x = variable("x", (1, 8, 6, 6), "float32")
+
+    def constant(name: str, *shape: int) -> Term:
+        return variable(name, shape, "float32", constant=True)
+
+    def biased(size: int) -> Term:
+        kernel, bias = constant(f"k{size}", 8, 8, size, size), constant(f"b{size}", 8)
+        conv = Conv((1, 1), (size // 2,) * 4, (1, 1), 1)(x, kernel)
+        return Add()(conv, Expand((1,), conv.shape)(bias))
+
+    norm = BatchNorm()(x, *(constant(n, 8) for n in ("scale", "bias", "mean", "variance")))
+    branches = [biased(1), biased(3), norm]
+    a, b, c = branches[order:] + branches[:order]
+    outcome = backtrack(
+        Graph((x,), (Relu()(Add()(Add()(a, b), c)),)), Matching(shipped()), AnalyticCost(), Limits(alpha=1.15)
+    )
+    names = [t.operator.name for t in running(*outcome.best[0].graph.outputs)]
+    assert sorted(n for n in names if n != "expand") == ["add", "conv", "relu"], names
+    assert outcome.seen <= 16, "it went through orders of sums"

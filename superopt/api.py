@@ -24,7 +24,7 @@ from superopt.cost.table import Table
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
-from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, understand, weight_files
+from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, to_proto, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, SPELLINGS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.parted import parted
@@ -105,7 +105,7 @@ class Result:
 
     def proto(self) -> onnx.ModelProto:
         """The model as onnx has it. Weights in files stay there."""
-        return ir.to_proto(self.model)
+        return to_proto(self.model)
 
 
 def optimize(model: Model, options: Options | None = None, progress: Progress | None = None) -> Result:

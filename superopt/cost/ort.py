@@ -91,13 +91,28 @@ class OnnxRuntime(Runtime):
     def run(self, session: Session, feeds: Feeds) -> list[NDArray[Any]]:
         """The outputs, in order. Raises `RuntimeFailed`."""
         try:
-            return [np.asarray(value) for value in session.run(None, feeds)]
+            found = session.run(None, feeds)
+            return [_array(value, output.type) for value, output in zip(found, session.get_outputs(), strict=True)]
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 
     def bound(self, session: Session, feeds: Feeds) -> BoundSession:
         """A session that is to be run with these inputs again and again. Raises `RuntimeFailed`."""
         return BoundSession(session, feeds, self.clock)
+
+
+def _array(value: Any, type_: str) -> NDArray[Any]:
+    """An output as an array: of maps, in a sequence or alone, that have a field for each key."""
+    rows = value if isinstance(value, list) else [value]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return np.asarray(value)
+    keys = sorted(rows[0])
+    if any(sorted(row) != keys for row in rows):
+        raise ValueError("the maps of an output have different keys, so they cannot be compared")
+    number = np.float64 if "double" in type_ else np.float32
+    kinds = [number if isinstance(rows[0][key], float) else np.asarray(rows[0][key]).dtype for key in keys]
+    fields = np.dtype([(repr(key), kind) for key, kind in zip(keys, kinds, strict=True)])
+    return np.array([tuple(row[key] for key in keys) for row in rows], fields)
 
 
 class BoundSession:

@@ -7,6 +7,7 @@ from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import check, load, save, weight_files
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.opsets import highest_opset
+from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.skeleton import opset_of
 
@@ -28,6 +29,7 @@ __all__ = [
     "save",
     "standalone",
     "standalone_apart",
+    "to_proto",
     "understand",
     "weight_files",
 ]

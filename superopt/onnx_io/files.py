@@ -18,7 +18,7 @@ from onnx_ir.serde import SerdeError
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
-from superopt.onnx_io.passed_on import keep_both
+from superopt.onnx_io.passed_on import from_proto
 from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
@@ -170,8 +170,7 @@ def _model(
         load_inner(small, directory, name)
     _check_message(small, name)
     with _refusing(name, "cannot be read"):
-        model = ir.from_proto(proto)
-        keep_both(model, proto)
+        model = from_proto(proto)
         _forget_made_names(proto.graph.node, model.graph)
         for function, made in zip(proto.functions, model.functions.values(), strict=True):
             _forget_made_names(function.node, made)

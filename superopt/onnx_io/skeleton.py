@@ -10,6 +10,8 @@ import onnx
 import onnx.helper
 import onnx_ir as ir
 
+from superopt.onnx_io.passed_on import to_proto
+
 SMALL = 4096
 """Tensors up to this many bytes stay in a skeleton: shapes and axes, whose values shape inference reads."""
 
@@ -61,7 +63,7 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
         value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
         if not value.is_graph_input():
             small.graph.inputs.append(value)
-    return _with_open_sizes(ir.to_proto(ir.external_data.load_to_model(small)))
+    return _with_open_sizes(to_proto(model, without=ir.external_data.load_to_model(small)))
 
 
 def bare(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -10,7 +10,7 @@ from typing import IO
 import onnx
 import onnx_ir as ir
 
-from superopt.onnx_io.passed_on import declare_both
+from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.skeleton import clone, copy_fields
 from superopt.onnx_io.wire import frame
 
@@ -21,8 +21,7 @@ def write(model: ir.Model, file: IO[bytes]) -> None:
     weights = [v.const_value for v in model.graph.initializers.values()]
     for name in list(rest.graph.initializers):
         rest.graph.initializers.pop(name).const_value = None
-    proto = ir.to_proto(rest)
-    declare_both(model, proto)
+    proto = to_proto(model, without=rest)
     around = onnx.ModelProto()
     copy_fields(proto, around, without="graph")
     parts = [_parts(tensor) for tensor in weights if tensor is not None]

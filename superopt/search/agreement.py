@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
 
 from superopt.arithmetic import Array
 from superopt.cost.runtime import Feeds
@@ -93,6 +94,7 @@ class _Worst:
 
     def __init__(self, name: str, expected: list[Array]) -> None:
         self.name, self.reason = name, ""
+        expected = [_numbers(e) for e in expected]
         self.examined = _shows_something(expected)
         self.saturated = not any(map(_shows_two_values, expected))
         self.error = self.bound = 0.0
@@ -104,8 +106,10 @@ class _Worst:
         expected, exact = sample.expected[index], sample.exact[index]
         if found.shape != expected.shape or found.dtype != expected.dtype:
             self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
-        elif not np.issubdtype(expected.dtype, np.floating):
-            if any(not np.array_equal(n[index], expected) for n in sample.noisy):
+            return
+        found, expected, *noisy = map(_numbers, (found, expected, *(n[index] for n in sample.noisy)))
+        if not np.issubdtype(expected.dtype, np.floating):
+            if any(not np.array_equal(n, expected) for n in noisy):
                 self.examined = False  # as the place of the largest of two that are equal but for rounding
             elif not np.array_equal(found, expected):
                 self.error = math.inf
@@ -114,7 +118,7 @@ class _Worst:
             self.error = math.inf
             self._fail("is infinite or not a number in other places")
         else:
-            noise = max((relative_error(n[index], expected) for n in sample.noisy), default=0.0)
+            noise = max((relative_error(n, expected) for n in noisy), default=0.0)
             self._judge(found, expected, exact, noise)
 
     def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
@@ -140,6 +144,11 @@ class _Worst:
         """What has come in, as a value."""
         errors = (self.error, self.bound, self.original_error, self.candidate_error)
         return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
+
+
+def _numbers(value: Array) -> Array:
+    """The numbers of an array whose elements are maps, with an axis of keys; any other array itself."""
+    return structured_to_unstructured(value) if value.dtype.names else value
 
 
 def relative_error(found: Array, expected: Array) -> float:

@@ -15,7 +15,6 @@ from superopt.dim import Condition, Dim, assuming, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
 from superopt.enumerate.generalize import LADDER, generalized, open_conditions, typed
 from superopt.enumerate.grow import Progress
-from superopt.enumerate.prune import MUCH
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
@@ -35,6 +34,9 @@ Changed = tuple[Term, dict[Term, Term]]
 
 Equal = list[tuple[Dim, Dim]]
 """Sizes that have to be equal."""
+
+UPHILL = 1.25
+"""How much more work a peak has than what comes before it."""
 
 
 def overlaps(
@@ -80,7 +82,7 @@ def _is_plain(rule: Rule) -> bool:
 
 def _may_rise(rule: Rule) -> bool:
     kinds = kinds_of_sizes(rule.source)
-    return any(b > MUCH * a for a, b in zip(work(rule.source, kinds), work(rule.target, kinds), strict=True))
+    return any(b > UPHILL * a for a, b in zip(work(rule.source, kinds), work(rule.target, kinds), strict=True))
 
 
 def _may_fall(rule: Rule) -> bool:
@@ -206,4 +208,4 @@ def _is_bound(source: Term) -> bool:
 def _is_peak(low: Term, peak: Term, end: Term) -> bool:
     kinds = kinds_of_sizes((low,))
     before, between, after = (work((term,), kinds) for term in (low, peak, end))
-    return any(b > MUCH * a > MUCH * c for a, b, c in zip(before, between, after, strict=True))
+    return any(b > UPHILL * a > UPHILL * c for a, b, c in zip(before, between, after, strict=True))

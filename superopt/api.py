@@ -18,9 +18,11 @@ import onnx
 import onnx_ir as ir
 
 from superopt.cost.child import Child
+from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
+from superopt.cost.whole import around
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
@@ -174,7 +176,9 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         settings = settings_of(program, options.ranges())
-        cost = MeasuredCost(runtime, table, opset, settings[0].sizes, child=child, highest=highest_opset(program))
+        sizes, highest = settings[0].sizes, highest_opset(program)
+        beside = around(before.bytes, activations(program, sizes))
+        cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
         trial = Trial(
             program=program,
             original=original,
@@ -233,6 +237,7 @@ def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
         sorted(cost.sizes.items()),
         cost.opset,
         cost.highest,
+        cost.around,
     )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)

@@ -56,11 +56,14 @@ class MeasuredCost:
         lock_directory: Path | None = None,
         child: Child | None = None,
         highest: int = 0,
+        around: int = 0,
     ) -> None:
-        """`highest` is the opset that a graph may have where it needs a newer one."""
+        """`highest` is the opset that a graph may have where it needs a newer one; `around` are the bytes that a model
+        goes through beside a piece of it (see `whole.around`).
+        """
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
-        self.measured, self.waited_s = 0, 0.0
+        self.around, self.measured, self.waited_s = around, 0, 0.0
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
@@ -228,14 +231,15 @@ class MeasuredCost:
         """
         graphs = [unfolded(concretize(graph, self.sizes)) for graph in (original, candidate)]
         prints = [fingerprint(graph) for graph in graphs]
-        signatures = [f"(whole {own} beside {other})" for own, other in (prints, prints[::-1])]
+        place = f" within {self.around}" if self.around else ""
+        signatures = [f"(whole {own} beside {other}{place})" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
             with self._lane("whole pieces"):
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
                     with written(graphs, self.opset, self.highest) as models:
-                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models))
+                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, self.around))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)

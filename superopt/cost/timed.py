@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from superopt.cost.runtime import KERNEL, WARM_UP, Runtime, Timing, summary
 
 KERNEL_BUDGET_S = 0.15
@@ -31,8 +33,12 @@ def time_alone(runtime: Runtime, model: Path) -> Timing:
     return runtime.time(session, runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
 
 
-def time_in_turns(runtime: Runtime, models: Sequence[Path]) -> tuple[Timing, ...]:
-    """Time models, one run of each after the other, so that drift falls on all alike. Raises `RuntimeFailed`."""
+def time_in_turns(runtime: Runtime, models: Sequence[Path], around: int = 0) -> tuple[Timing, ...]:
+    """Time models, one run of each after the other, so that drift falls on all alike. Raises `RuntimeFailed`.
+
+    Before each run `around` bytes are read: what a model that they are parts of would have put into the caches since.
+    """
+    rest = np.ones(around // 8, np.int64)  # not zeros, for which there is one page
     bound = []
     for model in models:
         session = runtime.session(model)
@@ -45,6 +51,7 @@ def time_in_turns(runtime: Runtime, models: Sequence[Path]) -> tuple[Timing, ...
         if len(times[0]) == LONG_ROUNDS and time.perf_counter() > end and _alike(times):
             break
         for b, own in zip(bound, times, strict=True):
+            rest.max(initial=0)
             own.append(b.run())
     return tuple(map(summary, times))
 

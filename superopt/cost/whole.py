@@ -13,6 +13,19 @@ from superopt.onnx_io import standalone_apart
 from superopt.operators.layout import Expand
 from superopt.term import REAL, Graph, Term, replace_all, subterms, variable, variables
 
+MOST_AROUND = 2**26
+"""What is read before a piece is run, in bytes, at most: more than caches of most machines hold for one thread."""
+
+
+def around(weights: int, activations: int | None) -> int:
+    """The bytes that a model goes through beside a piece, in powers of two, so that timings are shared among models.
+
+    A piece that is run again and again finds all of its own in the caches; in its model it does not. Convolutions by
+    tiles write six times what they read: of 1.05 times faster pieces of GoogLeNet 0.97 are left among the rest of it.
+    """
+    touched: int = weights + (activations or 0)
+    return min(1 << touched.bit_length(), MOST_AROUND)
+
 
 @contextmanager
 def written(graphs: Sequence[Graph], opset: int, highest: int = 0) -> Iterator[list[Path]]:

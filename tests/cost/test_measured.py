@@ -144,6 +144,14 @@ def test_whole_graphs_are_timed_beside_each_other_once(cost: MeasuredCost, table
         other.whole(products(2, 64), short)
 
 
+def test_what_is_timed_within_models_of_another_size_is_timed_anew(table: Table, tmp_path: Path) -> None:
+    """What a model goes through between two runs of a piece is not in the caches any more."""
+    short, long = products(1, 64), products(6, 64)
+    for number, beside in enumerate((0, 2**20, 2**26, 2**20)):
+        MeasuredCost(RUNTIME, table, 17, lock_directory=tmp_path, around=beside).whole(long, short)
+        assert len(table) == 2 * min(number + 1, 3)
+
+
 def test_a_fingerprint_tells_graphs_apart_but_for_names() -> None:
     x, y = tensor("x", 2, 3), tensor("y", 2, 3)
     different = [

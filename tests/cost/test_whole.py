@@ -1,8 +1,9 @@
 """Graphs written as models to be timed."""
 
 import onnx
+import pytest
 
-from superopt.cost.whole import with_weights_made, written
+from superopt.cost.whole import MOST_AROUND, around, with_weights_made, written
 from superopt.onnx_io import standalone
 from superopt.operators.constant import filled
 from superopt.operators.layout import Concat, Reshape, Transpose
@@ -43,3 +44,13 @@ def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
     x = tensor("x", 1, 3, 8, 8)
     g = graph(make(Mul(), (make(Add(), (x, per_channel(weight("b", 3), x))), filled(0.5, x.shape))))
     assert with_weights_made(g) is g
+
+
+@pytest.mark.parametrize(
+    ("weights", "activations", "expected"),
+    [(5 * 2**20, 2**20, 2**23), (5 * 2**20, None, 2**23), (2**30, 2**20, MOST_AROUND), (0, 100, 128)],
+)
+def test_what_a_model_goes_through_is_told_in_powers_of_two(
+    weights: int, activations: int | None, expected: int
+) -> None:
+    assert around(weights, activations) == expected

@@ -205,7 +205,7 @@ class MeasuredCost:
     def layout_s_per_byte(self) -> float:
         """What it takes to lay out an image for a convolution, or back: what each of two more does not add to one."""
         if self._layout_s is None:
-            one_s, three_s = self.whole(*(_touched_often(_IMAGE, count) for count in (1, 3)))
+            one_s, three_s = self._in_turns([_touched_often(_IMAGE, count) for count in (1, 3)], around=0)
             both_s = max(one_s - (three_s - one_s) / 2, 0.0)
             self._layout_s = both_s / 2 / bytes_of(_IMAGE)
         return self._layout_s
@@ -225,13 +225,16 @@ class MeasuredCost:
             raise OutOfTime(f"no time is left to measure {what}") from None
 
     def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
-        """The seconds of two graphs, each timed whole, in turns, and kept like the kernels.
+        """The seconds of two graphs, each timed whole among the rest of a model, in turns, and kept like kernels.
 
         Raises what emitting does, `RuntimeFailed`, and `OutOfTime` past the deadline.
         """
-        graphs = [unfolded(concretize(graph, self.sizes)) for graph in (original, candidate)]
+        return self._in_turns([original, candidate], self.around)
+
+    def _in_turns(self, given: Sequence[Graph], around: int) -> tuple[float, float]:
+        graphs = [unfolded(concretize(graph, self.sizes)) for graph in given]
         prints = [fingerprint(graph) for graph in graphs]
-        place = f" within {self.around}" if self.around else ""
+        place = f" within {around}" if around else ""
         signatures = [f"(whole {own} beside {other}{place})" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
@@ -239,7 +242,7 @@ class MeasuredCost:
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
                     with written(graphs, self.opset, self.highest) as models:
-                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, self.around))
+                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, around))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)

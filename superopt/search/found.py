@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from superopt.cost.model import Cost
+from superopt.cost.sizes import bytes_of
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece
@@ -144,15 +145,24 @@ def measured(found: Found, cost: Cost, most: float) -> Found | None:
 def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps.
 
-    Of graphs that are made of the same kernels one is enough.
+    Beside them the next that moves less memory than each of them: kernels that run alone find all in the caches, so
+    what moves much may gain by their sum alone. Of graphs that are made of the same kernels one is enough.
     """
     same = next((f for f in outcome.best if f.cost == found.cost and _kernels(f, cost) == _kernels(found, cost)), None)
     if same is not None and len(same.steps) <= len(found.steps):
         return
     told_apart = TOLD_APART * outcome.start.cost or 1.0
-    outcome.best[:] = [*(f for f in outcome.best if f is not same), found]
-    outcome.best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
-    del outcome.best[count:]
+    best = [*(f for f in outcome.best if f is not same), found]
+    best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
+    outcome.best[:], others = best[:count], best[count:]
+    least = min((_moved(f, cost) for f in outcome.best), default=0) if others else 0
+    outcome.best += [f for f in others if _moved(f, cost) < least][:1]
+
+
+def _moved(found: Found, cost: Cost) -> int:
+    """The bytes that the kernels of a graph read and write."""
+    kernels = [kernel.graph for kernel, _ in cost.breakdown(found.graph) if not kernel.is_view]
+    return sum(bytes_of(term) for graph in kernels for term in (*graph.inputs, *graph.outputs))
 
 
 def _kernels(found: Found, cost: Cost) -> Counter[tuple[Term, ...]]:

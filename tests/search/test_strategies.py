@@ -15,7 +15,7 @@ from superopt.errors import OutOfTime, ShapeError
 from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Add, Relu
 from superopt.rules.format import load_rules, parse_file
-from superopt.search.found import ENCOURAGED, Found, Limits, Outcome, Strategy
+from superopt.search.found import ENCOURAGED, Found, Limits, Outcome, Strategy, keep
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.rewrites import ByRule, Unfold, rewrites_of
@@ -97,6 +97,18 @@ def test_the_same_search_twice_finds_the_same(search: Strategy) -> None:
     )
     assert first.seen > 3
     assert (told(first), first.seen, first.reason) == (told(second), second.seen, second.reason)
+
+
+def test_beside_the_cheapest_the_next_that_moves_less_is_kept() -> None:
+    """Where the two cheapest move three images each, and two others one, the cheaper of these."""
+    moving = {n: Priced({"relu": price}) for n, price in ((3, 0.1), (4, 0.1), (1, 0.5), (2, 0.5))}
+    start = Found(relus(6), 6.0, ())
+    found = {n: Found(relus(n), price.cost(relus(n)), ()) for n, price in moving.items()}
+    for order in itertools.permutations(found.values()):
+        outcome = Outcome(start, [start])
+        for each in order:
+            keep(outcome, each, 2, Priced())
+        assert outcome.best == [found[3], found[4], found[1]]
 
 
 def test_a_graph_is_never_seen_twice(search: Strategy) -> None:

@@ -11,29 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from superopt.dim import Condition, Dim, assuming, equal, symbol, symbol_name
+from superopt.dim import Condition, assuming, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
 from superopt.enumerate.generalize import LADDER, generalized, open_conditions, typed
 from superopt.enumerate.grow import Progress
+from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
 from superopt.operators.layout import Expand
 from superopt.rules.derive import Rules, kinds_of_sizes, operators, work
 from superopt.rules.format import print_rule
-from superopt.rules.match import commuted, same_head
+from superopt.rules.match import commuted
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Term, replace_all, subterms, variable, variables
 
-Substitution = dict[Term, Term]
-"""Terms for variables, which may have variables that it has terms for."""
-
 Changed = tuple[Term, dict[Term, Term]]
 """A term, and what takes the place of parts of it."""
-
-Equal = list[tuple[Dim, Dim]]
-"""Sizes that have to be equal."""
 
 UPHILL = 1.25
 """How much more work a peak has than what comes before it."""
@@ -105,53 +100,16 @@ def _together(first: tuple[Term, Term], second: tuple[Term, Term], most: int) ->
     """
     (low, peak), (source, target) = first, second
     for part in _alike(source, peak):
-        for same, sizes in _unified(part, peak, {}, []):
+        for same, sizes in unified(part, peak, {}, []):
             yield from _rule((source, {part: low}), source, (target, {}), same, sizes, most)
     for part in _alike(peak, source):
-        for same, sizes in _unified(part, source, {}, []) if part is not peak else ():
+        for same, sizes in unified(part, source, {}, []) if part is not peak else ():
             yield from _rule((low, {}), peak, (peak, {part: target}), same, sizes, most)
 
 
 def _alike(term: Term, root: Term) -> list[Term]:
     """The parts of a term that have the same operator as another."""
     return [t for t in subterms(term) if not t.is_variable and type(t.operator) is type(root.operator)]
-
-
-def _unified(a: Term, b: Term, same: Substitution, sizes: Equal) -> Iterator[tuple[Substitution, Equal]]:
-    """All ways in which two terms are one, beside what is so far."""
-    a, b = _resolved(a, same), _resolved(b, same)
-    if a is b:
-        yield same, sizes
-    elif a.is_variable or b.is_variable:
-        var, term = (a, b) if a.is_variable else (b, a)
-        if var.type.rank == term.type.rank and not _occurs(var, term, same):
-            yield {**same, var: term}, [*sizes, *zip(var.shape, term.shape, strict=True)]
-    elif same_head(a, b):
-        assert isinstance(a.operator, Declared)
-        assert isinstance(b.operator, Declared)
-        found = [(same, [*sizes, *zip(a.operator.sizes(), b.operator.sizes(), strict=True)])]
-        for inputs in [b.inputs, b.inputs[::-1]] if a.operator.commutative else [b.inputs]:
-            ways = found
-            for x, y in zip(a.inputs, inputs, strict=True):
-                ways = [way for s, z in ways for way in _unified(x, y, s, z)]
-            yield from ways
-
-
-def _resolved(term: Term, same: Substitution) -> Term:
-    while term in same:
-        term = same[term]
-    return term
-
-
-def _occurs(var: Term, term: Term, same: Substitution) -> bool:
-    return any(v is var or (v in same and _occurs(var, same[v], same)) for v in variables(term))
-
-
-def _applied(terms: tuple[Term, ...], same: Substitution) -> tuple[Term, ...]:
-    """Terms with what stands for their variables, and for the variables of that."""
-    while not same.keys().isdisjoint(variables(*terms)):
-        terms = replace_all(terms, same)
-    return terms
 
 
 def _rule(low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equal, most: int) -> Iterator[Rule]:
@@ -173,7 +131,7 @@ def _count(term: Term, same: Substitution) -> int:
     found: set[object] = set()
 
     def key(t: Term) -> object:
-        t = _resolved(t, same)
+        t = resolved(t, same)
         if not isinstance(t.operator, Declared):
             return t
         known = (t.operator.name, t.operator.structure(), *map(key, t.inputs))
@@ -195,7 +153,7 @@ def _substituted(terms: tuple[Term, ...], same: Substitution, sizes: Equal) -> t
     values, _ = unify([c for c in asked if isinstance(c, Condition)], kept, positive_symbols(*roots))
     sized = resize(roots, values)
     new, count = sized[len(terms) :], len(same)
-    return _applied(sized[: len(terms)], dict(zip(new[:count], new[count:], strict=True)))
+    return applied(sized[: len(terms)], dict(zip(new[:count], new[count:], strict=True)))
 
 
 def _is_bound(source: Term) -> bool:

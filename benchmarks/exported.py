@@ -1,7 +1,8 @@
-"""Networks as people export them: BERT, ViT, Swin, SegFormer, Whisper's encoder and a U-Net, with random weights.
+"""Networks as people export them: BERT, ViT, Swin, SegFormer, Whisper's encoder, a U-Net, some of timm; random weights.
 
 With them the transformer models that come with onnxscript, small in size and full in structure. Needs torch,
-transformers and onnxscript, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the models.
+transformers, timm and onnxscript, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the
+models.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,19 @@ FIXED = ("swin",)
 """Networks that torch does not export with a symbolic batch."""
 
 
+OF_TIMM = ("repvgg_a0", "mobileone_s0", "edgenext_xx_small", "rexnet_100", "ghostnet_100")
+"""Networks of timm: two in their training form, and mobile ones."""
+
+
 def networks() -> dict[str, Callable[[], Any]]:
     """By name, what gives a module and its example inputs by name; true sizes, weights as they are initialized."""
+    import timm
     import torch
     import transformers as t
+
+    def of_timm(name: str) -> tuple[Any, dict[str, Any]]:
+        module = timm.create_model(name, pretrained=False)
+        return module, {"x": torch.zeros(1, *module.default_cfg["input_size"])}
 
     def image(size: int = 224) -> dict[str, Any]:
         return {"pixel_values": torch.zeros(1, 3, size, size)}
@@ -39,6 +50,7 @@ def networks() -> dict[str, Callable[[], Any]]:
             {"input_features": torch.zeros(1, 80, 3000)},
         ),
         "unet": lambda: (_unet(), {"x": torch.zeros(1, 3, 256, 256)}),
+        **{name: partial(of_timm, name) for name in OF_TIMM},
     }
 
 

@@ -30,7 +30,7 @@ from superopt.operators.linear import MatMul
 from superopt.operators.logic import Equal, IsNan, Where
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.pointwise import Add, Div, Mul
-from superopt.operators.rearrange import Gather
+from superopt.operators.rearrange import Gather, taken
 from superopt.operators.reductions import ArgMax, Norm1, Norm2
 from superopt.term import Term, make
 
@@ -162,6 +162,18 @@ class Normalizer(Composite):
         if norm not in ("L1", "L2"):
             raise NotUnderstood(f"the norm {norm}: L1 and L2 are declared")
         return make(cls(norm), (x,))
+
+
+@reads("ArrayFeatureExtractor", domain=DOMAIN)
+def array_feature_extractor(node: Source) -> Term:
+    """Some of the columns of rows, as pipelines choose them that scale some of them otherwise than others."""
+    x, _ = present(node.inputs, 2)
+    columns = node.constant(1)
+    if columns is None or not columns.size:
+        raise NotUnderstood("the columns are chosen while the model runs, or none is")
+    if x.type.rank < 2:
+        raise NotUnderstood(f"a matrix of rows is declared, not {x.type}")
+    return taken(x, x.type.rank - 1, [int(i) for i in columns.ravel()])
 
 
 @reads("LinearRegressor", domain=DOMAIN)

@@ -83,9 +83,13 @@ def gather(node: Source) -> Term:
     if any(i < 0 for i in flat):
         (size,) = concrete((x.shape[axis],), "gather by negative indices")
         flat = [i + size if i < 0 else i for i in flat]
-    follow = flat == list(range(flat[0], flat[0] + len(flat)))
-    taken = make(Slice(axis, flat[0], flat[-1] + 1) if follow else Take(axis, tuple(flat)), (x,))
-    return reshaped(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    return reshaped(taken(x, axis, flat), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def taken(x: Term, axis: int, indices: Sequence[int]) -> Term:
+    """Elements along an axis by their places: a slice where these follow each other."""
+    follow = list(indices) == list(range(indices[0], indices[0] + len(indices)))
+    return make(Slice(axis, indices[0], indices[-1] + 1) if follow else Take(axis, tuple(indices)), (x,))
 
 
 def repeated(x: Term, counts: Shape, *, within: bool) -> Term:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
+from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.term import subterms
@@ -50,13 +51,14 @@ def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
     """For each place before a step of a run, how many values made before it within the run are read after it.
 
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
-    softmax: attention takes in both.
+    softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
+    be shuffled.
     """
-    begin, scores = Counter[int](), _scores(program, run)
+    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run)
     for number in run:
         step = program.steps[number]
         for name in step.outputs:
-            count = 2 if name in scores or any(map(swaps_last_two, step.terms)) else 1
+            count = 2 if name in together or any(map(swaps_last_two, step.terms)) else 1
             last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
             if last > number:
                 begin[number + 1] += count
@@ -75,6 +77,22 @@ def _scores(program: Program, run: range) -> set[str]:
         if softmax or (pointwise and found.intersection(step.outputs)):
             found.update(step.inputs, step.outputs if softmax else ())
     return found
+
+
+def _stacks(program: Program, run: range) -> set[str]:
+    """The values of a run that are joined and then reshaped to be transposed, and what they are reshaped to."""
+    transposed, viewed, found = set[str](), set[str](), set[str]()
+    for number in reversed(run):
+        step = program.steps[number]
+        for op in (t.operator for t in step.terms):
+            if isinstance(op, Transpose):
+                transposed.update(step.inputs)
+            elif isinstance(op, Reshape) and transposed.intersection(step.outputs):
+                viewed.update((*step.inputs, *step.outputs))
+            elif isinstance(op, Concat) and viewed.intersection(step.outputs):
+                found.update(step.outputs)
+    readers = (s for s in (program.steps[n] for n in run) if found.intersection(s.inputs))
+    return found.union(*(s.outputs for s in readers if viewed.intersection(s.outputs)))
 
 
 def readers_of(program: Program) -> Readers:

@@ -170,3 +170,27 @@ def test_a_model_of_that_domain_alone_imports_onnx_own_when_it_is_unfolded() -> 
     made = written_anew(program)
     assert {o.domain: o.version for o in made.opset_import} == {DOMAIN: 3, "": 15}
     assert_same(run(made, {"x": data()}), run(given, {"x": data()}))
+
+
+def choosing(columns: Array, element: int = TensorProto.FLOAT) -> onnx.ModelProto:
+    """A node that takes some of four columns."""
+    node = helper.make_node("ArrayFeatureExtractor", ["x", "columns"], ["y"], domain=DOMAIN)
+    ends = [helper.make_tensor_value_info(n, element, ["N", c]) for n, c in (("x", 4), ("y", None))]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], [onnx.numpy_helper.from_array(columns, "columns")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(DOMAIN, 1), helper.make_opsetid("", 17)])
+
+
+@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.INT64])
+@pytest.mark.parametrize("columns", [[[1, 2, 3]], [[3, 0, 0]], [2]], ids=["one after the other", "in no order", "one"])
+def test_columns_that_are_chosen_are_those_that_the_runtime_takes(columns: list[Any], element: int) -> None:
+    given = choosing(np.array(columns), element)
+    program = understand(load(given))
+    assert program.summary.opaque == {}
+    feed = {"x": data()[[0, 1, 4]].astype(helper.tensor_dtype_to_np_dtype(element))}
+    assert_same(run(written_anew(program), feed), run(given, feed))
+
+
+@pytest.mark.parametrize("columns", [[[-1]], [[4]]], ids=["negative", "too large"])
+def test_columns_that_are_not_there_are_not_understood(columns: list[Any]) -> None:
+    (step,) = understand(load(choosing(np.array(columns)))).steps
+    assert step.reason

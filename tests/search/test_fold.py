@@ -37,6 +37,7 @@ NOT_FOLDED = {
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",
+    "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",
 }
 

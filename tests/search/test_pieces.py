@@ -10,10 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from benchmarks.classes import shufflenet_v2
 from benchmarks.sketch import Sketch
 from benchmarks.unfused import unfused_llama
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
+from superopt.operators.layout import Concat, Transpose
 from superopt.operators.normalize import Softmax
 from superopt.search.cuts import LARGEST
 from superopt.search.pieces import cut_into_pieces, size
@@ -120,6 +122,13 @@ def test_no_cut_parts_a_softmax_from_its_scores_or_from_the_product_of_its_share
     assert len(inner) == 6
     assert all(not i.is_variable for t in inner for i in t.inputs)
     assert not any(isinstance(t.operator, Softmax) for p in pieces for t in p.graph.outputs)
+
+
+def test_no_cut_parts_what_is_joined_from_the_transpose_that_shuffles_it() -> None:
+    pieces = cut_into_pieces(understand(load(shufflenet_v2(Sketch()))))
+    shuffles = [t for p in pieces for t in subterms(*p.graph.outputs) if isinstance(t.operator, Transpose)]
+    assert len(shuffles) >= 12
+    assert all(isinstance(t.inputs[0].inputs[0].operator, Concat) for t in shuffles)
 
 
 def test_opaque_nodes_are_in_no_piece() -> None:

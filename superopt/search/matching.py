@@ -104,6 +104,7 @@ class Matching:
         self._found: dict[Term, list[Application]] = {}
         self._best: dict[Term, Application | None] = {}
         self._folds: dict[Term, list[Application]] = {}
+        self._regroups: dict[Term, list[Application]] = {}
         self._fits: dict[Term, list[tuple[int, int]]] = {}
         self._windows = Windows()
         self._groups: dict[Key, Group] = {}
@@ -111,7 +112,7 @@ class Matching:
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        for known in (self._found, self._best, self._folds, self._fits):
+        for known in (self._found, self._best, self._folds, self._regroups, self._fits):
             known.clear()
         for knows in (self._shallow, self._deep, self._parts, self._folding, self._windows):
             knows.forget_terms()
@@ -172,10 +173,12 @@ class Matching:
             best = None if pair.constant else self.best(pair)
             return _ROUGH.alone(term) if pair.constant else best.template.saves if best else 0.0
 
-        return [
-            Application(Template(rule, (made,), (), FOLLOWING * saves), (term,), None)
-            for rule, made, saves in regrouped(term, saved, self._regrouping)
-        ]
+        if term not in self._regroups:
+            self._regroups[term] = [
+                Application(Template(rule, (made,), (), FOLLOWING * saves), (term,), None)
+                for rule, made, saves in regrouped(term, saved, self._regrouping)
+            ]
+        return self._regroups[term]
 
     def _of_shallow(self, term: Term) -> Group:
         """What rewrites that are not deep make of a term.

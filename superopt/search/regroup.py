@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from superopt.operators.declare import Declared
 from superopt.rules.match import commuted
+from superopt.rules.rule import Rule, of_any_rank
 from superopt.search.rewrites import ByRule, Rewrite
-from superopt.term import Operator, Term, make
+from superopt.term import Operator, Term, make, subterms
 
 MOST = 8
 """A sum of more terms is looked at by pairs that stand next to each other only."""
@@ -27,13 +28,18 @@ Regrouping: TypeAlias = Mapping[str, Rewrite]
 def regrouping(rewrites: Sequence[Rewrite]) -> Regrouping:
     """The operators whose terms may be grouped in any way, by what rewrites say."""
     rules = [r for r in rewrites if isinstance(r, ByRule) and len(r.heads) == 1 and r.depth == 2]
-    return {r.heads[0]: r for r in reversed(rules) if _says_so(r.rule.source[0], r.rule.target[0])}
+    return {r.heads[0]: r for r in reversed(rules) if _says_so(r.rule)}
 
 
-def _says_so(source: Term, target: Term) -> bool:
-    """Whether a rule is `(x + y) + z = x + (y + z)`, for some operator whose inputs may be exchanged."""
+def _says_so(rule: Rule) -> bool:
+    """Whether a rule is `(x + y) + z = x + (y + z)` for all tensors of any rank, and for some operator whose inputs may
+    be exchanged.
+    """
+    (source,), (target,) = rule.source, rule.target
     op = source.operator
-    if not (isinstance(op, Declared) and op.commutative):
+    if not (isinstance(op, Declared) and op.commutative) or rule.facts or rule.conditions:
+        return False
+    if not of_any_rank(*subterms(source)):
         return False
     parts = parts_of(source)
     if len(parts) != 3 or len(set(parts)) != 3 or not all(p.is_variable for p in parts):

@@ -25,11 +25,14 @@ from superopt.search.rewrites import ByRule, Rewrite, rewrites_of
 from superopt.shipped import shipped_rules
 from superopt.term import Graph, Term, running, variable
 
+SUM = "(add ?x (add ?y ?z))"
 NEAR_MISSES = {
-    "two of one": "(rule r (given (?x n) (?y n)) (from (add ?x (add ?x ?y))) (to (add (add ?x ?x) ?y)))",
-    "nothing regrouped": "(rule r (given (?x n) (?y n) (?z n)) (from (add ?x (add ?y ?z))) (to (add (add ?y ?z) ?x)))",
-    "in order": "(rule r (given (?x n) (?y n) (?z n)) (from (sub (sub ?x ?y) ?z)) (to (sub ?x (sub ?y ?z))))",
-    "another operator": "(rule r (given (?x n) (?y n) (?z n)) (from (add ?x (add ?y ?z))) (to (mul (mul ?x ?y) ?z)))",
+    "two of one": "(rule r (given (?x *) (?y *)) (from (add ?x (add ?x ?y))) (to (add (add ?x ?x) ?y)))",
+    "nothing regrouped": f"(rule r (given (?x *) (?y *) (?z *)) (from {SUM}) (to (add (add ?y ?z) ?x)))",
+    "in order": "(rule r (given (?x *) (?y *) (?z *)) (from (sub (sub ?x ?y) ?z)) (to (sub ?x (sub ?y ?z))))",
+    "another operator": f"(rule r (given (?x *) (?y *) (?z *)) (from {SUM}) (to (mul (mul ?x ?y) ?z)))",
+    "one rank": f"(rule r (given (?x n) (?y n) (?z n)) (from {SUM}) (to (add (add ?x ?y) ?z)))",
+    "a condition": f"(rule r (given (?x n c) (?y n c) (?z n c)) (if (= n c)) (from {SUM}) (to (add (add ?x ?y) ?z)))",
 }
 REGROUP = "(rule r (given (?x *) (?y *) (?z *)) (from (add ?x (add ?y ?z))) (to (add (add ?y ?x) ?z)))"
 
@@ -81,8 +84,12 @@ def test_nothing_is_regrouped_where_no_rule_says_so() -> None:
 
 def test_what_is_together_already_stays_as_it_is() -> None:
     x, y, z = (variable(n, (2,)) for n in "xyz")
-    together = lambda pair: float(set(pair.inputs) == {y, z})  # noqa: E731
-    assert list(regrouped(Add()(x, Add()(z, y)), together, regrouping(by(REGROUP)))) == []
+
+    def of_both(pair: Term) -> float:
+        return float(set(pair.inputs) == {y, z})
+
+    assert list(regrouped(Add()(x, Add()(z, y)), of_both, regrouping(by(REGROUP)))) == []
+    assert len(list(regrouped(Add()(Add()(x, z), y), of_both, regrouping(by(REGROUP))))) == 1
 
 
 @pytest.mark.parametrize("order", range(3))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -93,13 +93,24 @@ def run_once(model: Path, uses: str, kind: str, more: list[str], limit: float, f
 
 
 def resident(pid: int) -> int:
-    """The bytes that a process and those that it started hold in memory now; 0 where it has ended."""
+    """The bytes that a process and those that it started hold in memory now; 0 where it has ended. What they map of
+    files, as libraries, counts once: as much as the one that has most of it.
+    """
+    held = list(_held(pid))
+    return sum(own for own, _ in held) + max((mapped for _, mapped in held), default=0)
+
+
+def _held(pid: int) -> Iterator[tuple[int, int]]:
+    """What each process holds of its own and of files, in bytes."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        _, all_pages, mapped, *_ = map(int, Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split())
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") + sum(resident(int(child)) for child in children)
+        return
+    page = os.sysconf("SC_PAGE_SIZE")
+    yield (all_pages - mapped) * page, mapped * page
+    for child in children:
+        yield from _held(int(child))
 
 
 def _facts(runs: Sequence[Run], asked: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from superopt.cost.runtime import KERNEL, WARM_UP, Runtime, Timing, summary
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
-ROUNDS, ROUNDS_S = (5, 21), 0.25
+ROUNDS, ROUNDS_S = (5, 61), 0.25
 """How often graphs are run in turns: at least, at most, and for about how many seconds."""
 LONG_ROUNDS, ALIKE = 3, 1.02
 """Rounds that take longer than all should end sooner, at this many, where none differs from another by more: by how

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from superopt.cost.analytic import AnalyticCost
 from superopt.cost.layouts import Place, between
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.model import Cost
 from superopt.errors import SuperoptError
-from superopt.search.found import Found, Outcome
+from superopt.search.found import TOLD_APART, Found, Outcome
 from superopt.search.objective import Objective
 from superopt.term import Graph
 
@@ -20,6 +21,11 @@ LEAST_PROMISED = 1.01
 WORTH_KEEPING = 1.005
 """A graph replaces its piece where, timed whole, it gains at least this: with what its sum promised, two measurements
 agree that it gains, and the whole model decides.
+"""
+
+NEAR_PROMISED, WORTH_UNPROMISED = 0.95, 1.02
+"""A graph of less work by count is timed whole where its sum promises this share of what was gained already; without a
+promise it has to gain this much.
 """
 
 WORTH_JOINING = 1.03
@@ -55,27 +61,36 @@ class Latency(Objective):
     def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
         """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
 
-        The first that gains nearly what its sum promised is taken; else the one that gains most. Its gain stands beside
-        it, and how many graphs could not be timed.
+        The first that gained nearly what its sum promised is taken; else the one that gains most. That of least work by
+        count is timed also where its sum promises little: each kernel is timed at a moment of its own, and on a shared
+        machine those differ by more than many gains. The gain stands beside it, and how many could not be timed.
         """
-        best, gain, untried = outcome.start, 1.0, 0
+        best, gain, untried, settled = outcome.start, 1.0, 0, False
         if _weights(outcome.start.graph) > LARGE_WEIGHTS:
             promised = outcome.start.cost / outcome.best[0].cost
             return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
+        lightest = _lightest(outcome, AnalyticCost(sizes=self.machine.sizes))
         for found in outcome.best:
             promised = outcome.start.cost / found.cost if found.cost else math.inf
-            if found is outcome.start or promised < max(LEAST_PROMISED, gain):
+            is_promised = found is not outcome.start and promised >= max(LEAST_PROMISED, gain)
+            is_light = found is lightest and promised >= NEAR_PROMISED * gain
+            if not is_light and (settled or not is_promised):
                 continue
             try:
                 ratio = _gain(outcome.start, found, self.machine, place)
             except SuperoptError:  # it cannot be written or run as a whole, or no time is left
                 untried += 1
                 continue
-            if ratio > max(gain, WORTH_KEEPING):
+            if ratio > max(gain, WORTH_KEEPING if is_promised else WORTH_UNPROMISED):
                 best, gain = found, ratio
-            if best is found and ratio >= AS_PROMISED * promised:
-                break
+            settled = settled or (best is found and ratio >= AS_PROMISED * promised)
         return best, gain, untried
+
+
+def _lightest(outcome: Outcome, work: AnalyticCost) -> Found | None:
+    """Of the graphs kept the one of least work by count, where that is less than the start's."""
+    least = min(outcome.best, key=lambda found: work.estimate(found.graph))
+    return least if work.estimate(least.graph) < (1.0 - TOLD_APART) * work.estimate(outcome.start.graph) else None
 
 
 def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:

@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
+from superopt.search.abreast import Pair, abreast
 from superopt.search.fold import Folding
 from superopt.search.index import Index
 from superopt.search.regroup import regrouped, regrouping
-from superopt.search.rewrites import Fold, Rewrite
+from superopt.search.rewrites import Abreast, Fold, Rewrite
 from superopt.search.window import Key, Window, Windows, below, placed, window
 from superopt.term import Graph, Term, running
 
@@ -88,6 +89,7 @@ class Matching:
         self._parts: Index[tuple[int, int]] = Index()
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping = regrouping(rewrites)
+        self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -106,20 +108,22 @@ class Matching:
         self._folds: dict[Term, list[Application]] = {}
         self._regroups: dict[Term, list[Application]] = {}
         self._fits: dict[Term, list[tuple[int, int]]] = {}
+        self._joined: dict[Pair, Term | None] = {}
         self._windows = Windows()
         self._groups: dict[Key, Group] = {}
         self._both: dict[tuple[int, Key], list[Template]] = {}
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        for known in (self._found, self._best, self._folds, self._regroups, self._fits):
+        for known in (self._found, self._best, self._folds, self._regroups, self._fits, self._joined):
             known.clear()
         for knows in (self._shallow, self._deep, self._parts, self._folding, self._windows):
             knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
-        terms = [t for of_one in by_operator(graph).values() for t in of_one]
+        of_each = by_operator(graph)
+        terms = [t for of_one in of_each.values() for t in of_one]
         for term in terms:
             yield from self.at(term)
         places: dict[tuple[int, int], list[Term]] = {}
@@ -135,6 +139,7 @@ class Matching:
             for roots in itertools.product(*(places.get((number, i), ()) for i in range(self._counts[number]))):
                 if _are_apart(roots, needs):
                     yield from self._at_all(number, rewrite, roots)
+        yield from (a for a in self._side_by_side(of_each.values()) if _are_apart(a.roots, needs))
 
     def at(self, term: Term) -> list[Application]:
         """The rewrites that replace a term alone."""
@@ -179,6 +184,16 @@ class Matching:
                 for rule, made, saves in regrouped(term, saved, self._regrouping)
             ]
         return self._regroups[term]
+
+    def _side_by_side(self, groups: Iterable[Sequence[Term]]) -> Iterator[Application]:
+        """Two terms of one operator as slices of one value, where that leaves fewer operators: two products alone are
+        joined by rules.
+        """
+        for *roots, one, other in abreast(groups, self._joined) if self._abreast is not None else ():
+            gone, come = _difference(_seconds(roots), _seconds((one, other)))
+            if len(come) < len(gone):
+                assert self._abreast is not None
+                yield Application(Template(self._abreast, (one, other), (), _saved(gone, come)), tuple(roots), None)
 
     def _of_shallow(self, term: Term) -> Group:
         """What rewrites that are not deep make of a term.

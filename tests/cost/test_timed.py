@@ -54,7 +54,7 @@ def rounds(waits: float, ratios: Sequence[float]) -> int:
     [
         pytest.param(ROUNDS_S / 4, [2.0, 2.01, 1.99] + [2.0] * 20, LONG_ROUNDS, id="long and alike"),
         pytest.param(ROUNDS_S / 4, [2.0, 2.1, 1.99] + [2.0] * 20, ROUNDS[0], id="long and not alike"),
-        pytest.param(0.0, [2.0] * 30, ROUNDS[1], id="short"),
+        pytest.param(0.0, [2.0] * (ROUNDS[1] + 9), ROUNDS[1], id="short"),
     ],
 )
 def test_graphs_are_run_in_turns_until_they_are_told_apart(waits: float, ratios: list[float], expected: int) -> None:

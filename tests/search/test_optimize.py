@@ -22,7 +22,8 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, RuleError, VerificationFailed
 from superopt.onnx_io import load, understand
-from superopt.operators.pointwise import Relu, Sqrt
+from superopt.operators.linear import MatMul
+from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.backtrack import backtrack
 from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced, Strategy
@@ -211,7 +212,7 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
 
     class Whole(MeasuredCost):
         def __init__(self) -> None:
-            pass
+            self.sizes = {}
 
         def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
             return 1.5, 1.51 if candidate.outputs == first.graph.outputs else 1.45
@@ -229,7 +230,7 @@ def test_what_stands_around_a_piece_gains_nothing(around_s: float, expected: flo
 
     class Whole(MeasuredCost):
         def __init__(self) -> None:
-            pass
+            self.sizes = {}
 
         def estimate(self, *_: object) -> float:
             return start.cost + around_s
@@ -239,6 +240,33 @@ def test_what_stands_around_a_piece_gains_nothing(around_s: float, expected: flo
 
     _, gain, _ = Latency(Whole()).choose(Outcome(start, [better]), Place(frozenset("x")))
     assert gain == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("promised", "gained", "kept"),
+    [(1.005, 1.04, True), (0.97, 1.04, True), (0.97, 1.01, False), (0.9, 1.04, False)],
+    ids=["hardly promised", "promised to lose", "gained little", "promised to lose much"],
+)
+def test_what_is_less_work_is_timed_whole_though_its_sum_promises_little(
+    promised: float, gained: float, kept: bool
+) -> None:
+    x, w, a, b = (variable(n, (64, 64), "float32", constant=n != "x") for n in "xwab")
+    alone, beside = MatMul()(x, w), MatMul()(MatMul()(x, a), b)
+    less = MatMul()(x, Add()(w, MatMul()(a, b)))
+    start, better = (
+        Found(Graph((x, w, a, b), (term,)), seconds, ())
+        for term, seconds in ((Add()(alone, beside), 1.0), (less, 1.0 / promised))
+    )
+
+    class Whole(MeasuredCost):
+        def __init__(self) -> None:
+            self.sizes = {}
+
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            return 1.0, 1.0 / gained
+
+    best, _, _ = Latency(Whole()).choose(Outcome(start, [start, better]), ALONE)
+    assert best is (better if kept else start)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +282,7 @@ def test_a_small_gain_is_one_where_sums_and_whole_times_agree(promised: float, g
 
     class Whole(MeasuredCost):
         def __init__(self) -> None:
-            pass
+            self.sizes = {}
 
         def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
             return 1.0, 1.0 / gained

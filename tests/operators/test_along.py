@@ -1,0 +1,72 @@
+"""Along the axes that `along` names, what is computed of two values joined is the two results joined: exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from superopt.arithmetic import EXACT, FLOAT
+from superopt.dim import Shape
+from superopt.evaluate import evaluate, sample
+from superopt.operators import CATALOGUE
+from superopt.operators.along import Origins, origins, widened
+from superopt.operators.declare import Declared
+from superopt.operators.layout import Concat, Reshape
+from superopt.operators.linear import Conv
+from superopt.term import Term, make, variable
+from tests.operators.general import examples, general_terms
+
+
+def claims(name: str, count: int) -> Iterator[tuple[Term, int, Origins]]:
+    """What is said of an operator: at small sizes, along which axes of its inputs an axis of its result comes about."""
+    for term in (t for general in general_terms(name) for t in examples(general, count)):
+        assert isinstance(term.operator, Declared)
+        for axis in range(term.type.rank):
+            for found in origins(term.operator, axis, term.shape, [x.shape for x in term.inputs]):
+                yield term, axis, found
+
+
+APART = [name for name in sorted(CATALOGUE) if next(claims(name, 1), None)]
+
+
+def beside(term: Term, axis: int, found: Origins) -> tuple[Term, Term]:
+    """A second term like one, twice as wide where inputs are its own, and what computes both."""
+    op, wide, joined = term.operator, list[Term](), list[Term]()
+    assert isinstance(op, Declared)
+    for i, (x, at) in enumerate(zip(term.inputs, found, strict=True)):
+        shape = [int(d) * (2 if a == at else 1) for a, d in enumerate(x.shape)]  # type: ignore[arg-type]
+        wide.append(x if at is None else variable(f"other{i}", shape, x.type.dtype))
+        joined.append(x if at is None else Concat(at)(x, wide[-1]))
+    size = term.shape[axis]
+    return make(widened(op, axis, 2 * size), wide), make(widened(op, axis, 3 * size), joined)
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_is_joined_before_is_joined_after(name: str) -> None:
+    cls = CATALOGUE[name]
+    ring = next((r for r in EXACT if cls.pointwise or cls.needs <= r.has), FLOAT)
+    for term, axis, found in claims(name, 3):
+        other, both = beside(term, axis, found)
+        values = sample((term, other), ring, 0)
+        wanted = evaluate(Concat(axis)(term, other), ring, values)
+        np.testing.assert_allclose(evaluate(both, ring, values), wanted, rtol=1e-12 if ring is FLOAT else 0)
+
+
+def test_that_is_said_of_all_kinds_of_operators() -> None:
+    assert {"matmul", "conv", "maxpool", "add", "neg", "transpose", "reshape", "expand"} <= set(APART)
+    assert {"slice", "concat", "softmax", "mean"} <= set(APART)
+
+
+def test_channels_that_are_several_groups_are_not_joined() -> None:
+    shapes: tuple[Shape, Shape] = ((1, 4, 5, 5), (6, 2, 3, 3))
+    grouped, whole = (Conv((1, 1), (1,) * 4, (1, 1), g) for g in (2, 1))
+    assert list(origins(grouped, 1, (1, 6, 5, 5), shapes)) == []
+    assert list(origins(whole, 1, (1, 6, 5, 5), ((1, 2, 5, 5), shapes[1]))) == [(None, 0)]
+    assert list(origins(whole, 2, (1, 6, 5, 5), ((1, 2, 5, 5), shapes[1]))) == []
+
+
+def test_heads_are_columns_of_the_rows_that_they_are_reshaped_from() -> None:
+    assert list(origins(Reshape((2, 5, 6, 8)), 2, (2, 5, 6, 8), [(2, 5, 48)])) == [(2,)]
+    assert list(origins(Reshape((2, 5, 6, 8)), 3, (2, 5, 6, 8), [(2, 5, 48)])) == []

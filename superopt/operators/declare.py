@@ -127,6 +127,7 @@ class Declared(Operator):
     """The domain of that operator; empty for ONNX's own."""
     arity: ClassVar[int]
     fields: ClassVar[tuple[Field, ...]]
+    _structural: ClassVar[tuple[str, ...]] = ()
     pointwise: ClassVar[bool] = False
     """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
     broadcasts: ClassVar[tuple[int, ...] | None] = None
@@ -235,7 +236,7 @@ class Declared(Operator):
 
     def structure(self) -> tuple[Any, ...]:
         """The attributes that are not sizes."""
-        return tuple(getattr(self, f.name) for f in self.fields if not f.facts.size)
+        return tuple([getattr(self, name) for name in self._structural])
 
     def sizes(self) -> tuple[Dim, ...]:
         """The size attributes, flattened in order."""
@@ -300,6 +301,7 @@ def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[
         declared: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(made)  # type: ignore[arg-type]
         made.name, made.onnx, made.domain = name, onnx, domain
         made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
+        made._structural = tuple(f.name for f in made.fields if not f.facts.size)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
         for rule in (made.shape, made.eval):
             if rule in (Declared.shape, Declared.eval):

@@ -20,78 +20,86 @@ from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.term import Term, make
 
-Pair: TypeAlias = "tuple[Term, Term, int]"
-"""Two terms that may be joined, and the axis."""
-
-Known: TypeAlias = "dict[Pair, Term | None]"
-"""What was found of pairs so far."""
+Pair: TypeAlias = "tuple[Term, Term, Term, Term]"
+"""Two terms, and the slices of one value that they are."""
 
 
-def abreast(groups: Iterable[Sequence[Term]], known: Known) -> Iterator[tuple[Term, Term, Term, Term]]:
-    """Two terms of one of some groups that run, and the slices of one value that they are: where nothing that is
-    computed of both is joined too.
-    """
-    found = [pair for group in groups for both in combinations(group, 2) if (pair := _both(*both, known)) is not None]
-    below = {pair for one, other, *_ in found for pair in product(one.inputs, other.inputs)}
-    for one, other, axis, made in found:
-        if (one, other) not in below and (other, one) not in below:
-            middle = one.shape[axis]
-            with assuming():  # the sizes of both are within that of the sum
-                parts = Slice(axis, 0, middle)(made), Slice(axis, middle, middle + other.shape[axis])(made)
-            yield one, other, *parts
+class Joining:
+    """Finds what is computed alike. What it found of terms is remembered: most graphs share most of theirs."""
+
+    def __init__(self) -> None:
+        self._joined: dict[tuple[Term, Term, int], Term | None] = {}
+        self._pairs: dict[tuple[Term, Term], Pair | None] = {}
+
+    def forget_terms(self) -> None:
+        """Forget what was remembered of terms."""
+        self._joined.clear()
+        self._pairs.clear()
+
+    def pairs(self, groups: Iterable[Sequence[Term]]) -> list[Pair]:
+        """Terms of one of some groups of terms that run: those of which nothing is computed that is joined too."""
+        found = [pair for group in groups for both in combinations(group, 2) if (pair := self._pair(*both)) is not None]
+        below = {pair for one, other, *_ in found for pair in product(one.inputs, other.inputs)}
+        return [pair for pair in found if not {(pair[0], pair[1]), (pair[1], pair[0])} & below]
+
+    def _pair(self, one: Term, other: Term) -> Pair | None:
+        """Two terms in an order that they may be joined in, and their parts of the whole."""
+        key = one, other
+        if key not in self._pairs:
+            ways = (
+                (first, second, axis, made)
+                for first, second in ((one, other), (other, one))
+                for axis in _axes(first, second)
+                if (made := self.joined(first, second, axis)) is not None
+            )
+            self._pairs[key] = next((_parted(*way) for way in ways), None)
+        return self._pairs[key]
+
+    def joined(self, one: Term, other: Term, axis: int) -> Term | None:
+        """Both terms, one after the other along an axis, as one value with no more operators than either has; None
+        where they are not computed alike.
+        """
+        key = one, other, axis
+        if key not in self._joined:
+            self._joined[key] = None
+            if (one.constant and other.constant) or type(one.operator) is type(other.operator):
+                with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
+                    made = self._made(one, other, axis)
+                    self._joined[key] = made if all(c.relation == "<=" for c in conditions) else None
+        return self._joined[key]
+
+    def _made(self, one: Term, other: Term, axis: int) -> Term | None:
+        if isinstance(one.operator, Slice) and isinstance(other.operator, Slice):
+            whole = _of_neighbours(one.operator, other.operator, axis, one.inputs[0], other.inputs[0])
+            if whole is not None:
+                return whole
+        constant = one.constant and other.constant
+        if _alike(one, other, axis) and (isinstance(one.operator, Expand) or not (one is other or constant)):
+            assert isinstance(one.operator, Declared)
+            size = one.shape[axis] + other.shape[axis]
+            for found in origins(one.operator, axis, one.shape, [i.shape for i in one.inputs]):
+                for theirs in dict.fromkeys((other.inputs, other.inputs[:: -1 if one.operator.commutative else 1])):
+                    inputs = self._inputs(one.inputs, theirs, found)
+                    if inputs is not None:
+                        return make(widened(one.operator, axis, size), inputs)
+        return Concat(axis)(one, other) if constant else None
+
+    def _inputs(self, ones: Sequence[Term], others: Sequence[Term], axes: Sequence[int | None]) -> list[Term] | None:
+        """The inputs of both, joined or the same."""
+        inputs = list[Term]()
+        for a, b, axis in zip(ones, others, axes, strict=True):
+            made = (a if a is b else None) if axis is None else self.joined(a, b, axis)
+            if made is None:
+                return None
+            inputs.append(made)
+        return inputs
 
 
-def _both(one: Term, other: Term, known: Known) -> tuple[Term, Term, int, Term] | None:
-    """Two terms in an order and along an axis that they may be joined in, and joined so."""
-    for first, second in ((one, other), (other, one)):
-        for axis in _axes(first, second):
-            made = joined(first, second, axis, known)
-            if made is not None:
-                return first, second, axis, made
-    return None
-
-
-def joined(one: Term, other: Term, axis: int, known: Known) -> Term | None:
-    """Both terms, one after the other along an axis, as one value with no more operators than either has; None where
-    they are not computed alike.
-    """
-    key = (one, other, axis)
-    if key not in known:
-        known[key] = None
-        with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
-            made = _joined(one, other, axis, known)
-            known[key] = made if all(c.relation == "<=" for c in conditions) else None
-    return known[key]
-
-
-def _joined(one: Term, other: Term, axis: int, known: Known) -> Term | None:
-    if isinstance(one.operator, Slice) and isinstance(other.operator, Slice):
-        whole = _of_neighbours(one.operator, other.operator, axis, one.inputs[0], other.inputs[0])
-        if whole is not None:
-            return whole
-    constant = one.constant and other.constant
-    if _alike(one, other, axis) and (isinstance(one.operator, Expand) or not (one is other or constant)):
-        assert isinstance(one.operator, Declared)
-        size = one.shape[axis] + other.shape[axis]
-        for found in origins(one.operator, axis, one.shape, [i.shape for i in one.inputs]):
-            for theirs in dict.fromkeys((other.inputs, other.inputs[:: -1 if one.operator.commutative else 1])):
-                inputs = _inputs(one.inputs, theirs, found, known)
-                if inputs is not None:
-                    return make(widened(one.operator, axis, size), inputs)
-    return Concat(axis)(one, other) if constant else None
-
-
-def _inputs(
-    ones: Sequence[Term], others: Sequence[Term], axes: Sequence[int | None], known: Known
-) -> list[Term] | None:
-    """The inputs of both, joined or the same."""
-    inputs = list[Term]()
-    for a, b, axis in zip(ones, others, axes, strict=True):
-        made = (a if a is b else None) if axis is None else joined(a, b, axis, known)
-        if made is None:
-            return None
-        inputs.append(made)
-    return inputs
+def _parted(one: Term, other: Term, axis: int, whole: Term) -> Pair:
+    """Two terms and their parts of the whole that they are joined to."""
+    middle = one.shape[axis]
+    with assuming():  # the sizes of both are within that of the sum
+        return one, other, Slice(axis, 0, middle)(whole), Slice(axis, middle, middle + other.shape[axis])(whole)
 
 
 def _of_neighbours(first: Slice, second: Slice, axis: int, x: Term, y: Term) -> Term | None:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
-from superopt.search.abreast import Pair, abreast
+from superopt.search.abreast import Joining
 from superopt.search.fold import Folding
 from superopt.search.index import Index
 from superopt.search.regroup import regrouped, regrouping
@@ -90,6 +90,7 @@ class Matching:
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping = regrouping(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
+        self._joining = Joining()
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -108,16 +109,15 @@ class Matching:
         self._folds: dict[Term, list[Application]] = {}
         self._regroups: dict[Term, list[Application]] = {}
         self._fits: dict[Term, list[tuple[int, int]]] = {}
-        self._joined: dict[Pair, Term | None] = {}
         self._windows = Windows()
         self._groups: dict[Key, Group] = {}
         self._both: dict[tuple[int, Key], list[Template]] = {}
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        for known in (self._found, self._best, self._folds, self._regroups, self._fits, self._joined):
+        for known in (self._found, self._best, self._folds, self._regroups, self._fits):
             known.clear()
-        for knows in (self._shallow, self._deep, self._parts, self._folding, self._windows):
+        for knows in (self._shallow, self._deep, self._parts, self._folding, self._joining, self._windows):
             knows.forget_terms()
 
     def applications(self, graph: Graph) -> Iterator[Application]:
@@ -189,10 +189,11 @@ class Matching:
         """Two terms of one operator as slices of one value, where that leaves fewer operators: two products alone are
         joined by rules.
         """
-        for *roots, one, other in abreast(groups, self._joined) if self._abreast is not None else ():
+        if self._abreast is None:
+            return
+        for *roots, one, other in self._joining.pairs(groups):
             gone, come = _difference(_seconds(roots), _seconds((one, other)))
             if len(come) < len(gone):
-                assert self._abreast is not None
                 yield Application(Template(self._abreast, (one, other), (), _saved(gone, come)), tuple(roots), None)
 
     def _of_shallow(self, term: Term) -> Group:

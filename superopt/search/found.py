@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
+from superopt.cost.analytic import AnalyticCost
 from superopt.cost.model import Cost
 from superopt.cost.sizes import bytes_of
 from superopt.errors import OutOfTime, SuperoptError
@@ -27,6 +28,8 @@ those come first that consist of less, since most ways to a gain lead through wh
 TOLD_APART = 0.005
 """Costs that differ by less than this share of the start's are taken as equal."""
 
+
+_COUNTED = AnalyticCost()
 
 INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"
 """Why a search ended that somebody stopped, or its deadline: what it had found by then is kept."""
@@ -146,7 +149,8 @@ def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     """Keep the cheapest; of those that cost the same within what measurements tell, the ones with the fewest steps.
 
     Beside them the next that moves less memory than each of them: kernels that run alone find all in the caches, so
-    what moves much may gain by their sum alone. Of graphs that are made of the same kernels one is enough.
+    what moves much may gain by their sum alone. And the `lightest`, whose work is counted: each kernel is timed at a
+    moment of its own. Of graphs that are made of the same kernels one is enough.
     """
     same = next((f for f in outcome.best if f.cost == found.cost and _kernels(f, cost) == _kernels(found, cost)), None)
     if same is not None and len(same.steps) <= len(found.steps):
@@ -157,6 +161,27 @@ def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     outcome.best[:], others = best[:count], best[count:]
     least = min((_moved(f, cost) for f in outcome.best), default=0) if others else 0
     outcome.best += [f for f in others if _moved(f, cost) < least][:1]
+    light = lightest(best, outcome.start, cost)
+    outcome.best += [light] if light is not None and light not in outcome.best else []
+
+
+def lightest(graphs: Sequence[Found], start: Found, cost: Cost) -> Found | None:
+    """Of the graphs that run no operators but the start's, so that like is counted against like, the one of least work;
+    None where that is no less than the start's.
+    """
+    kinds = _names(start)
+    alike = [found for found in graphs if _names(found) <= kinds]
+    least = min(alike, key=lambda found: _counted(found, cost), default=start)
+    return least if _counted(least, cost) < (1.0 - TOLD_APART) * _counted(start, cost) else None
+
+
+def _names(found: Found) -> set[str]:
+    return {term.operator.name for term in found.graph.runs}
+
+
+def _counted(found: Found, cost: Cost) -> float:
+    """Seconds by counts of operations and bytes, the same on every machine."""
+    return sum(map(_COUNTED.seconds, (kernel for kernel, _ in cost.breakdown(found.graph))))
 
 
 def _moved(found: Found, cost: Cost) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from superopt.cost.analytic import AnalyticCost
 from superopt.cost.layouts import Place, between
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.model import Cost
 from superopt.errors import SuperoptError
-from superopt.search.found import TOLD_APART, Found, Outcome
+from superopt.search.found import Found, Outcome, lightest
 from superopt.search.objective import Objective
 from superopt.term import Graph
 
@@ -23,7 +22,7 @@ WORTH_KEEPING = 1.005
 agree that it gains, and the whole model decides.
 """
 
-NEAR_PROMISED, WORTH_UNPROMISED = 0.95, 1.02
+NEAR_PROMISED, WORTH_UNPROMISED = 0.9, 1.02
 """A graph of less work by count is timed whole where its sum promises this share of what was gained already; without a
 promise it has to gain this much.
 """
@@ -69,11 +68,11 @@ class Latency(Objective):
         if _weights(outcome.start.graph) > LARGE_WEIGHTS:
             promised = outcome.start.cost / outcome.best[0].cost
             return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
-        lightest = _lightest(outcome, AnalyticCost(sizes=self.machine.sizes))
+        light = lightest(outcome.best, outcome.start, self.machine)
         for found in outcome.best:
             promised = outcome.start.cost / found.cost if found.cost else math.inf
             is_promised = found is not outcome.start and promised >= max(LEAST_PROMISED, gain)
-            is_light = found is lightest and promised >= NEAR_PROMISED * gain
+            is_light = found is light and promised >= NEAR_PROMISED * gain
             if not is_light and (settled or not is_promised):
                 continue
             try:
@@ -85,12 +84,6 @@ class Latency(Objective):
                 best, gain = found, ratio
             settled = settled or (best is found and ratio >= AS_PROMISED * promised)
         return best, gain, untried
-
-
-def _lightest(outcome: Outcome, work: AnalyticCost) -> Found | None:
-    """Of the graphs kept the one of least work by count, where that is less than the start's."""
-    least = min(outcome.best, key=lambda found: work.estimate(found.graph))
-    return least if work.estimate(least.graph) < (1.0 - TOLD_APART) * work.estimate(outcome.start.graph) else None
 
 
 def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:

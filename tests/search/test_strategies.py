@@ -13,9 +13,10 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.cost.kernels import Kernel
 from superopt.errors import OutOfTime, ShapeError
 from superopt.onnx_io import load, understand
-from superopt.operators.pointwise import Add, Relu
+from superopt.operators.functions import Neg
+from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file
-from superopt.search.found import ENCOURAGED, Found, Limits, Outcome, Strategy, keep
+from superopt.search.found import ENCOURAGED, Found, Limits, Outcome, Strategy, keep, lightest
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.rewrites import ByRule, Unfold, rewrites_of
@@ -109,6 +110,20 @@ def test_beside_the_cheapest_the_next_that_moves_less_is_kept() -> None:
         for each in order:
             keep(outcome, each, 2, Priced())
         assert outcome.best == [found[3], found[4], found[1]]
+
+
+def test_of_what_runs_the_operators_of_the_start_the_lightest_is_kept() -> None:
+    """However little its sum promises: two that run others are cheaper, and so is one of more work."""
+    start = Found(relus(4), 4.0, ())
+    others = [Found(Graph((X,), (made,)), seconds, ()) for made, seconds in ((Sqrt()(X), 1.0), (Neg()(X), 2.0))]
+    heavy, light = Found(relus(3), 3.9, ()), Found(relus(2), 4.1, ())
+    for order in itertools.permutations((*others, heavy, light)):
+        outcome = Outcome(start, [start])
+        for each in order:
+            keep(outcome, each, 2, Priced())
+        assert outcome.best == [*others, light]
+        assert lightest(outcome.best, start, Priced()) == light
+    assert lightest([start, *others], start, Priced()) is None
 
 
 def test_a_graph_is_never_seen_twice(search: Strategy) -> None:

@@ -81,6 +81,8 @@ class Matching:
     """Finds applications of rewrites. What may replace a term does not depend on what stands around it."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
+        self._rewrites = tuple(rewrites)
+        self._less: dict[frozenset[str], Matching] = {}
         self._untold: dict[str, list[Numbered]] = {}
         self._shallow: Index[Numbered] = Index()
         self._deep: Index[Numbered] = Index()
@@ -119,6 +121,12 @@ class Matching:
             known.clear()
         for knows in (self._shallow, self._deep, self._parts, self._folding, self._joining, self._windows):
             knows.forget_terms()
+
+    def without(self, names: frozenset[str]) -> Matching:
+        """The same but for rewrites of these names; remembered, since an index of thousands of rules takes a while."""
+        if names not in self._less:
+            self._less[names] = Matching([r for r in self._rewrites if r.name not in names])
+        return self._less[names]
 
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""

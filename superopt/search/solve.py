@@ -15,6 +15,7 @@ from superopt.search.joined import Begun
 from superopt.search.matching import Matching
 from superopt.search.objective import Objective
 from superopt.search.pieces import Piece
+from superopt.search.refuted import refuted
 from superopt.search.remembered import Memory
 from superopt.search.solution import Terms
 
@@ -79,6 +80,11 @@ class Search:
         piece, objective = places[0], self.objective
         outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
         winner, gain, untried = objective.choose(outcome, piece.place)
+        if ways := refuted(outcome, winner):
+            seen = outcome.seen
+            outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
+            outcome.seen += seen
+            winner, gain, untried = objective.choose(outcome, piece.place)
         return Solved(tuple(places), outcome, winner, gain), untried
 
     def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:

@@ -117,7 +117,7 @@ def test_what_stands_above_a_rewrite_is_made_anew_at_symbolic_sizes() -> None:
 
 def test_definitions_come_before_rules() -> None:
     kinds = [r.known for r in rewrites_of([rule(SHARE)], ["lrn", "batchnorm"])]
-    assert kinds == ["definition"] * 4 + ["proved"]  # forwards and backwards
+    assert kinds == ["definition"] * 5 + ["proved"]  # two forwards and backwards, and what is computed alike
 
 
 def test_the_index_finds_every_rule_at_its_own_source() -> None:
@@ -162,3 +162,7 @@ def test_of_rewrites_together_none_needs_another() -> None:
     found = [[a.roots for a in Matching([ByRule(rule(both))]).applications(g)] for g in (chain, aside)]
     assert found[0] == []
     assert sorted(found[1], key=repr) == sorted(itertools.permutations(aside.outputs), key=repr)
+
+
+def test_without_definitions_nothing_is_computed_side_by_side() -> None:
+    assert [r.known for r in rewrites_of([rule(SHARE)], [])] == ["proved"]

@@ -81,10 +81,11 @@ class Search:
         outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
         winner, gain, untried = objective.choose(outcome, piece.place)
         if ways := refuted(outcome, winner):
-            seen = outcome.seen
+            seen, before = outcome.seen, untried
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
             outcome.seen += seen
             winner, gain, untried = objective.choose(outcome, piece.place)
+            untried += before  # what could not be timed is not remembered as refuted
         return Solved(tuple(places), outcome, winner, gain), untried
 
     def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:

@@ -66,7 +66,7 @@ class Refusing(Latency):
     def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
         last = outcome.best[-1]
         taken = last is not outcome.start and TILES.name not in {step.name for step in last.steps}
-        return (last, 1.1, 0) if taken else (outcome.start, 1.0, 0)
+        return (last, 1.1, 0) if taken else (outcome.start, 1.0, 1)
 
 
 def test_such_a_piece_is_searched_again_without_them() -> None:
@@ -81,7 +81,6 @@ def test_such_a_piece_is_searched_again_without_them() -> None:
         return outcome(found(0.5 if TILES.name in ways else 0.9, ways[0]))
 
     search = Search(Matching([TILES, UNFOLDED]), Refusing(Unmeasured()), strategy, alpha=1.15)
-    search.objective.machine.unrunnable, search.objective.machine.waited_s = {}, 0.0
-    solved = search([piece], seconds=1.0)
+    solved, untried = search._alone([piece], Limits())
     assert asked == [[TILES.name, UNFOLDED.name], [UNFOLDED.name]]
-    assert (solved.gain, solved.winner.cost, solved.outcome.seen) == (1.1, 0.9, 14)
+    assert (solved.gain, solved.winner.cost, solved.outcome.seen, untried) == (1.1, 0.9, 14, 1)

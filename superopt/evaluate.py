@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic import EXACT, Array, Carrier
 from superopt.term import Term, subterms, variables
 
 
@@ -36,3 +36,12 @@ def sample(roots: tuple[Term, ...], ring: Carrier, seed: int) -> dict[Term, Arra
     """Random values for all variables under the roots, whose sizes are integers; the same for the same seed."""
     rng = np.random.default_rng(seed)
     return {v: ring.sample([int(d) for d in v.shape], rng) for v in variables(*roots)}  # type: ignore[arg-type]
+
+
+def same_value(left: Term, right: Term) -> bool:
+    """Whether two terms agree on values drawn once, in one of the exact carriers: a first look, and no proof."""
+    return any(
+        bool((evaluate(left, carrier, drawn) == evaluate(right, carrier, drawn)).all())
+        for carrier in EXACT
+        for drawn in [sample((left, right), carrier, 1)]
+    )

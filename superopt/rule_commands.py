@@ -64,8 +64,9 @@ def generate(
     steps: Annotated[
         int,
         typer.Option(
-            help="Leave out what other rules replay in so many directed steps: with fewer, more is written.",
-            min=1,
+            help="Leave out what other rules replay in so many directed steps: with fewer, more is written; with 0, "
+            "every two terms that are equal, but for instances of other rules.",
+            min=0,
             max=STEPS,
         ),
     ] = STEPS,

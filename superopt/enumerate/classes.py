@@ -47,6 +47,8 @@ class Classes:
         what it is known by, for those that are so up to names only.
         """
         self.table, self.rows, self.known_by, self.stated = table, rows, known_by, stated
+        self.symmetric = np.zeros(0, np.int64)
+        """Nodes of the last level that are equal to themselves renamed; below it all renamings were met."""
         self.parent = np.arange(len(rows))
         self._same = self.parent.copy()
         keys = rows.keys()
@@ -157,11 +159,12 @@ class Classes:
     def equation(self, node: int) -> Equation:
         """That a node is equal to the one its class is known by."""
         other = int(self.known_by[node])
-        source = self._pattern(node)
+        source = self.pattern(node)
         assert isinstance(source, Node)
-        return Equation(source, self._pattern(other), node, other)
+        return Equation(source, self.pattern(other), node, other)
 
-    def _pattern(self, node: int) -> Pattern:
+    def pattern(self, node: int) -> Pattern:
+        """What a node is, down to leaves, in the names at which it is equal to what its class is known by."""
         if self.rows.app[node] < 0:
             return node
         return applied(self.table, *(int(c[node]) for c in (self.rows.app, self.stated.left, self.stated.right)))

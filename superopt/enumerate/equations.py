@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from superopt.enumerate.classes import Classes, Equation
+from superopt.enumerate.every import every_equation, itself_renamed
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.grow import Met, OutOfMemory, Progress, grow, joined
 from superopt.enumerate.patterns import as_term
@@ -15,6 +16,7 @@ from superopt.enumerate.peers import peers
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
 from superopt.errors import ShapeError, UsageError
+from superopt.evaluate import same_value
 from superopt.operators.instances import resize
 from superopt.term import Term
 
@@ -38,12 +40,18 @@ class Equations:
 
 
 def equations(
-    family: Family, max_ops: int, seed: int, progress: Progress | None = None, memory: float | None = None
+    family: Family,
+    max_ops: int,
+    seed: int,
+    progress: Progress | None = None,
+    memory: float | None = None,
+    every: bool = False,
 ) -> Equations:
     """All equations between terms of up to `max_ops` operators, apart those that follow from others.
 
     The result depends on the seed alone, and on that with the probability that fingerprints collide. With `memory`, in
-    GB, levels end before the one that passes it. Raises `UsageError` where even the first does.
+    GB, levels end before the one that passes it; with `every`, what follows from others is all that is equal, and not
+    only what is equal to the term that a class is known by. Raises `UsageError` where even the first level passes.
     """
     table = Table(family, seed, max_ops)
     met = _grown(table, progress, memory)
@@ -62,13 +70,18 @@ def equations(
     counts["that follow from no others"] = len(found)
     pairs = [pair for equation in found for pair in _stated(classes, equation)]
     counts["at all ranks"] = len(pairs)
-    others = _others(classes, canonical, found)
+    if every:
+        others = list(every_equation(classes, canonical, same_value, progress))
+    else:
+        others = [classes.equation(node) for node in _others(classes, canonical, found)]
+        others += itself_renamed(classes, same_value)
+    counts["of a term and itself renamed"] = len(classes.symmetric)
     counts["that follow from others, looked at"] = len(others)
     stated: list[tuple[Term, Term]] = []
-    for i, node in enumerate(others):
+    for i, equation in enumerate(others):
         if progress and i % 64 == 0:
             progress("state what follows", i, len(others))
-        stated += _stated(classes, classes.equation(node))
+        stated += _stated(classes, equation)
     return Equations(pairs, stated, counts)
 
 
@@ -115,7 +128,8 @@ def classes_of(table: Table, met: Met) -> Classes:
     stands = np.concatenate([leaves, met.stands])
     old, new = np.flatnonzero(stands >= 0), np.flatnonzero(stands < 0)
     classes.known_by[old] = classes.of_terms(stands[old])
-    first, stated = peers(table, rows.at(new))
+    first, stated, symmetric = peers(table, rows.at(new))
+    classes.symmetric = new[symmetric]
     classes.known_by[new] = new[first]
     apart = first != np.arange(len(new))
     both = np.unique(np.concatenate([np.flatnonzero(apart), first[apart]]))

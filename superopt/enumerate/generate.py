@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from superopt.arithmetic import EXACT
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.climb import REFUTED, climb, learn_conditions, prove_each, refute
 from superopt.enumerate.directed import Pair, directions, distinct
@@ -19,12 +18,11 @@ from superopt.enumerate.judges import first_learned, first_proved, first_refuted
 from superopt.enumerate.overlaps import overlaps
 from superopt.enumerate.prune import MUCH, STEPS, macros, named, prune_instances
 from superopt.enumerate.tuples import of_two_outputs
-from superopt.evaluate import evaluate, sample
+from superopt.evaluate import same_value
 from superopt.operators.instances import resize
 from superopt.operators.reader import term_text
 from superopt.rules.derive import Rules
 from superopt.rules.rule import Rule
-from superopt.term import Term
 from superopt.verify.elements import is_elementwise
 
 
@@ -52,12 +50,13 @@ def generate(
     """Find and prove all rules of up to `max_ops` operators a side. The result depends on the seed alone.
 
     `memory` is a limit in GB: a level that would pass it is left out, and so is what comes after; the counts say so.
-    What other rules, and those `beside`, replay in so many `steps` is left out.
+    What other rules, and those `beside`, replay in so many `steps` is left out. With 0, every two terms of a class are
+    a rule unless they are an instance of another: this is how far TASO prunes.
     """
     start = time.monotonic()
-    found_equal = equations(family, max_ops, seed, progress, memory)
+    found_equal = equations(family, max_ops, seed, progress, memory, every=steps == 0)
     counts, given = found_equal.counts, resize(family.given, family.numbers(SIZES - 1))
-    shared = [abstracted(*pair, _same_value) for pair in found_equal.pairs]
+    shared = [abstracted(*pair, same_value) for pair in found_equal.pairs]
     pairs = distinct([p for pair in shared for p in directions(*pair)], given)
     counts["directed, shared parts abstracted"] = len(pairs)
     known = (checkpoint or Checkpoint()).verdicts
@@ -101,14 +100,6 @@ def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, st
     for i, pair in enumerate(pairs):
         if progress and i % 64 == 0:
             progress("replay all equations", i, len(pairs))
-        if (steps == 1 or not is_elementwise(*pair)) and any(map(is_new, directions(*pair))):
-            found += filter(is_new, directions(*abstracted(*pair, _same_value)))
+        if (steps <= 1 or not is_elementwise(*pair)) and any(map(is_new, directions(*pair))):
+            found += filter(is_new, directions(*abstracted(*pair, same_value)))
     return found
-
-
-def _same_value(left: Term, right: Term) -> bool:
-    return any(
-        bool((evaluate(left, r, e) == evaluate(right, r, e)).all())
-        for r in EXACT
-        for e in [sample((left, right), r, 1)]
-    )

@@ -16,14 +16,19 @@ from superopt.enumerate.grow import firsts
 from superopt.enumerate.table import Renaming, Rows, Table
 
 
-def peers(table: Table, rows: Rows) -> tuple[Array, Rows]:
-    """For each application the first that is equal to it up to names, and the renamings at which the two are equal."""
-    prints, stated = _least(table, rows)
+def peers(table: Table, rows: Rows) -> tuple[Array, Rows, Array]:
+    """For each application the first that is equal to it up to names, and the renamings at which the two are equal;
+    and whether it is equal to itself renamed, other than by the order of inputs.
+    """
+    prints, stated, again = _least(table, rows)
     first = firsts(prints, np.ones(len(rows), bool))
     other = np.flatnonzero((first != np.arange(len(rows))) & (stated.app >= 0) & (stated.app[first] >= 0))
     same = np.zeros(len(rows), bool)
     same[other] = (_prints(table, stated.at(other)) == _prints(table, stated.at(first[other]))).any(axis=0)
-    return np.where(same, first, np.arange(len(rows))), stated
+    tied = np.flatnonzero(again.app >= 0)
+    unlike = (_prints(table, stated.at(tied)) != _prints(table, again.at(tied))).all(axis=0)
+    again.app[tied[unlike]] = -1
+    return np.where(same, first, np.arange(len(rows))), stated, again.app >= 0
 
 
 def _prints(table: Table, rows: Rows) -> Array:
@@ -36,13 +41,13 @@ def _prints(table: Table, rows: Rows) -> Array:
     return prints
 
 
-def _least(table: Table, rows: Rows) -> tuple[Array, Rows]:
-    """The least fingerprint of all renamings of each application, by few inputs, and one of them.
+def _least(table: Table, rows: Rows) -> tuple[Array, Rows, Rows]:
+    """The least fingerprint of all renamings of each application, by few inputs, one of them that has it, and another.
 
     It is least in the first carrier: what is equal in another only is found where the same renaming is least there.
     """
     prints = np.full((len(table.values.carriers), len(rows)), 2**64 - 1, np.uint64)
-    least = Rows(np.full(len(rows), -1), np.zeros(len(rows), np.int64), np.full(len(rows), -1))
+    least, again = Rows.none(len(rows)), Rows.none(len(rows))
     uses = table.uses_of(rows)
     for group in _groups(rows.app.astype(np.int64) << 32 | uses):
         for renaming in _renamings(table, table.first_use.orders[uses[group[0]]]):
@@ -53,12 +58,15 @@ def _least(table: Table, rows: Rows) -> tuple[Array, Rows]:
             new, mine = new.at(met), group[met]
             terms = (new.left, new.right)[: len(table.types.applications[int(new.app[0])].inputs)]
             found = table.values.quick_prints(int(new.app[0]), [table.row[t] for t in terms])
+            ties = (found == prints[:, mine]).all(axis=0) & (new.keys() != least.at(mine).keys())
+            again.put(mine[ties], new.at(ties))
             better = found[0] < prints[0, mine]
             mine, new = mine[better], new.at(better)
             prints[:, mine] = found[:, better]
-            least.app[mine], least.left[mine], least.right[mine] = new.app, new.left, new.right
+            least.put(mine, new)
+            again.app[mine] = -1
     result = np.array([a.result for a in table.types.applications], np.uint64)[rows.app]
-    return prints + result * np.uint64(0x9E3779B97F4A7C15), least
+    return prints + result * np.uint64(0x9E3779B97F4A7C15), least, again
 
 
 def _renamings(table: Table, used: tuple[int, ...]) -> Iterator[Renaming]:

@@ -38,6 +38,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.app)
 
+    @classmethod
+    def none(cls, count: int) -> Rows:
+        """So many that are none."""
+        return cls(np.full(count, -1), np.zeros(count, np.int64), np.full(count, -1))
+
+    def put(self, places: Array, rows: Rows) -> None:
+        """Others in place of some."""
+        self.app[places], self.left[places], self.right[places] = rows.app, rows.left, rows.right
+
     def at(self, rows: Array) -> Rows:
         """Some of them."""
         return Rows(self.app[rows], self.left[rows], self.right[rows])
@@ -228,13 +237,13 @@ class Table:
 
     def in_order(self, rows: Rows, swapped: bool) -> Rows:
         """Applications renamed so that they use their variables in order, the second input's first if asked."""
-        found = Rows(np.full(len(rows), -1), np.zeros(len(rows), np.int64), np.full(len(rows), -1))
+        found = Rows.none(len(rows))
         uses = self.uses_of(rows, swapped)
         for order in np.unique(uses):
             mine = np.flatnonzero(uses == order)
             terms = self.renamed(self.first_use.in_order(int(order), len(self.leaves)))
             new = self.rename(rows.at(mine), terms)
-            found.app[mine], found.left[mine], found.right[mine] = new.app, new.left, new.right
+            found.put(mine, new)
         return found
 
     def _runs(self) -> Iterator[Array]:

@@ -127,13 +127,14 @@ class Rules:
         than the larger of the two, and of at most `much` times its work at any of the `kinds_of_sizes`; None where
         there are none, or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
         """
-        wanted, kinds = self._key(target), kinds_of_sizes(source) or _all_kinds(source)
+        wanted = self._key(target)
+        if self._key(source) == wanted or not most:
+            return [] if self._key(source) == wanted else None
+        kinds = kinds_of_sizes(source) or _all_kinds(source)
         allowed = [much * max(both) for both in zip(work(source, kinds), work(target, kinds), strict=True)]
         limit = max(operators(source), operators(target)) + more
         seen = {self._key(source)}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
-        if wanted in seen:
-            return []
         parts = frozenset(subterms(*wanted))
         for number in range(1, most + 1):
             ahead: list[tuple[State, list[Step]]] = []

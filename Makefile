@@ -61,6 +61,17 @@ rules: setup ## Find and prove the rules of all families afresh, into rules/
 	@rm -f rules/*.rules && cp build/rules/*.rules rules/
 	$(BIN)/python -m benchmarks.rules_page build/rules
 
+.PHONY: taso
+taso: setup ## Say how much of TASO's published rules (a sample) is found by enumeration, and by how many steps
+	@rm -rf build/taso && mkdir -p build/taso/found
+	$(BIN)/superopt rules import tests/rules/cases/taso.pb --from taso --out build/taso/published.rules
+	$(BIN)/superopt rules generate --family taso --max-ops 3 --steps 1 --out build/taso/found/all.rules
+	$(BIN)/superopt rules generate --family taso-matrices --steps 0 --out build/taso/found/matrices.rules
+	$(BIN)/superopt rules generate --family taso --only add,concat --max-ops 3 --steps 0 --out build/taso/found/joined.rules
+	$(BIN)/superopt rules generate --family taso-kernels --steps 0 --out build/taso/found/kernels.rules
+	@cp rules/groups.rules build/taso/found/
+	$(BIN)/superopt rules covers build/taso/found build/taso/published.rules
+
 .PHONY: clean
 clean: ## Remove what the other targets made, .venv too
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

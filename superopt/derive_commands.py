@@ -20,7 +20,7 @@ from superopt.operators.reader import read_dim, read_term, term_text
 from superopt.options import OperatorFiles, RuleFiles
 from superopt.rules.derive import Rules, Step
 from superopt.rules.derive import operators as operators_of
-from superopt.rules.format import load_rules
+from superopt.rules.format import load_all_rules, load_rules
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
@@ -30,7 +30,12 @@ MostSteps = Annotated[int, typer.Option("--steps", help="Directed steps, at most
 
 
 def derive(
-    file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules to derive with.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RULES", help="The rules to derive with: a file, or a folder of files.", show_default=False
+        ),
+    ],
     source: Annotated[str, typer.Argument(metavar="SRC", help="A term.", show_default=False)],
     target: Annotated[str, typer.Argument(metavar="DST", help="What it is to become.", show_default=False)],
     given: Annotated[str, typer.Option(help="The tensors of both with their sizes: '(?x n m) (?y n m)'.")],
@@ -47,7 +52,7 @@ def derive(
     sides = [_term(text, what, names) for text, what in ((source, "SRC"), (target, "DST"))]
     if str(sides[0].type) != str(sides[1].type):  # sizes are symbols, and may be equal or not
         raise UsageError(f"the sides differ in type: {sides[0].type} and {sides[1].type}")
-    steps = Rules(load_rules(file).rules).steps((sides[0],), (sides[1],), most)
+    steps = Rules(load_all_rules(file)).steps((sides[0],), (sides[1],), most)
     if steps is None:
         typer.echo(f"not derived in {most} steps")
         raise typer.Exit(1)
@@ -75,7 +80,12 @@ def _term(text: str, what: str, names: dict[str, Term]) -> Term:
 
 
 def covers(
-    file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules that may cover.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RULES", help="The rules that may cover: a file, or a folder of files.", show_default=False
+        ),
+    ],
     other: Annotated[Path, typer.Argument(metavar="OTHER", help="The rules to be covered.", show_default=False)],
     operators: OperatorFiles = None,
     most: MostSteps = 3,
@@ -86,7 +96,7 @@ def covers(
     One rule matches another that is an instance of it, or that it makes within a larger term.
     """
     declare_files(operators or ())
-    known, wanted = Rules(load_rules(file).rules), load_rules(other).rules
+    known, wanted = Rules(load_all_rules(file)), load_rules(other).rules
     found: list[tuple[Rule, list[Step] | None, str | None]] = []
     with stage_bar() as told:
         for i, rule in enumerate(wanted):
@@ -101,11 +111,20 @@ def covers(
     else:
         for rule, steps, one in found:
             by = one or ", ".join(_named(steps) or ["nothing"])
-            typer.echo(f"{rule.name}\t{'one rule' if one else 'steps' if steps is not None else 'not covered'}\t{by}")
-    by_one = sum(one is not None for _, _, one in found)
-    by_steps = sum(one is None and steps is not None for _, steps, one in found)
-    missing = len(found) - by_one - by_steps
-    typer.echo(f"{len(found)} rules: {by_one} by one rule, {by_steps} by up to {most} steps, {missing} not", err=True)
+            typer.echo(f"{rule.name}\t{_how(steps, one)}\t{by}")
+    how = Counter(_how(steps, one) for _, steps, one in found)
+    same = f"{how['no step']} with one graph on both sides, " if how["no step"] else ""
+    typer.echo(
+        f"{len(found)} rules: {how['one rule']} by one rule, {same}{how['steps']} by up to {most} steps, "
+        f"{how['not covered']} not",
+        err=True,
+    )
+
+
+def _how(steps: list[Step] | None, one: str | None) -> str:
+    if one:
+        return "one rule"
+    return "not covered" if steps is None else "steps" if steps else "no step"
 
 
 def _named(steps: list[Step] | None) -> list[str] | None:

@@ -71,6 +71,22 @@ def test_what_covers_each_rule_is_listed_and_counted(inside: Command, core: Path
     assert ran.err.strip() == "3 rules: 1 by one rule, 1 by up to 3 steps, 1 not"
 
 
+def test_rules_of_all_files_of_a_folder_cover(inside: Command, core: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.rules").write_text(OTHER, encoding="utf-8")
+    with_all = inside("rules", "covers", core.parent, "other.rules", cwd=tmp_path)
+    assert with_all.err == inside("rules", "covers", core, "other.rules", cwd=tmp_path).err
+    (tmp_path / "empty").mkdir()
+    assert_refused(inside("rules", "covers", "empty", "other.rules", cwd=tmp_path), 2, "no .rules file in this folder")
+
+
+def test_a_rule_of_one_graph_on_both_sides_takes_no_step(inside: Command, core: Path, tmp_path: Path) -> None:
+    same = "(rule same (given (?x n m) (?y n m)) (from (add ?x ?y)) (to (add ?y ?x)))"
+    (tmp_path / "other.rules").write_text(same, encoding="utf-8")
+    ran = inside("rules", "covers", core, "other.rules", cwd=tmp_path)
+    assert ran.out.split("\t")[1] == "no step"
+    assert ran.err.strip() == "1 rules: 0 by one rule, 1 with one graph on both sides, 0 by up to 3 steps, 0 not"
+
+
 def test_one_rule_within_a_larger_term_is_one_rule(inside: Command, core: Path, tmp_path: Path) -> None:
     inner = "(rule inner (given (?x n m) (?y n m)) (from (add (relu (relu ?x)) ?y)) (to (add (relu ?x) ?y)))"
     (tmp_path / "other.rules").write_text(OTHER[: OTHER.index("(rule twice")] + inner, encoding="utf-8")

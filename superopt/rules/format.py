@@ -137,6 +137,18 @@ def load_rules(path: Path) -> RuleFile:
     return parse_file(read_rules(path), str(path))
 
 
+def load_all_rules(path: Path) -> tuple[Rule, ...]:
+    """The rules of a file, or of all `.rules` files of a folder, by name. Raises as `load_rules`; `RuleError` where a
+    folder has none.
+    """
+    if not path.is_dir():
+        return tuple(load_rules(path).rules)
+    files = sorted(path.glob("*.rules"))
+    if not files:
+        raise RuleError(f"{path}: no .rules file in this folder")
+    return tuple(rule for file in files for rule in load_rules(file).rules)
+
+
 def read_rules(path: Path) -> str:
     """The text of a rule file. Raises `RuleError`."""
     try:

@@ -338,3 +338,31 @@ def test_of_one_step_more_is_written_and_it_replays_all_that_is_left_out() -> No
     assert len(one) > len(three)
     known = Rules(one)
     assert [r.name for r in three if known.steps(r.source, r.target, most=1) is None] == []
+
+
+def covered_by_one(text: str, rules: list[Rule]) -> bool:
+    (rule,) = parse_file(text).rules
+    return Rules(rules).covering(rule) is not None
+
+
+def test_with_no_steps_any_two_terms_of_a_class_are_a_rule() -> None:
+    """Both sides are two steps of associativity from each other, and neither is what its class is known by."""
+    family = with_operators(load_family("taso-matrices"), ["matmul"])
+    four = (
+        "(rule four (given (?x n c) (?y c h) (?z h c))"
+        " (from (matmul (matmul ?x (matmul ?y ?z)) ?y)) (to (matmul (matmul ?x ?y) (matmul ?z ?y))))"
+    )
+    assert [covered_by_one(four, generate(family, 3, steps=steps).rules) for steps in (3, 1, 0)] == [False, False, True]
+
+
+@pytest.mark.parametrize("steps", [3, 0])
+def test_a_term_of_the_last_level_is_equal_to_itself_renamed(steps: int) -> None:
+    family = with_operators(load_family("taso-kernels"), ["conv", "concat"])
+    swapped = (
+        "(rule swapped (given (?x n c 3 3) (?y n h 3 3))"
+        " (from (conv :pads (1 1 1 1) (concat 1 ?x ?y) (concat 1 ?x ?y)))"
+        " (to (conv :pads (1 1 1 1) (concat 1 ?y ?x) (concat 1 ?y ?x))))"
+    )
+    found = generate(family, 2, steps=steps)
+    assert found.counts["of a term and itself renamed"] > 0
+    assert covered_by_one(swapped, found.rules)

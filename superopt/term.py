@@ -45,6 +45,8 @@ class Operator:
     """What can stand at the head of a term. Instances are immutable values; attributes are their fields."""
 
     name: ClassVar[str]
+    chains: ClassVar[bool] = False
+    """Whether there is `eval_chain`."""
 
     def type_of(self, inputs: tuple[Type, ...]) -> Type:
         """The type of the result. Raises `ShapeError` or `Undecided` for inputs that do not fit."""
@@ -52,6 +54,10 @@ class Operator:
 
     def eval(self, ring: Carrier, *arrays: Array) -> Array:
         """The value, in any carrier."""
+        raise NotImplementedError
+
+    def eval_chain(self, ring: Carrier, *arrays: Array) -> Array:
+        """What a chain of this operator gives, from all of its inputs at once."""
         raise NotImplementedError
 
     def is_known(self, inputs: Sequence[Term]) -> bool:

@@ -19,7 +19,7 @@ from superopt.search.agreement import Agreement
 from superopt.search.same import examine
 from tests.models import model, weight
 
-COLUMNS, CLASSES = 16, 3
+COLUMNS, CLASSES = 512, 3
 LABELS: dict[str, dict[str, Any]] = {
     "integers": {"classlabels_int64s": [4, 5, 7]},
     "strings": {"classlabels_strings": ["cat", "dog", "owl"]},

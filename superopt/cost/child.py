@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from superopt.cost.runtime import RuntimeFailed, one_line
 from superopt.errors import SuperoptError
+from superopt.memory import trim_much
 
 T = TypeVar("T")
 
@@ -122,6 +123,8 @@ def serve(fd: int, parent: int) -> None:
             except EOFError:
                 return
             pipe.send(_done(function, arguments))
+            del function, arguments
+            trim_much()
 
 
 def _done(function: Callable[..., object], arguments: tuple[Any, ...]) -> tuple[bool, object]:

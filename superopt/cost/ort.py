@@ -71,6 +71,7 @@ class OnnxRuntime(Runtime):
             options.enable_profiling, options.profile_file_prefix = True, str(profile)
         elif not optimize:  # it is run a few times: laying out all weights before takes longer, and memory
             options.add_session_config_entry("session.disable_prepacking", "1")
+            options.enable_cpu_mem_arena = False  # an arena keeps up to twice of what it is asked for
         for pool in ("intra_op", "inter_op"):
             options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
         source = str(model) if isinstance(model, Path) else model

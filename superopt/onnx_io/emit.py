@@ -24,6 +24,10 @@ from superopt.term import REAL, Graph, Term, subterms, variables
 
 LARGE = 32 * 2**20
 """Weights of more bytes are not copied into a runtime, but given to it apart or mapped from a file."""
+APART = 2**16
+"""Weights of more bytes of a model that is only timed stand in files beside it: in a message they are there three times
+while it is written.
+"""
 _DRAWN = 2**16 + 1
 """How many random numbers a weight is made of, over and over; odd, so that rows differ."""
 
@@ -149,7 +153,7 @@ def standalone_apart(graph: Graph, opset: int, seed: int = 0, highest: int = 0) 
     model, weights = _standalone(graph, opset, seed, highest), dict[str, Array]()
     for i, (name, value) in enumerate(model.graph.initializers.items()):
         tensor = value.const_value
-        if isinstance(tensor, ir.Tensor) and tensor.nbytes > LARGE:
+        if isinstance(tensor, ir.Tensor) and tensor.nbytes > APART:
             location = f"{i}.data"
             weights[location] = tensor.numpy()
             value.const_value = ir.ExternalTensor(

@@ -95,6 +95,7 @@ class Concat(Declared):
     of_weights = True
     zero = True
     moves = True
+    chains = True
     axis: int = attr(onnx="axis", sample=[0, 1])
     laws = ""
 
@@ -107,7 +108,11 @@ class Concat(Declared):
 
     def eval(self, ring: Carrier, x: Array, y: Array) -> Array:  # type: ignore[override]
         """One after the other."""
-        return np.concatenate([x, y], axis=self.axis)
+        return self.eval_chain(ring, x, y)
+
+    def eval_chain(self, ring: Carrier, *arrays: Array) -> Array:
+        """All one after the other: in steps, what comes before would be there twice."""
+        return np.concatenate(arrays, axis=self.axis)
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:

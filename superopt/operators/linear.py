@@ -218,7 +218,8 @@ def windows(
 ) -> Iterator[tuple[tuple[int, ...], Array]]:
     """For each place in the window, what stands there for all results: an array `n c p q …`."""
     widths, axes = concrete(pads, "window"), x.ndim - 2
-    padded = np.pad(x, [(0, 0), (0, 0), *zip(widths[:axes], widths[axes:], strict=True)], constant_values=fill)
+    around = [(0, 0), (0, 0), *zip(widths[:axes], widths[axes:], strict=True)]
+    padded = np.pad(x, around, constant_values=fill) if any(widths) else x
     counts = concrete(window_sizes("window", x.shape, kernel, strides, pads, dilations), "window")
     steps, gaps = concrete(strides, "window"), concrete(dilations, "window")
     for place in itertools.product(*map(range, concrete(kernel, "window"))):

@@ -15,6 +15,7 @@ from numpy.lib.recfunctions import structured_to_unstructured
 
 from superopt.arithmetic import Array
 from superopt.cost.runtime import Feeds
+from superopt.search.laid import Value, taken
 
 NOISE_FACTOR = 16.0
 ABSOLUTE_EPS = 1024.0
@@ -73,44 +74,62 @@ class Sample:
     """Inputs, and what is known of the outputs that they should give: `found` are the candidate's, by session."""
 
     feeds: Feeds
-    expected: list[Array]
-    exact: Sequence[Array | None]
-    noisy: list[list[Array]] = field(default_factory=list)
-    found: list[list[Array]] = field(default_factory=list)
+    expected: list[Value]
+    exact: Sequence[Value | None]
+    noisy: list[list[Value]] = field(default_factory=list)
+    found: list[list[Value]] = field(default_factory=list)
 
 
 def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
     """What a candidate's outputs of these names come to, over all samples."""
-    worst = [_Worst(name, [s.expected[i] for s in samples]) for i, name in enumerate(names)]
+    worst = [_Worst(name) for name in names]
     for sample in samples:
-        for outputs in sample.found:
-            for i, found in enumerate(outputs):
-                worst[i].compare(sample, i, found)
+        for i, one in enumerate(worst):
+            one.compare(sample, i)
     return _agreement(worst, len(samples))
 
 
 class _Worst:
     """The comparisons of one output, as they come in."""
 
-    def __init__(self, name: str, expected: list[Array]) -> None:
+    def __init__(self, name: str) -> None:
         self.name, self.reason = name, ""
-        expected = [_numbers(e) for e in expected]
-        self.examined = _shows_something(expected)
-        self.saturated = not any(map(_shows_two_values, expected))
+        self.same_twice = self.saturated = True
+        self.shown: Array | None = None  # a finite value
+        self.varies = False
         self.error = self.bound = 0.0
         self.original_error: float | None = None
         self.candidate_error: float | None = None
 
-    def compare(self, sample: Sample, index: int, found: Array) -> None:
-        """Compare what the candidate gave for one sample."""
-        expected, exact = sample.expected[index], sample.exact[index]
+    @property
+    def examined(self) -> bool:
+        """Whether the output has two different finite values, in one sample or in two, and is the same in two runs."""
+        return self.varies and self.same_twice
+
+    def compare(self, sample: Sample, index: int) -> None:
+        """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
+        expected, exact = taken(sample.expected[index]), sample.exact[index]
+        self._look(_numbers(expected))
+        noisy = [taken(values[index]) for values in sample.noisy]
+        wanted = None if exact is None else taken(exact)
+        for outputs in sample.found:
+            self._compare(taken(outputs[index]), expected, wanted, noisy)
+
+    def _look(self, expected: Array) -> None:
+        finite = expected[np.isfinite(expected)] if np.issubdtype(expected.dtype, np.floating) else expected
+        if finite.size:
+            self.shown = finite.flat[0] if self.shown is None else self.shown
+            self.varies = self.varies or bool((finite != self.shown).any())
+        self.saturated = self.saturated and not _shows_two_values(expected)
+
+    def _compare(self, found: Array, expected: Array, exact: Array | None, noisy: list[Array]) -> None:
         if found.shape != expected.shape or found.dtype != expected.dtype:
             self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
             return
-        found, expected, *noisy = map(_numbers, (found, expected, *(n[index] for n in sample.noisy)))
+        found, expected, *noisy = map(_numbers, (found, expected, *noisy))
         if not np.issubdtype(expected.dtype, np.floating):
             if any(not np.array_equal(n, expected) for n in noisy):
-                self.examined = False  # as the place of the largest of two that are equal but for rounding
+                self.same_twice = False  # as the place of the largest of two that are equal but for rounding
             elif not np.array_equal(found, expected):
                 self.error = math.inf
                 self._fail("is not equal, and is of no floating-point type")
@@ -172,13 +191,6 @@ def _same_special(found: Array, expected: Array) -> bool:
     return found.shape == expected.shape and all(
         np.array_equal(test(found), test(expected)) for test in (np.isnan, np.isposinf, np.isneginf)
     )
-
-
-def _shows_something(values: list[Array]) -> bool:
-    """Whether an output has two different finite values, in one sample or in two."""
-    finite = [v[np.isfinite(v)] if np.issubdtype(v.dtype, np.floating) else v for v in values]
-    seen = [v for v in finite if v.size]
-    return bool(seen) and any((v != seen[0].flat[0]).any() for v in seen)
 
 
 def _shows_two_values(value: Array) -> bool:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from superopt.arithmetic import Array
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
+from superopt.search.laid import Value, laid
 
 Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]
 """The inputs and outputs of a model, as the runtime reports them."""
@@ -24,16 +24,16 @@ def drawn(standard: Runtime, model: Path, seed: int, draws: Sequence[Draw]) -> l
 
 
 def expected(
-    standard: Runtime, original: Path, feeds: Sequence[Feeds], demanded: int
-) -> tuple[Interface, list[list[Array] | None]]:
-    """What the original gives for each of some inputs; None for those that it does not accept, except for the first,
-    which are demanded: there `RuntimeFailed` is raised.
+    standard: Runtime, original: Path, feeds: Sequence[Feeds], demanded: int, folder: Path
+) -> tuple[Interface, list[list[Value] | None]]:
+    """What the original gives for each of some inputs, large outputs laid in a folder; None for inputs that it does not
+    accept, except for the first, which are demanded: there `RuntimeFailed` is raised.
     """
     session = standard.session(original, optimize=False)
-    found: list[list[Array] | None] = []
+    found: list[list[Value] | None] = []
     for i, given in enumerate(feeds):
         try:
-            found.append(standard.run(session, given))
+            found.append(laid(standard.run(session, given), folder))
         except RuntimeFailed:
             if i < demanded:
                 raise
@@ -48,12 +48,14 @@ def run_once(runtime: Runtime, model: Path, draw: Draw) -> None:
 
 
 def ran(
-    runtime: Runtime, model: Path, optimize: bool, interface: Interface, feeds: Sequence[Feeds]
-) -> tuple[str, list[list[Array]]]:
-    """The outputs for some inputs; none where the interface is another, and how it differs."""
+    runtime: Runtime, model: Path, optimize: bool, interface: Interface, feeds: Sequence[Feeds], folder: Path
+) -> tuple[str, list[list[Value]]]:
+    """The outputs for some inputs, large ones laid in a folder; none where the interface is another, and how it
+    differs.
+    """
     session = runtime.session(model, optimize)
     difference = _differs(interface, (runtime.inputs(session), runtime.outputs(session)))
-    return difference, [] if difference else [runtime.run(session, f) for f in feeds]
+    return difference, [] if difference else [laid(runtime.run(session, f), folder) for f in feeds]
 
 
 def _differs(ours: Interface, theirs: Interface) -> str:

@@ -19,8 +19,10 @@ from threadpoolctl import threadpool_limits
 from superopt.arithmetic import Array
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
 from superopt.search.agreement import Agreement, Sample, judged
+from superopt.search.laid import Value, laid
 from superopt.search.runs import Interface, drawn, expected, ran
 from superopt.search.settings import Setting
 
@@ -69,38 +71,42 @@ def examine(
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
     feeds = [*inputs, *caller.call(LONGEST_S, drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
-    with giving_back_large(), _evaluated(reference, feeds) as exact:
-        interface, outputs = caller.call(LONGEST_S, expected, standard, original, feeds, len(inputs))
+    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder) as exact:
+        interface, outputs = caller.call(LONGEST_S, expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         accepted = [i for i, values in enumerate(outputs) if values is not None]
         samples = [Sample(feeds[i], outputs[i] or [], [None] * len(names)) for i in accepted]
         if not samples:
             return Agreement(False, False, "the original runs on none of the inputs", 0, ())
-        difference = _run_all(original, candidate, runtime, interface, samples, caller)
+        difference = _run_all(original, candidate, runtime, interface, samples, caller, folder)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        _add_noise(working or original, runtime, interface, rough, seed, caller)
+        _add_noise(working or original, runtime, interface, rough, seed, caller, folder)
         for i, sample in zip(accepted, samples, strict=True):
             sample.exact = exact(i) or sample.exact
-    late = [sample for sample in _apart(names, samples) if sample not in rough]
-    _add_noise(working or original, runtime, interface, late, seed, caller)
-    return judged(names, samples)
+        late = [sample for sample in _apart(names, samples) if sample not in rough]
+        _add_noise(working or original, runtime, interface, late, seed, caller, folder)
+        return judged(names, samples)
 
 
 @contextmanager
 def _evaluated(
-    reference: Reference | None, feeds: Sequence[Feeds]
-) -> Iterator[Callable[[int], Sequence[Array | None] | None]]:
+    reference: Reference | None, feeds: Sequence[Feeds], folder: Path
+) -> Iterator[Callable[[int], Sequence[Value | None] | None]]:
     """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
-    from now on.
+    from now on, large ones laid in a folder.
 
     Matrix products are that thread's alone: others of the library would wait for those that run the models.
     """
     stop = Event()
+
+    def evaluated(known: Reference, given: Feeds) -> Sequence[Value | None]:
+        return [None if value is None else laid([value], folder)[0] for value in known(given, stop.is_set)]
+
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:
-            found = [pool.submit(reference, given, stop.is_set) for given in feeds] if reference else []
+            found = [pool.submit(evaluated, reference, given) for given in feeds] if reference else []
             yield lambda i: found[i].result() if found else None
         finally:
             stop.set()  # who interrupts waits for one operator at most
@@ -114,16 +120,17 @@ def _run_all(
     interface: Interface,
     samples: Sequence[Sample],
     caller: Caller,
+    folder: Path,
 ) -> str:
     """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be."""
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
-        _, outputs = caller.call(LONGEST_S, ran, runtime, original, True, interface, feeds)
+        _, outputs = caller.call(LONGEST_S, ran, runtime, original, True, interface, feeds, folder)
         for sample, own in zip(samples, outputs, strict=True):
             sample.noisy.append(own)
     for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
-            difference, outputs = caller.call(LONGEST_S, ran, where, candidate, optimize, interface, feeds)
+            difference, outputs = caller.call(LONGEST_S, ran, where, candidate, optimize, interface, feeds, folder)
         except RuntimeFailed as error:
             return f"candidate: {error}"
         if difference:
@@ -139,7 +146,13 @@ def _apart(names: Sequence[str], samples: Sequence[Sample]) -> list[Sample]:
 
 
 def _add_noise(
-    original: Path, runtime: Runtime, interface: Interface, samples: Sequence[Sample], seed: int, caller: Caller
+    original: Path,
+    runtime: Runtime,
+    interface: Interface,
+    samples: Sequence[Sample],
+    seed: int,
+    caller: Caller,
+    folder: Path,
 ) -> None:
     """How much the original itself changes: with inputs changed in their last bit, and when it is optimized."""
     if not samples:
@@ -148,7 +161,7 @@ def _add_noise(
     as_given = [s.feeds for s in samples]
     changed = [{k: _last_bit(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
     for where, optimize, feeds in ((runtime.standard, False, changed), (runtime, True, as_given)):
-        _, outputs = caller.call(LONGEST_S, ran, where, original, optimize, interface, feeds)
+        _, outputs = caller.call(LONGEST_S, ran, where, original, optimize, interface, feeds, folder)
         for sample, noisy in zip(samples, outputs, strict=True):
             sample.noisy.append(noisy)
 

@@ -57,8 +57,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 - **directed**: the basis as rewrites, at each combination of ranks; **proved** in their most general form by Z3, or
   **under a condition** that was learned (–: not tried then), **refuted** by an example or a witness, or **unknown**;
   **decided** is the share of the directed that is not unknown.
-- **take more than three steps**: of all equations but point-wise ones, directed, those that three steps of the rules
-  proved so far do not replay; they are proved too.
+- **take more than three steps**: of all equations but point-wise ones, and of terms with themselves renamed,
+  directed, those that three steps of the rules proved so far do not replay; they are proved too.
 - **of two, uphill**: what two rewrites are together where the first leads to much more work than the second leaves, so
   that no search would take it (`superopt/enumerate/overlaps.py`); proved as well.
 - **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and

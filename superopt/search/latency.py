@@ -57,6 +57,10 @@ class Latency(Objective):
         """Their sum."""
         return sum(costs)
 
+    def tries(self, outcome: Outcome) -> bool:
+        """Whether graphs of the piece are timed whole."""
+        return _weights(outcome.start.graph) <= LARGE_WEIGHTS
+
     def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
         """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
 
@@ -65,7 +69,7 @@ class Latency(Objective):
         machine those differ by more than many gains. The gain stands beside it, and how many could not be timed.
         """
         best, gain, untried, settled = outcome.start, 1.0, 0, False
-        if _weights(outcome.start.graph) > LARGE_WEIGHTS:
+        if not self.tries(outcome):
             promised = outcome.start.cost / outcome.best[0].cost
             return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
         light = lightest(outcome.best, outcome.start, self.machine)

@@ -57,6 +57,10 @@ class Objective(ABC):
         takes; and how many graphs could not be tried.
         """
 
+    def tries(self, outcome: Outcome) -> bool:
+        """Whether `choose` looks at more of the graphs found than their costs."""
+        return True
+
     def total(self, costs: Iterable[float]) -> float:
         """What the costs of a model's pieces come to together."""
         return sum(costs)

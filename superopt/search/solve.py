@@ -80,7 +80,7 @@ class Search:
         piece, objective = places[0], self.objective
         outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
         winner, gain, untried = objective.choose(outcome, piece.place)
-        if ways := refuted(outcome, winner):
+        if objective.tries(outcome) and (ways := refuted(outcome, winner)):
             seen, before = outcome.seen, untried
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
             outcome.seen += seen

@@ -84,3 +84,27 @@ def test_such_a_piece_is_searched_again_without_them() -> None:
     solved, untried = search._alone([piece], Limits())
     assert asked == [[TILES.name, UNFOLDED.name], [UNFOLDED.name]]
     assert (solved.gain, solved.winner.cost, solved.outcome.seen, untried) == (1.1, 0.9, 14, 1)
+
+
+class Untimed(Refusing):
+    """Times nothing whole."""
+
+    def tries(self, outcome: Outcome) -> bool:
+        return False
+
+
+def test_what_was_not_timed_is_not_refuted() -> None:
+    piece = cut_into_pieces(understand(load(normalized())))[0]
+    asked: list[Matching] = []
+
+    def strategy(
+        graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
+    ) -> Outcome:
+        asked.append(matching)
+        return outcome(found(0.9, TILES.name))
+
+    solved, _ = Search(Matching([TILES, UNFOLDED]), Untimed(Unmeasured()), strategy, alpha=1.15)._alone(
+        [piece], Limits()
+    )
+    assert solved.winner is solved.outcome.start
+    assert len(asked) == 1

@@ -86,7 +86,9 @@ def covers(
             metavar="RULES", help="The rules that may cover: a file, or a folder of files.", show_default=False
         ),
     ],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The rules to be covered.", show_default=False)],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The rules to be covered, likewise.", show_default=False)
+    ],
     operators: OperatorFiles = None,
     most: MostSteps = 3,
     json: Annotated[bool, typer.Option("--json", help="Print what covers each as JSON.")] = False,
@@ -96,7 +98,7 @@ def covers(
     One rule matches another that is an instance of it, or that it makes within a larger term.
     """
     declare_files(operators or ())
-    known, wanted = Rules(load_all_rules(file)), load_rules(other).rules
+    known, wanted = Rules(load_all_rules(file)), load_all_rules(other)
     found: list[tuple[Rule, list[Step] | None, str | None]] = []
     with stage_bar() as told:
         for i, rule in enumerate(wanted):
@@ -124,7 +126,9 @@ def covers(
 def _how(steps: list[Step] | None, one: str | None) -> str:
     if one:
         return "one rule"
-    return "not covered" if steps is None else "steps" if steps else "no step"
+    if steps is None:
+        return "not covered"
+    return "steps" if steps else "no step"
 
 
 def _named(steps: list[Step] | None) -> list[str] | None:

@@ -74,7 +74,7 @@ def equations(
         others = list(every_equation(classes, canonical, same_value, progress))
     else:
         others = [classes.equation(node) for node in _others(classes, canonical, found)]
-        others += itself_renamed(classes, same_value)
+        others += itself_renamed(classes, same_value, progress)
     counts["of a term and itself renamed"] = len(classes.symmetric)
     counts["that follow from others, looked at"] = len(others)
     stated: list[tuple[Term, Term]] = []

@@ -27,7 +27,8 @@ Same = Callable[[Term, Term], bool]
 
 
 def every_equation(classes: Classes, nodes: Array, same: Same, progress: Progress | None = None) -> Iterator[Equation]:
-    """All equations between nodes of one class, each pair once, and between a node and itself renamed.
+    """The equations between any two nodes of a class, each pair once, and of a node with itself renamed, in all ways in
+    which the term that the class is known by may be.
 
     Of point-wise terms those alone that have one with the term that the class is known by: they are decided element by
     element, and the classes of sums of many terms would be most of all.
@@ -45,14 +46,16 @@ def every_equation(classes: Classes, nodes: Array, same: Same, progress: Progres
             if is_elementwise(terms[a], terms[b]) and a != first:
                 continue
             for renaming in renamings:
-                source, target = patterns[a], _renamed(patterns[b], renaming)
-                if source != target and isinstance(source, Node):
-                    yield Equation(source, target, a, b)
+                source = _renamed(patterns[b], renaming)
+                if source != patterns[a] and isinstance(source, Node):  # only the first may be a leaf
+                    yield Equation(source, patterns[a], b, a)
 
 
-def itself_renamed(classes: Classes, same: Same) -> Iterator[Equation]:
+def itself_renamed(classes: Classes, same: Same, progress: Progress | None = None) -> Iterator[Equation]:
     """The equations of nodes of the last level with themselves renamed."""
-    for node in classes.symmetric.tolist():
+    for i, node in enumerate(classes.symmetric.tolist()):
+        if progress:
+            progress("rename within a value", i, len(classes.symmetric))
         pattern = classes.pattern(node)
         assert isinstance(pattern, Node)
         for renaming in _symmetries(classes, pattern, same):

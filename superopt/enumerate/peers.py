@@ -18,7 +18,7 @@ from superopt.enumerate.table import Renaming, Rows, Table
 
 def peers(table: Table, rows: Rows) -> tuple[Array, Rows, Array]:
     """For each application the first that is equal to it up to names, and the renamings at which the two are equal;
-    and whether it is equal to itself renamed, other than by the order of inputs.
+    and whether it is equal to itself renamed in all carriers, other than by the order of inputs.
     """
     prints, stated, again = _least(table, rows)
     first = firsts(prints, np.ones(len(rows), bool))

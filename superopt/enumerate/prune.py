@@ -79,13 +79,15 @@ def macros(
     rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None, steps: int = STEPS
 ) -> list[Rule]:
     """Without rules that those kept, and those `beside`, replay in so many directed steps, through nothing much
-    costlier: a search takes these steps itself.
+    costlier: a search takes these steps itself. With no steps, without instances of those `beside` alone.
     """
     kept: list[Rule] = []
-    known = Rules(beside)
+    known, others = Rules(beside), Rules(beside)
     for i, rule in enumerate(sorted(rules, key=_specificity)):
         if progress and i % 16 == 0:
             progress("replay", i, len(rules))
+        if not steps and others.covering(rule):
+            continue
         if known.steps(rule.source, rule.target, steps, much=MUCH, facts=rule.facts) is None:
             kept.append(rule)
             known.add(rule)

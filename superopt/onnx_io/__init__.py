@@ -2,9 +2,9 @@
 
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.embedded import held
-from superopt.onnx_io.emit import LARGE, random_weights, rewritten, standalone, standalone_apart
+from superopt.onnx_io.emit import random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
-from superopt.onnx_io.files import check, load, save, weight_files
+from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.opsets import highest_opset
 from superopt.onnx_io.passed_on import to_proto

@@ -22,8 +22,6 @@ from superopt.onnx_io.writer import TermWriter, graph_value
 from superopt.operators import Declared, NotUnderstood
 from superopt.term import REAL, Graph, Term, subterms, variables
 
-LARGE = 32 * 2**20
-"""Weights of more bytes are not copied into a runtime, but given to it apart or mapped from a file."""
 APART = 2**16
 """Weights of more bytes of a model that is only timed stand in files beside it: in a message they are there three times
 while it is written.
@@ -149,7 +147,7 @@ def standalone(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> onn
 
 
 def standalone_apart(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> tuple[bytes, dict[str, Array]]:
-    """The message of `standalone` in bytes, and its large weights apart, by the file that it says they are in."""
+    """The message of `standalone` in bytes, and weights apart but for small ones, by the files it says they are in."""
     model, weights = _standalone(graph, opset, seed, highest), dict[str, Array]()
     for i, (name, value) in enumerate(model.graph.initializers.items()):
         tensor = value.const_value

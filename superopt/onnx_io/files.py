@@ -26,6 +26,9 @@ from superopt.onnx_io.weights import check_external, check_weights, external_fil
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
 
+LARGE = 32 * 2**20
+"""Models of more bytes have their weights in a file beside them while they are worked on, so that these are mapped."""
+
 MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
 """Operators of which onnx 1.23's inference of types refuses models that are in its own tests; the rest is checked."""
 

@@ -127,13 +127,15 @@ class Rules:
         than the larger of the two, and of at most `much` times its work at any of the `kinds_of_sizes`; None where
         there are none, or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
         """
-        wanted = self._key(target)
-        if self._key(source) == wanted or not most:
-            return [] if self._key(source) == wanted else None
+        given, wanted = self._key(source), self._key(target)
+        if given == wanted:
+            return []
+        if not most:
+            return None
         kinds = kinds_of_sizes(source) or _all_kinds(source)
         allowed = [much * max(both) for both in zip(work(source, kinds), work(target, kinds), strict=True)]
         limit = max(operators(source), operators(target)) + more
-        seen = {self._key(source)}
+        seen = {given}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
         parts = frozenset(subterms(*wanted))
         for number in range(1, most + 1):

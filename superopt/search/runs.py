@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
-from superopt.search.laid import Value, laid
+from superopt.search.laid import Value, all_laid
 
 Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]
 """The inputs and outputs of a model, as the runtime reports them."""
@@ -33,7 +33,7 @@ def expected(
     found: list[list[Value] | None] = []
     for i, given in enumerate(feeds):
         try:
-            found.append(laid(standard.run(session, given), folder))
+            found.append(all_laid(standard.run(session, given), folder))
         except RuntimeFailed:
             if i < demanded:
                 raise
@@ -55,7 +55,7 @@ def ran(
     """
     session = runtime.session(model, optimize)
     difference = _differs(interface, (runtime.inputs(session), runtime.outputs(session)))
-    return difference, [] if difference else [laid(runtime.run(session, f), folder) for f in feeds]
+    return difference, [] if difference else [all_laid(runtime.run(session, f), folder) for f in feeds]
 
 
 def _differs(ours: Interface, theirs: Interface) -> str:

@@ -102,7 +102,8 @@ def _evaluated(
     stop = Event()
 
     def evaluated(known: Reference, given: Feeds) -> Sequence[Value | None]:
-        return [None if value is None else laid([value], folder)[0] for value in known(given, stop.is_set)]
+        values = known(given, stop.is_set)
+        return [None if value is None or stop.is_set() else laid(value, folder) for value in values]
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:

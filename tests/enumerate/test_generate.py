@@ -9,6 +9,7 @@ import pytest
 
 from superopt.dim import assuming
 from superopt.enumerate.checkpoint import Checkpoint
+from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generalize import LADDER, abstracted, canonical, generalized
 from superopt.enumerate.generate import Generated, distinct, generate
@@ -366,3 +367,18 @@ def test_a_term_of_the_last_level_is_equal_to_itself_renamed(steps: int) -> None
     found = generate(family, 2, steps=steps)
     assert found.counts["of a term and itself renamed"] > 0
     assert covered_by_one(swapped, found.rules)
+
+
+def test_of_two_terms_of_a_class_all_equations_with_the_first_are_among() -> None:
+    """Also those with a variable, which is no term that an equation could be stated from."""
+    family = with_operators(load_family("layout"), ["transpose", "slice", "concat"])
+    with_first, every = ({frozenset(pair) for pair in equations(family, 2, 0, every=e).others} for e in (False, True))
+    assert any(side.is_variable for pair in with_first for side in pair)
+    assert with_first < every
+
+
+def test_with_no_steps_instances_of_rules_beside_are_left_out() -> None:
+    family = with_operators(load_family("taso-matrices"), ["matmul"])
+    beside = generate(family, 2, steps=0).rules
+    assert beside
+    assert generate(family, 2, steps=0, beside=beside).rules == []

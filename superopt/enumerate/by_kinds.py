@@ -27,7 +27,8 @@ class ByKinds:
         self._keys = [key[order] for key, order in zip(keys, self._orders, strict=True)]
 
     def _key(self, kind: Array, first: Array, second: Array) -> Array:
-        return (kind * self._count + first) * self._count + second
+        # As wide as the bounds that are looked up: other numbers would be copied whole for each search.
+        return (kind.astype(np.int64) * self._count + first) * self._count + second
 
     def nodes(self, pattern: Node) -> Array:
         """The applications of a pattern's kind to terms of the kinds of its inputs, in their order."""

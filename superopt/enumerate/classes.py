@@ -25,6 +25,7 @@ from superopt.enumerate.patterns import (
     instantiated,
     match,
 )
+from superopt.enumerate.peers import groups
 from superopt.enumerate.table import Rows, Table
 from superopt.term import Term, variable
 
@@ -106,8 +107,9 @@ class Classes:
     def apply(self, equation: Equation, level: int | None = None) -> None:
         """Connect what an equation says is equal wherever its source stands, at all levels or one, and values agree."""
         self.connect(np.array([equation.node]), np.array([equation.other]))
-        for ones, others, _ in self._instances_of(equation, level):
-            self.connect(ones, others)
+        for nodes, bound in self._matches(equation.source, level):
+            others = self._equal(nodes, equation.target, bound)
+            self.connect(nodes[others >= 0], others[others >= 0])
 
     def at_ranks(self, equation: Equation) -> list[dict[int, Term]]:
         """Variables that an equation holds for, one set for each combination of ranks that it was met at.
@@ -115,28 +117,44 @@ class Classes:
         A rule is about tensors of given ranks, but an equation is met at all that its operators take.
         """
         table, found = self.table, dict[tuple[int, ...], dict[int, Term]]()
-        for _, _, bound in self._instances_of(equation, None):
+        for nodes, bound in self._matches(equation.source, None):
             names = sorted(v for v in bound if table.leaves[v].is_variable)
-            types = [table.type[bound[v]].tolist() for v in names]
-            for row in dict.fromkeys(zip(*types, strict=True)):
-                shapes = [table.types.shapes[t] for t in row]
+            ranks = np.zeros(len(nodes), np.int64)
+            for v in names:
+                ranks = ranks << 4 | table.types.ranks()[table.type[bound[v]]]
+            first = [self._first_equal(nodes, equation.target, bound, rows) for rows in groups(ranks)]
+            for row in sorted(row for row in first if row >= 0):
+                shapes = [table.types.shapes[table.type[bound[v][row]]] for v in names]
                 new = {v: variable(table.leaves[v].label, s) for v, s in zip(names, shapes, strict=True)}
                 found.setdefault(tuple(map(len, shapes)), new)
         return list(found.values())
 
-    def _instances_of(self, equation: Equation, level: int | None) -> Iterator[tuple[Array, Array, Bound]]:
-        """The nodes at which the source of an equation stands, those of its target there, and what variables are."""
-        for source in either_way(self.table, equation.source):
-            assert isinstance(source, Node)
-            mine = self._by_kinds.nodes(source)
+    def _first_equal(self, nodes: Array, target: Pattern, bound: Bound, rows: Array) -> int:
+        """The first of some rows at which the target is equal; −1 for none. Mostly it is the very first."""
+        start, count = 0, 1
+        while start < len(rows):
+            some = rows[start : start + count]
+            held = self._equal(nodes[some], target, {v: terms[some] for v, terms in bound.items()}) >= 0
+            if held.any():
+                return int(some[held.argmax()])
+            start, count = start + count, count * 8
+        return -1
+
+    def _matches(self, source: Node, level: int | None) -> Iterator[tuple[Array, Bound]]:
+        """The nodes at which a pattern stands, and what its variables are there, for each order of its inputs."""
+        for pattern in either_way(self.table, source):
+            assert isinstance(pattern, Node)
+            nodes = self._by_kinds.nodes(pattern)
             if level is not None:
-                mine = mine[self.level[mine] == level]
-            rows, bound = match(self.table, source, self.rows.left[mine], self.rows.right[mine])
-            mine = mine[rows]
-            if len(mine):
-                other = self._instances(equation.target, bound, len(mine))
-                same = (other >= 0) & (self.known_by[mine] == self.known_by[other])
-                yield mine[same], other[same], {v: terms[same] for v, terms in bound.items()}
+                nodes = nodes[self.level[nodes] == level]
+            rows, bound = match(self.table, pattern, self.rows.left[nodes], self.rows.right[nodes])
+            if len(rows):
+                yield nodes[rows], bound
+
+    def _equal(self, nodes: Array, target: Pattern, bound: Bound) -> Array:
+        """The nodes that a pattern makes, row by row; −1 where one was not met or is in another class."""
+        others = self._instances(target, bound, len(nodes))
+        return np.where(self.known_by[nodes] == self.known_by[others], others, -1)
 
     def _instances(self, target: Pattern, bound: Bound, count: int) -> Array:
         """The nodes that a pattern makes, row by row; −1 where one was not met."""

@@ -51,15 +51,20 @@ def every_equation(classes: Classes, nodes: Array, same: Same, progress: Progres
                     yield Equation(source, patterns[a], b, a)
 
 
-def itself_renamed(classes: Classes, same: Same, progress: Progress | None = None) -> Iterator[Equation]:
-    """The equations of nodes of the last level with themselves renamed."""
+def itself_renamed(
+    classes: Classes, same: Same, pointwise: bool, progress: Progress | None = None
+) -> Iterator[Equation]:
+    """The equations of nodes of the last level with themselves renamed. Those of `pointwise` terms are most, and say
+    little more than that sums and products have no order.
+    """
     for i, node in enumerate(classes.symmetric.tolist()):
-        if progress:
+        if progress and i % 16 == 0:
             progress("rename within a value", i, len(classes.symmetric))
         pattern = classes.pattern(node)
         assert isinstance(pattern, Node)
-        for renaming in _symmetries(classes, pattern, same):
-            yield Equation(pattern, _renamed(pattern, renaming), node, node)
+        if pointwise or not is_elementwise(_at_numbers(classes, pattern)):
+            for renaming in _symmetries(classes, pattern, same):
+                yield Equation(pattern, _renamed(pattern, renaming), node, node)
 
 
 def _symmetries(classes: Classes, pattern: Pattern, same: Same) -> list[dict[int, int]]:

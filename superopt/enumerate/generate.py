@@ -54,7 +54,7 @@ def generate(
     a rule unless they are an instance of another: this is how far TASO prunes.
     """
     start = time.monotonic()
-    found_equal = equations(family, max_ops, seed, progress, memory, every=steps == 0)
+    found_equal = equations(family, max_ops, seed, progress, memory, steps)
     counts, given = found_equal.counts, resize(family.given, family.numbers(SIZES - 1))
     shared = [abstracted(*pair, same_value) for pair in found_equal.pairs]
     pairs = distinct([p for pair in shared for p in directions(*pair)], given)

@@ -49,7 +49,7 @@ def _least(table: Table, rows: Rows) -> tuple[Array, Rows, Rows]:
     prints = np.full((len(table.values.carriers), len(rows)), 2**64 - 1, np.uint64)
     least, again = Rows.none(len(rows)), Rows.none(len(rows))
     uses = table.uses_of(rows)
-    for group in _groups(rows.app.astype(np.int64) << 32 | uses):
+    for group in groups(rows.app.astype(np.int64) << 32 | uses):
         for renaming in _renamings(table, table.first_use.orders[uses[group[0]]]):
             new = table.rename(rows.at(group), table.renamed(renaming))
             met = np.flatnonzero(new.app >= 0)
@@ -80,7 +80,7 @@ def _renamings(table: Table, used: tuple[int, ...]) -> Iterator[Renaming]:
         yield tuple(new.get(v, v) for v in range(len(table.leaves)))
 
 
-def _groups(code: Array) -> list[Array]:
-    """The rows of each value."""
+def groups(code: Array) -> list[Array]:
+    """The rows of each value, in the order of the values."""
     order = np.argsort(code, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(code) else []

@@ -67,6 +67,10 @@ class Types:
             self.shapes.append(shape)
         return known
 
+    def ranks(self) -> Array:
+        """The rank of each type."""
+        return np.array([len(shape) for shape in self.shapes], np.int32)
+
     def applied(self, pattern: Pattern, inputs: tuple[int, ...]) -> list[int]:
         """The applications of a pattern to terms of these types: none where it does not fit."""
         key = (pattern, inputs)

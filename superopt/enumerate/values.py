@@ -26,6 +26,9 @@ EVALUATED_AT = SIZES - 1
 INPUTS = {"field": 1, "order": 4}
 """How many inputs a carrier takes at each choice of sizes: of ordered integers some may be all above others."""
 
+AT_ONCE = 2**13
+"""Of how many terms fingerprints are summed at once: so many sums stay in the caches."""
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -53,6 +56,7 @@ class Values:
         self._count: dict[int, int] = {}
         self._single: dict[int, int] = {}
         self._evaluations: dict[tuple[int, int], Evaluation] = {}
+        self._drawn: dict[tuple[int, int], Array] = {}
 
     def of_leaf(self, leaf: Term, number: int) -> list[Array]:
         """The value of a constant, or random ones of a variable, whose `number` makes them its own."""
@@ -109,13 +113,21 @@ class Values:
         return found
 
     def _sums(self, n: int, values: Array) -> Array:
-        rng = np.random.default_rng((self.seed, n, values.shape[0]))
-        weights = rng.integers(0, 2**64, (values.shape[0], 1), dtype=np.uint64) | np.uint64(1)
+        weights = self._weights(n, len(values))
         total = np.zeros(values.shape[1], np.uint64)
         with np.errstate(over="ignore"):  # sums of 64 bits are meant to wrap
-            for k in range(len(values)):
-                total += weights[k] * values[k].view(np.uint64)
+            for start in range(0, len(total), AT_ONCE):
+                some = slice(start, start + AT_ONCE)
+                for weight, row in zip(weights, values, strict=True):
+                    total[some] += weight * row[some].view(np.uint64)
         return total
+
+    def _weights(self, n: int, count: int) -> Array:
+        """Odd numbers of 64 bits, of an input's own."""
+        if (n, count) not in self._drawn:
+            rng = np.random.default_rng((self.seed, n, count))
+            self._drawn[n, count] = rng.integers(0, 2**64, count, dtype=np.uint64) | np.uint64(1)
+        return self._drawn[n, count]
 
     def enter(self, type_: int, values: Sequence[Array]) -> Array:
         """Keep columns of a type: the rows they will have once all is settled."""

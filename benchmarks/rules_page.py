@@ -64,6 +64,8 @@ A family says what terms are made of, as text: `superopt/enumerate/families/`. W
 - **macros**: the rules that are written: of all that are proved, those that no three directed steps of the others (and
   of the families above) replay. A rule about tensors of any rank is one.
 
+How far TASO's own operators are enumerated, and how fast: [level by level](enumeration.md).
+
 """
 
 

@@ -25,6 +25,12 @@ LONG = ("rules generate", "rules verify", "rules export", "serve")
 """Commands that take minutes, or never end; they have tests of their own."""
 
 
+def shipped(family: str) -> Path:
+    """The rules of a family."""
+    (path,) = (p for p in shipped_rules() if p.stem == family)
+    return path
+
+
 def block(kind: str, holding: str) -> str:
     """The one block of code on the page that holds some text."""
     found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
@@ -55,7 +61,7 @@ def test_the_example_in_python_runs(tmp_path: Path) -> None:
 
 
 def test_every_command_on_the_page_is_known_here() -> None:
-    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 13
+    assert len(COMMANDS) == len([c for c in COMMANDS if c.startswith(tuple(f"superopt {x}" for x in LONG))]) + 15
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,9 @@ def test_a_command_on_the_page_runs(command: str, reported: Path, tmp_path: Path
     given = normalized(batch="N", size="side") if "--shape" in command else normalized()
     onnx.save(given, tmp_path / "model.onnx")
     (tmp_path / "taso.pb").write_bytes(TASO.read_bytes())
+    (tmp_path / "my.rules").write_bytes(shipped("core").read_bytes())
+    if "covers" in command:  # another writes it
+        (tmp_path / "theirs.rules").write_bytes(shipped("identities").read_bytes())
     if "report.json" in command:
         onnx.save(normalized(), tmp_path / "retrained.onnx")
         (tmp_path / "report.json").write_bytes(reported.read_bytes())

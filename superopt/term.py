@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from operator import attrgetter
 from typing import ClassVar
 from weakref import WeakValueDictionary
@@ -46,7 +46,7 @@ class Operator:
 
     name: ClassVar[str]
     chains: ClassVar[bool] = False
-    """Whether there is `eval_chain`."""
+    """Whether applications within applications are one chain, evaluated by `eval_chain`."""
 
     def type_of(self, inputs: tuple[Type, ...]) -> Type:
         """The type of the result. Raises `ShapeError` or `Undecided` for inputs that do not fit."""
@@ -57,8 +57,8 @@ class Operator:
         raise NotImplementedError
 
     def eval_chain(self, ring: Carrier, *arrays: Array) -> Array:
-        """What a chain of this operator gives, from all of its inputs at once."""
-        raise NotImplementedError
+        """What a chain of this operator gives, from all of its inputs: in steps, where none knows better."""
+        return reduce(partial(self.eval, ring), arrays)
 
     def is_known(self, inputs: Sequence[Term]) -> bool:
         """Whether the value over inputs is known before a model runs."""

@@ -119,9 +119,9 @@ class Classes:
         table, found = self.table, dict[tuple[int, ...], dict[int, Term]]()
         for nodes, bound in self._matches(equation.source, None):
             names = sorted(v for v in bound if table.leaves[v].is_variable)
-            ranks = np.zeros(len(nodes), np.int64)
+            ranks, rank_of = np.zeros(len(nodes), np.int64), table.types.ranks()
             for v in names:
-                ranks = ranks << 4 | table.types.ranks()[table.type[bound[v]]]
+                ranks = ranks << 4 | rank_of[table.type[bound[v]]]
             first = [self._first_equal(nodes, equation.target, bound, rows) for rows in groups(ranks)]
             for row in sorted(row for row in first if row >= 0):
                 shapes = [table.types.shapes[table.type[bound[v][row]]] for v in names]

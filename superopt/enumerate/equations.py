@@ -13,7 +13,7 @@ from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.grow import Met, OutOfMemory, Progress, grow, joined
 from superopt.enumerate.patterns import as_term
 from superopt.enumerate.peers import peers
-from superopt.enumerate.prune import STEPS
+from superopt.enumerate.prune import POINTWISE_STEPS, STEPS
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
 from superopt.errors import ShapeError, UsageError
@@ -76,7 +76,7 @@ def equations(
         others = list(every_equation(classes, canonical, same_value, progress))
     else:
         others = [classes.equation(node) for node in _others(classes, canonical, found)]
-        others += itself_renamed(classes, same_value, steps <= 1, progress)
+        others += itself_renamed(classes, same_value, steps <= POINTWISE_STEPS, progress)
     counts["of a term and itself renamed"] = len(classes.symmetric)
     counts["that follow from others, looked at"] = len(others)
     stated: list[tuple[Term, Term]] = []

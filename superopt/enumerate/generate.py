@@ -16,7 +16,7 @@ from superopt.enumerate.generalize import abstracted
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import first_learned, first_proved, first_refuted, judges
 from superopt.enumerate.overlaps import overlaps
-from superopt.enumerate.prune import MUCH, STEPS, macros, named, prune_instances
+from superopt.enumerate.prune import MUCH, POINTWISE_STEPS, STEPS, macros, named, prune_instances
 from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import same_value
 from superopt.operators.instances import resize
@@ -88,10 +88,7 @@ def generate(
 
 
 def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, steps: int) -> list[Pair]:
-    """The equations, directed, that the rules do not replay in so many steps.
-
-    Where these are several, point-wise ones are not looked at: they are by far the most, and hardest to replay.
-    """
+    """The equations, directed, that the rules do not replay in so many steps, as far as they are looked at."""
 
     def is_new(pair: Pair) -> bool:
         return known.steps(pair[:1], pair[1:], steps, much=MUCH) is None
@@ -100,6 +97,7 @@ def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, st
     for i, pair in enumerate(pairs):
         if progress and i % 64 == 0:
             progress("replay all equations", i, len(pairs))
-        if (steps <= 1 or not is_elementwise(*pair)) and any(map(is_new, directions(*pair))):
+        looked_at = steps <= POINTWISE_STEPS or not is_elementwise(*pair)
+        if looked_at and any(map(is_new, directions(*pair))):
             found += filter(is_new, directions(*abstracted(*pair, same_value)))
     return found

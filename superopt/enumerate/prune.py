@@ -75,6 +75,12 @@ STEPS = 3
 """A rule that others replay in so many directed steps is left out: what takes more a search would not find."""
 
 
+POINTWISE_STEPS = 1
+"""Where more steps are replayed, point-wise equations that follow from others are not looked at: they are by far the
+most, and hardest to replay.
+"""
+
+
 def macros(
     rules: list[Rule], beside: Sequence[Rule] = (), progress: Progress | None = None, steps: int = STEPS
 ) -> list[Rule]:

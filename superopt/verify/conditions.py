@@ -160,11 +160,14 @@ def _weakest_first(rule: Rule, seed: int) -> Iterator[Added]:
     base = (*base, *(c for c in demands if c.relation == "divides"))
     yield base
     if any(c.relation == "<=" for c in demands):
-        yield (*base, *(c for c in demands if c.relation == "<="))
+        base = (*base, *(c for c in demands if c.relation == "<="))
+        yield base
     special = with_conditions(rule, base)
     yield from ((*base, *same) for same in _same_attributes(special))
     atoms = list(itertools.islice(_atoms(special), ATOMS))
     met, agrees = _examined(special, atoms, seed)
+    if agrees.all():  # no example shows where the sides differ; usual attributes are the best guess
+        yield (*base, *_usual_attributes(special))
     facts = [Fact(kind, v) for kind in FACTS for v in special.given]
     further = _consistent(atoms, met, agrees, 1)
     further += itertools.combinations(facts, 1)
@@ -185,6 +188,11 @@ def _same_attributes(rule: Rule) -> Iterator[Added]:
             truths = [equal(a, b) for a, b in zip(ours, theirs, strict=True)]
             if False not in truths:
                 yield tuple(t for t in truths if isinstance(t, Condition))
+
+
+def _usual_attributes(rule: Rule) -> Added:
+    """That what stands for an attribute is its default; what of it is not needed is dropped."""
+    return tuple(Condition("=", symbol(n), value) for n, value in defaults((*rule.source, *rule.target)).items())
 
 
 def _atoms(rule: Rule) -> Iterator[Condition]:

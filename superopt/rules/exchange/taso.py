@@ -22,6 +22,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul, Pointwise, Relu
 from superopt.operators.reduce import AvgPool, MaxPool
+from superopt.operators.reductions import Mean
 from superopt.rules.exchange.taso_messages import KEYS, Node, Place, Published
 from superopt.rules.exchange.taso_ranks import ranks_of
 from superopt.rules.naming import canonical
@@ -154,9 +155,12 @@ class Side:
         truths = [equal(a, b) for a, b in zip(k.shape[2:], kernel, strict=True)]
         if False in truths:
             raise RuleError(f"{node.name} states a kernel of {kernel}, and is given {k.shape}")
+        constant = all(v.type.rank == 0 for v in variables(k))
+        if constant:  # it has as many channels as what it is used on
+            truths.append(equal(k.shape[0], x.shape[1]))
         self.asked += [t for t in truths if isinstance(t, Condition)]
         group = floor_div(x.shape[1], k.shape[1])
-        if _has_floor(group) and not variables(k):
+        if _has_floor(group) and constant:
             group = 1  # the sizes of a constant are what makes it fit
         elif _has_floor(group) and self.side == "source":
             group = symbol(f"group{index}")
@@ -184,7 +188,10 @@ class Side:
             return filled(1.0, tuple(sizes))
         window, c = _window(node), sizes[0]
         if node.name == "pooling kernel":
-            return filled(1 / (window[0] * window[1]), (c, 1, *window))
+            area = window[0] * window[1]  # a mean of ones and zeros is its inverse exactly, in every carrier
+            return make(
+                Expand((2, 3), (c, 1, *window)), (make(Reshape(window), (make(Mean((0,)), (make(Band(area)),)),)),)
+            )
         return _enlarged(make(Reshape((c, c, 1, 1)), (make(Band(c)),)), window)
 
 

@@ -13,7 +13,7 @@ from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.grow import Met, OutOfMemory, Progress, grow, joined
 from superopt.enumerate.patterns import as_term
 from superopt.enumerate.peers import peers
-from superopt.enumerate.prune import POINTWISE_STEPS, STEPS
+from superopt.enumerate.prune import POINTWISE_STEPS, SMALL, STEPS
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
 from superopt.errors import ShapeError, UsageError
@@ -52,8 +52,8 @@ def equations(
 
     The result depends on the seed alone, and on that with the probability that fingerprints collide. With `memory`, in
     GB, levels end before the one that passes it. What follows from others is told of for whoever leaves out what these
-    replay in so many `steps`: with 0 it is all that is equal, and not only what is equal to the term that a class is
-    known by. Raises `UsageError` where even the first level passes.
+    replay in so many `steps`: of `SMALL` terms, and with 0 of any, it is all that is equal, and not only what is equal
+    to the term that a class is known by. Raises `UsageError` where even the first level passes.
     """
     table = Table(family, seed, max_ops)
     met = _grown(table, progress, memory)
@@ -73,10 +73,11 @@ def equations(
     pairs = [pair for equation in found for pair in _stated(classes, equation)]
     counts["at all ranks"] = len(pairs)
     if not steps:
-        others = list(every_equation(classes, canonical, same_value, progress))
+        others = list(every_equation(classes, np.union1d(canonical, classes.symmetric), same_value, progress))
     else:
         others = [classes.equation(node) for node in _others(classes, canonical, found)]
         others += itself_renamed(classes, same_value, steps <= POINTWISE_STEPS, progress)
+        others += every_equation(classes, canonical[classes.level[canonical] <= SMALL], same_value, progress)
     counts["of a term and itself renamed"] = len(classes.symmetric)
     counts["that follow from others, looked at"] = len(others)
     stated: list[tuple[Term, Term]] = []

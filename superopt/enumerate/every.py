@@ -11,8 +11,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-import numpy as np
-
 from superopt.arithmetic import Array
 from superopt.enumerate.classes import Classes, Equation
 from superopt.enumerate.family import SIZES
@@ -34,7 +32,7 @@ def every_equation(classes: Classes, nodes: Array, same: Same, progress: Progres
     element, and the classes of sums of many terms would be most of all.
     """
     members: dict[int, list[int]] = defaultdict(list)
-    for node in np.union1d(nodes, classes.symmetric).tolist():
+    for node in nodes.tolist():
         members[int(classes.known_by[node])].append(node)
     for i, (first, found) in enumerate(members.items()):
         if progress and i % 16 == 0:

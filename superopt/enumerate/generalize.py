@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -22,19 +23,24 @@ from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
 
-Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "none"]
+Place: TypeAlias = tuple[str, int]
+"""A kind of operator, and which of its attributes."""
+
+Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "shared", "none"]
 
 
 @dataclass(frozen=True)
 class Generality:
     """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, those that are neither, none), and axes of size 1. With `cuts`, slices are cut where concats below them
-    were joined.
+    by default, those that are neither, of these those that all operators of a kind have on both sides, none), and axes
+    of size 1. With `cuts`, slices are cut where concats below them were joined. With `alike`, attributes of one name
+    and value are one symbol whatever has them, as windows move alike in pools and convolutions.
     """
 
     attributes: Kept
     ones: bool
     cuts: bool = False
+    alike: bool = False
 
 
 LADDER = (
@@ -43,11 +49,13 @@ LADDER = (
     Generality("nonzero", ones=True, cuts=True),
     Generality("changed", ones=True, cuts=True),
     Generality("set", ones=True, cuts=True),
+    Generality("shared", ones=True),
     Generality("none", ones=True),
     Generality("all", ones=False),
     Generality("nonzero", ones=False, cuts=True),
     Generality("changed", ones=False, cuts=True),
     Generality("set", ones=False, cuts=True),
+    Generality("changed", ones=False, alike=True),
     Generality("none", ones=False),
 )
 """From the most general to the least."""
@@ -73,6 +81,7 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
     """The terms made anew, bottom up, over symbols."""
     done: dict[Term, Term] = {}
     fresh = itertools.count()
+    shared = _shared(roots)
     for term in subterms(*roots):
         op = term.operator
         if isinstance(op, Variable):
@@ -93,7 +102,11 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
         else:
             found = dict(_cuts(term.inputs[0], op.axis, done)) if generality.cuts and isinstance(op, Slice) else {}
             kept = generality.attributes if inputs else "changed"  # a constant may be of any size
-            sizes = [found.get(d, _attribute(op, i, d, kept)) for i, d in enumerate(op.sizes())]
+            names = op.size_places() if generality.alike else [f"{op.name}_{i}" for i in range(len(op.sizes()))]
+            sizes = [
+                found.get(d, d if _stays(op, i, d, kept, shared) else symbol(f"{name}_{d}"))
+                for i, (name, d) in enumerate(zip(names, op.sizes(), strict=True))
+            ]
         done[term] = make(op.with_sizes(sizes), inputs)
     return tuple(
         _spread(r.operator, done[r], fresh, generality) if isinstance(r.operator, Expand) else done[r] for r in roots
@@ -125,16 +138,29 @@ def _spread(op: Expand, x: Term, fresh: Iterator[int], generality: Generality) -
     return make(Expand(op.axes, tuple(to)), (x,))
 
 
-def _attribute(op: Declared, place: int, value: Dim, kept: Kept) -> Dim:
-    """A size attribute; equal values at one place of one operator are one symbol on both sides."""
-    stays = {
+def _shared(roots: tuple[Term, ...]) -> frozenset[Place]:
+    """Where all operators of a kind have one value, and each side has such operators."""
+    values: dict[Place, set[Dim]] = defaultdict(set)
+    sides: dict[Place, set[Term]] = defaultdict(set)
+    for root in roots:
+        for op in (t.operator for t in subterms(root)):
+            for i, value in enumerate(op.sizes() if isinstance(op, Declared) else ()):
+                values[op.name, i].add(value)
+                sides[op.name, i].add(root)
+    return frozenset(p for p, found in values.items() if len(found) == 1 and len(sides[p]) == len(roots))
+
+
+def _stays(op: Declared, place: int, value: Dim, kept: Kept, shared: Container[Place]) -> bool:
+    """Whether an attribute stays the number that it is."""
+    is_usual = bool(value == 0 or value == op.default_sizes()[place])
+    return {
         "all": False,
-        "nonzero": value == 0,
-        "changed": value == op.default_sizes()[place],
-        "set": value in (0, op.default_sizes()[place]),
+        "nonzero": bool(value == 0),
+        "changed": bool(value == op.default_sizes()[place]),
+        "set": is_usual,
+        "shared": is_usual or (op.name, place) not in shared,
         "none": True,
-    }
-    return value if stays[kept] else symbol(f"{op.name}_{place}_{value}")
+    }[kept]
 
 
 def _regrouped(found: tuple[int, ...], general: Shape, to: Sequence[int]) -> Iterator[Dim]:

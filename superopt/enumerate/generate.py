@@ -16,7 +16,7 @@ from superopt.enumerate.generalize import abstracted
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import first_learned, first_proved, first_refuted, judges
 from superopt.enumerate.overlaps import overlaps
-from superopt.enumerate.prune import MUCH, POINTWISE_STEPS, STEPS, macros, named, prune_instances
+from superopt.enumerate.prune import MUCH, POINTWISE_STEPS, STEPS, macros, named, prune_instances, steps_for
 from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import same_value
 from superopt.operators.instances import resize
@@ -91,7 +91,8 @@ def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, st
     """The equations, directed, that the rules do not replay in so many steps, as far as they are looked at."""
 
     def is_new(pair: Pair) -> bool:
-        return known.steps(pair[:1], pair[1:], steps, much=MUCH) is None
+        source, target = pair[:1], pair[1:]
+        return known.steps(source, target, steps_for(source, target, steps), much=MUCH) is None
 
     found: list[Pair] = []
     for i, pair in enumerate(pairs):

@@ -10,7 +10,7 @@ from superopt.enumerate.grow import Progress
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
-from superopt.rules.derive import Rules
+from superopt.rules.derive import Rules, State, operators
 from superopt.rules.format import print_rule
 from superopt.rules.match import instance_of
 from superopt.rules.rule import Rule
@@ -75,6 +75,12 @@ STEPS = 3
 """A rule that others replay in so many directed steps is left out: what takes more a search would not find."""
 
 
+SMALL = 2
+"""Rules of so many operators a side are left out where one step replays them, and no more: they are what the steps of
+larger ones are made of, so what follows from larger ones takes few.
+"""
+
+
 POINTWISE_STEPS = 1
 """Where more steps are replayed, point-wise equations that follow from others are not looked at: they are by far the
 most, and hardest to replay.
@@ -94,10 +100,16 @@ def macros(
             progress("replay", i, len(rules))
         if not steps and others.covering(rule):
             continue
-        if known.steps(rule.source, rule.target, steps, much=MUCH, facts=rule.facts) is None:
+        most = steps_for(rule.source, rule.target, steps)
+        if known.steps(rule.source, rule.target, most, much=MUCH, facts=rule.facts) is None:
             kept.append(rule)
             known.add(rule)
     return kept
+
+
+def steps_for(source: State, target: State, steps: int) -> int:
+    """In how many directed steps others may replay an equation that is left out."""
+    return min(steps, 1) if max(operators(source), operators(target)) <= SMALL else steps
 
 
 def _specificity(rule: Rule) -> tuple[int, int, int, str]:

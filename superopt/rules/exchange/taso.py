@@ -2,15 +2,17 @@
 
 What the file leaves open is read as follows. A tensor's rank is what the operators around it tell; a rule whose ranks
 nothing tells is stated at each of `OPEN_RANKS`. Each size is a symbol of its own but for what the source asks. SAME
-pads (k − 1) / 2 on each side. A convolution has as many groups as the channels of x over the second size of its kernel.
-A split cuts where the concat below it was joined. An average pool counts its padding, as TASO's axiom has it by which
-it is a convolution with the pooling kernel.
+pads (k − 1) / 2 on each side. A kernel that is enlarged is stated at each odd size below. A convolution has as many
+groups as the channels of x over the second size of its kernel. A split cuts where the concat below it was joined. An
+average pool counts its padding, as TASO's axiom has it by which it is a convolution with the pooling kernel.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from superopt.dim import Condition, Dim, Expr, Floor, assuming, equal, floor_div, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
@@ -48,18 +50,42 @@ def rules_of(published: Published, name: str) -> list[Rule]:
         raise RuleError(f"{name}: {error}") from None
     found = []
     is_open = None in ranks.values()
-    for rank in OPEN_RANKS if is_open else (0,):
+    for rank, windows in itertools.product(OPEN_RANKS if is_open else (0,), _windows(published)):
         called = f"{name}-rank-{rank}" if is_open else name
+        called += "".join(f"-of-{height}x{width}" for height, width in windows.values())
         try:
             with assuming():
-                found.append(_rule(published, {k: rank if r is None else r for k, r in ranks.items()}, called))
+                at = {k: rank if r is None else r for k, r in ranks.items()}
+                found.append(_rule(published, at, windows, called))
         except (ShapeError, Undecided, RuleError) as error:
             raise RuleError(f"{called}: {error}") from None
     return found
 
 
-def _rule(published: Published, ranks: dict[tuple[str, Place], int], name: str) -> Rule:
-    given = {p: variable(f"x{-p[0]}", _fresh(f"x{-p[0]}", r)) for (_, p), r in ranks.items() if p[0] < 0}
+Windows: TypeAlias = dict[Place, tuple[int, int]]
+"""Height and width of kernels that are variables."""
+
+
+def _windows(published: Published) -> list[Windows]:
+    """The sizes at which kernels are stated that are enlarged: all odd ones below what each is enlarged to."""
+    enlarged = {
+        n.inputs[0]: _window(n)
+        for n in (*published.source, *published.target)
+        if n.name == "enlarge" and n.inputs[0][0] < 0
+    }
+    smaller = [
+        [s for s in itertools.product(range(1, h + 1, 2), range(1, w + 1, 2)) if s != (h, w)]
+        for h, w in enlarged.values()
+    ]
+    return [dict(zip(enlarged, sizes, strict=True)) for sizes in itertools.product(*smaller)]
+
+
+def _rule(published: Published, ranks: dict[tuple[str, Place], int], windows: Windows, name: str) -> Rule:
+    given = {
+        p: variable(f"x{-p[0]}", (*_fresh(f"x{-p[0]}", r)[: 2 if p in windows else r], *windows.get(p, ())))
+        for (_, p), r in ranks.items()
+        if p[0] < 0
+    }
     left = Side("source", published.source, given, ranks)
     source = left.outputs([s for s, _ in published.outputs])
     values, rest = unify([*conditions(*source), *left.asked], _kept(given, source), positive_symbols(*source))

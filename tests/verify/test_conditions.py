@@ -35,6 +35,15 @@ LEARNED: dict[str, tuple[str, set[str]]] = {
            (to (conv :group (+ g e) (concat 1 ?x ?y) (concat 0 ?k ?l)))""",
         {"(divides (+ e g) (+ o r))", "(= (* e o) (* g r))"},
     ),
+    "one group, and no negative zeros beside a kernel": (
+        """(given (?x n (* g c) h w) (?k o c 3 3) (?l r c a 3))
+           (if (= (+ (* 2 (div (+ a -1) 2)) (* -1 a) 1) 0))
+           (from (concat 1 (conv :pads (1 1 1 1) :group g ?x ?k)
+                           (conv :pads ((div (+ a -1) 2) 1 (div (+ a -1) 2) 1) :group g ?x ?l)))
+           (to (conv :pads (1 1 1 1) :group g ?x
+                 (concat 0 ?k (pad (0 0 (div (+ 3 (* -1 a)) 2) 0 0 0 (div (+ 3 (* -1 a)) 2) 0) ?l))))""",
+        {"(= g 1)", "(<= 0 (div (+ (* -1 a) 3) 2))", "(= (+ (* 2 (div (+ (* -1 a) 3) 2)) a) 3)"},
+    ),
     "no sign": (f"{X} (from (abs ?x)) (to (relu ?x))", {"(nonnegative ?x)"}),
     "one sign of two": (f"{XY} (from (relu (mul ?x ?y))) (to (mul (relu ?x) ?y))", {"(nonnegative ?y)"}),
     "two signs": (

@@ -67,17 +67,17 @@ Windows: TypeAlias = dict[Place, tuple[int, int]]
 
 
 def _windows(published: Published) -> list[Windows]:
-    """The sizes at which kernels are stated that are enlarged: all odd ones below what each is enlarged to."""
-    enlarged = {
-        n.inputs[0]: _window(n)
-        for n in (*published.source, *published.target)
-        if n.name == "enlarge" and n.inputs[0][0] < 0
-    }
-    smaller = [
-        [s for s in itertools.product(range(1, h + 1, 2), range(1, w + 1, 2)) if s != (h, w)]
-        for h, w in enlarged.values()
-    ]
-    return [dict(zip(enlarged, sizes, strict=True)) for sizes in itertools.product(*smaller)]
+    """The sizes at which kernels are stated that are enlarged: what a convolution says, or all odd ones below."""
+    nodes = (*published.source, *published.target)
+    said = {n.inputs[1]: [_window(n)] for n in nodes if n.name == "conv2d" and 4 in n.parameters}
+    enlarged = {n.inputs[0]: _window(n) for n in nodes if n.name == "enlarge" and n.inputs[0][0] < 0}
+    sizes = [said.get(kernel) or list(_smaller(*window)) for kernel, window in enlarged.items()]
+    return [dict(zip(enlarged, some, strict=True)) for some in itertools.product(*sizes)]
+
+
+def _smaller(height: int, width: int) -> Iterator[tuple[int, int]]:
+    odd = itertools.product(range(1, height + 1, 2), range(1, width + 1, 2))
+    return (window for window in odd if window != (height, width))
 
 
 def _rule(published: Published, ranks: dict[tuple[str, Place], int], windows: Windows, name: str) -> Rule:

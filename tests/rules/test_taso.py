@@ -107,6 +107,7 @@ REFUSED = {
     "(rank) is 2147483647": rule([node("transpose", X, rank=2**31 - 1, permutation=1)], []),
     "(axis) is -9": rule([node("split", X, outputs=2, axis=-9)], []),
     "split along axis 5 of 2": rule([node("matmul", X, Y), node("split", (0, 0), outputs=2, axis=5)], []),
+    "from any of 249999 sizes": rule([node("enlarge", X, kernel_height=999, kernel_width=999)], []),
     "more than 64 operators": rule([node("relu", X), *(node("relu", (i, 0)) for i in range(70))], []),
     "written out it has more than": rule([node("relu", X), *(node("add", (i, 0), (i, 0)) for i in range(20))], []),
     "ranks 2 and 4 at once": rule([node("matmul", X, Y), node("conv2d", (0, 0), Z, **WINDOW)], []),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from superopt.dim import Condition, Dim, Expr, Floor, assuming, equal, floor_div, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
@@ -27,6 +26,7 @@ from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.reductions import Mean
 from superopt.rules.exchange.taso_messages import KEYS, Node, Place, Published
 from superopt.rules.exchange.taso_ranks import ranks_of
+from superopt.rules.exchange.taso_windows import Windows, window_of, windows_of
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, variable, variables
@@ -45,39 +45,21 @@ def rules_of(published: Published, name: str) -> list[Rule]:
     """
     try:
         _demand_sound(published)
-        ranks = ranks_of(published)
+        ranks, windows = ranks_of(published), windows_of(published)
     except RuleError as error:
         raise RuleError(f"{name}: {error}") from None
     found = []
     is_open = None in ranks.values()
-    for rank, windows in itertools.product(OPEN_RANKS if is_open else (0,), _windows(published)):
+    for rank, sizes in itertools.product(OPEN_RANKS if is_open else (0,), windows):
         called = f"{name}-rank-{rank}" if is_open else name
-        called += "".join(f"-of-{height}x{width}" for height, width in windows.values())
+        called += "".join(f"-of-{height}x{width}" for height, width in sizes.values())
         try:
             with assuming():
                 at = {k: rank if r is None else r for k, r in ranks.items()}
-                found.append(_rule(published, at, windows, called))
+                found.append(_rule(published, at, sizes, called))
         except (ShapeError, Undecided, RuleError) as error:
             raise RuleError(f"{called}: {error}") from None
     return found
-
-
-Windows: TypeAlias = dict[Place, tuple[int, int]]
-"""Height and width of kernels that are variables."""
-
-
-def _windows(published: Published) -> list[Windows]:
-    """The sizes at which kernels are stated that are enlarged: what a convolution says, or all odd ones below."""
-    nodes = (*published.source, *published.target)
-    said = {n.inputs[1]: [_window(n)] for n in nodes if n.name == "conv2d" and 4 in n.parameters}
-    enlarged = {n.inputs[0]: _window(n) for n in nodes if n.name == "enlarge" and n.inputs[0][0] < 0}
-    sizes = [said.get(kernel) or list(_smaller(*window)) for kernel, window in enlarged.items()]
-    return [dict(zip(enlarged, some, strict=True)) for some in itertools.product(*sizes)]
-
-
-def _smaller(height: int, width: int) -> Iterator[tuple[int, int]]:
-    odd = itertools.product(range(1, height + 1, 2), range(1, width + 1, 2))
-    return (window for window in odd if window != (height, width))
 
 
 def _rule(published: Published, ranks: dict[tuple[str, Place], int], windows: Windows, name: str) -> Rule:
@@ -153,7 +135,7 @@ class Side:
             case "transpose":
                 return [make(Transpose(_permutation(node.parameter("permutation"), inputs[0].type.rank)), inputs)]
             case "enlarge":
-                return [_enlarged(inputs[0], _window(node))]
+                return [_enlarged(inputs[0], window_of(node))]
             case "identity matrix" | "identity convolution" | "ones" | "pooling kernel":
                 return [self._constant(index, node)]
             case "add" | "mul" | "relu" | "sigmoid" | "tanh":
@@ -169,7 +151,7 @@ class Side:
     def _windowed(self, index: int, node: Node, inputs: Sequence[Term]) -> Term:
         x = inputs[0]
         kernel: tuple[Dim, ...] = (
-            inputs[1].shape[2:] if node.name == "conv2d" and 4 not in node.parameters else _window(node)
+            inputs[1].shape[2:] if node.name == "conv2d" and 4 not in node.parameters else window_of(node)
         )
         strides = (node.parameter("stride height"), node.parameter("stride width"))
         pads = tuple(floor_div(k - 1, 2) for k in kernel) if node.parameter("padding") == SAME else (0, 0)
@@ -212,7 +194,7 @@ class Side:
             return make(Band(sizes[0]))
         if node.name == "ones":
             return filled(1.0, tuple(sizes))
-        window, c = _window(node), sizes[0]
+        window, c = window_of(node), sizes[0]
         if node.name == "pooling kernel":
             area = window[0] * window[1]  # a mean of ones and zeros is its inverse exactly, in every carrier
             return make(
@@ -274,10 +256,6 @@ def _joined(concat: Concat, inputs: Sequence[Term]) -> Term:
     for t in inputs[1:]:
         whole = make(concat, (whole, t))
     return whole
-
-
-def _window(node: Node) -> tuple[int, int]:
-    return node.parameter("kernel height"), node.parameter("kernel width")
 
 
 def _enlarged(kernel: Term, to: tuple[int, int]) -> Term:

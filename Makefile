@@ -71,16 +71,6 @@ taso: setup ## Say how much of TASO's published rules the shipped rules, and tho
 	done
 	$(BIN)/superopt rules covers build/taso/found build/taso/published.rules
 
-# As far as TASO prunes: nothing is left out that steps of others replay.
-.PHONY: unpruned
-unpruned: setup ## The same with all equations that enumeration finds, pruned no further than TASO does
-	@rm -rf build/unpruned && mkdir -p build/unpruned/found && cp rules/groups.rules build/unpruned/found/
-	$(BIN)/superopt rules import tests/rules/cases/taso-published.pb --from taso --out build/unpruned/published.rules
-	@for family in taso-matrices taso-kernels joins enlarged constants; do \
-	  $(BIN)/superopt rules generate --family $$family --steps 0 --out build/unpruned/found/$$family.rules || exit; \
-	done
-	$(BIN)/superopt rules covers build/unpruned/found build/unpruned/published.rules
-
 .PHONY: clean
 clean: ## Remove what the other targets made, .venv too
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

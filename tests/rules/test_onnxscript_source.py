@@ -170,9 +170,8 @@ def test_a_network_loses_operators_and_keeps_its_outputs(generated: Any, path: P
     after = ir.to_proto(graph)
     assert count == 0, "the rules do not come to an end"
     assert counted["conv-scale"] or counted["mul-conv-to-conv-mul"]
-    assert (
-        counted["conv-share-input"] or counted["conv-conv-to-slice-slice-conv-concat-1"] or name(path) == "shufflenet"
-    )
+    merged = [rule for rule in counted if rule.startswith(("conv-share-input", "conv-conv-to-slice-slice-conv-concat"))]
+    assert merged or name(path) == "shufflenet"
     assert len(after.graph.node) < 0.9 * len(before.graph.node)
     assert_close(run(after), run(before))
 

@@ -85,9 +85,7 @@ def attempt(
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
-    tried.solved = (
-        solve(cut.groups, cut.known, search, trial.end, trial.loading_s, trial.progress) if cut.pieces else []
-    )
+    tried.solved = solve(cut.groups, cut.known, search, trial.end, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)
     now = time.monotonic()

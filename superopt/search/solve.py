@@ -109,15 +109,10 @@ class Search:
 
 
 def solve(
-    groups: Groups,
-    known: Mapping[Terms, Solved],
-    search: Search,
-    end: float,
-    loading_s: float,
-    progress: Progress,
+    groups: Groups, known: Mapping[Terms, Solved], search: Search, end: float, progress: Progress
 ) -> list[Solved]:
     """Search each distinct piece that is not known; those that were done, where somebody interrupts it when something
-    is gained already. `end` is when whole models have to be judged, `loading_s` what it takes to load them for that.
+    is gained already. `end` is when whole models have to be judged.
 
     Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
     `TooShort` where no time is left for a search after that.
@@ -135,7 +130,7 @@ def solve(
         *starts.values(),
         *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
     ]
-    judging_s = loading_s + JUDGING_RUNS * objective.seconds(costs)
+    judging_s = JUDGING_RUNS * objective.seconds(costs)
     cost.deadline = deadline = min(cost.deadline, end - judging_s)
     if starts and time.monotonic() >= deadline:
         if solved:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Feeds
-from superopt.onnx_io import Program, facts
+from superopt.onnx_io import Program
 from superopt.search.agreement import Agreement
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement
@@ -18,11 +18,6 @@ from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import Piece
 from superopt.search.settings import Setting
 from superopt.search.solve import Progress
-
-LOADINGS, LOADING_S = 13, 2.0
-"""How often a model is loaded to be compared and measured, the original and the candidate together, and how many
-seconds that takes for each GB of weights.
-"""
 
 
 @dataclass
@@ -80,11 +75,6 @@ class Trial:
     def end(self) -> float:
         """The time of `time.monotonic` at which it is over."""
         return self.start + self.limit
-
-    @property
-    def loading_s(self) -> float:
-        """The seconds that loading will take while a candidate is judged."""
-        return LOADINGS * LOADING_S * facts(self.program.model)["bytes"] / 1e9
 
     @property
     def left(self) -> float:

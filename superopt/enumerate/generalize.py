@@ -102,7 +102,7 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
         else:
             found = dict(_cuts(term.inputs[0], op.axis, done)) if generality.cuts and isinstance(op, Slice) else {}
             kept = generality.attributes if inputs else "changed"  # a constant may be of any size
-            names = op.size_places() if generality.alike else [f"{op.name}_{i}" for i in range(len(op.sizes()))]
+            names = _names(op, generality.alike)
             sizes = [
                 found.get(d, d if _stays(op, i, d, kept, shared) else symbol(f"{name}_{d}"))
                 for i, (name, d) in enumerate(zip(names, op.sizes(), strict=True))
@@ -136,6 +136,14 @@ def _cuts(term: Term, axis: int, general: Mapping[Term, Term]) -> Iterator[tuple
 def _spread(op: Expand, x: Term, fresh: Iterator[int], generality: Generality) -> Term:
     to = (1 if d == 1 and not generality.ones else symbol(f"_to{next(fresh)}") for d in op.to)
     return make(Expand(op.axes, tuple(to)), (x,))
+
+
+def _names(op: Declared, alike: bool) -> list[str]:
+    """What the symbols of an operator's size attributes begin with: the attribute's name, or the operator's."""
+    if not alike:
+        return [f"{op.name}_{i}" for i in range(len(op.sizes()))]
+    values = {f.name: getattr(op, f.name) for f in op.fields if f.facts.size}
+    return [f"{name}_{i}" for name, v in values.items() for i in range(len(v) if isinstance(v, tuple) else 1)]
 
 
 def _shared(roots: tuple[Term, ...]) -> frozenset[Place]:

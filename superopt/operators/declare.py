@@ -247,15 +247,6 @@ class Declared(Operator):
                 flat.extend(value if isinstance(value, tuple) else (value,))
         return tuple(flat)
 
-    def size_places(self) -> tuple[str, ...]:
-        """What the size attributes are called, each with its place in it, flattened in order."""
-        flat: list[str] = []
-        for f in self.fields:
-            if f.facts.size:
-                value = getattr(self, f.name)
-                flat.extend(f"{f.name}_{i}" for i in range(len(value) if isinstance(value, tuple) else 1))
-        return tuple(flat)
-
     def default_sizes(self) -> tuple[Dim | None, ...]:
         """The defaults of the size attributes, flattened in order; None for those without."""
         flat: list[Dim | None] = []

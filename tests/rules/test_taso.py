@@ -107,6 +107,7 @@ REFUSED = {
     "(rank) is 2147483647": rule([node("transpose", X, rank=2**31 - 1, permutation=1)], []),
     "(axis) is -9": rule([node("split", X, outputs=2, axis=-9)], []),
     "split along axis 5 of 2": rule([node("matmul", X, Y), node("split", (0, 0), outputs=2, axis=5)], []),
+    "a pooling kernel of 10000 elements": rule([node("pooling kernel", kernel_height=100, kernel_width=100)], []),
     "from any of 249999 sizes": rule([node("enlarge", X, kernel_height=999, kernel_width=999)], []),
     "more than 64 operators": rule([node("relu", X), *(node("relu", (i, 0)) for i in range(70))], []),
     "written out it has more than": rule([node("relu", X), *(node("add", (i, 0), (i, 0)) for i in range(20))], []),
@@ -169,6 +170,13 @@ def test_a_kernel_that_is_enlarged_is_stated_at_each_odd_size_below() -> None:
     found = rules_of(rule([node("conv2d", X, Y, **stride)], ENLARGED), "r")
     assert [r.name for r in found] == ["r-of-1x1", "r-of-1x3", "r-of-3x1"]
     assert all(isinstance(verify(r), Proved) for r in found)
+
+
+def test_a_kernel_that_is_enlarged_to_one_element_is_stated_at_that() -> None:
+    small = [node("enlarge", Y, kernel_height=1, kernel_width=1), node("conv2d", X, (0, 0), **SMALL)]
+    assert [r.name for r in rules_of(rule([node("conv2d", X, Y, **SMALL)], small), "r")] == ["r-of-1x1"]
+    stride = {k: v for k, v in SMALL.items() if not k.startswith("kernel")}
+    assert len(rules_of(rule([node("conv2d", X, Y, **stride)], small), "r")) == 1
 
 
 def test_a_kernel_whose_size_a_convolution_says_is_stated_at_that() -> None:

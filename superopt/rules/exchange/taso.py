@@ -196,7 +196,10 @@ class Side:
             return filled(1.0, tuple(sizes))
         window, c = window_of(node), sizes[0]
         if node.name == "pooling kernel":
-            area = window[0] * window[1]  # a mean of ones and zeros is its inverse exactly, in every carrier
+            area = window[0] * window[1]
+            if area > MOST_AREA:
+                raise RuleError(f"a pooling kernel of {area} elements; {MOST_AREA} are the most")
+            # The mean of a one and zeros is the inverse of how many they are, exactly and in every carrier.
             return make(
                 Expand((2, 3), (c, 1, *window)), (make(Reshape(window), (make(Mean((0,)), (make(Band(area)),)),)),)
             )
@@ -224,6 +227,8 @@ ARITY |= dict.fromkeys(("max pool", "average pool", "reshape", "merge groups"), 
 ARITY |= dict.fromkeys(("add", "mul", "matmul", "conv2d", "multiply by a scalar"), 2)
 MOST = 64
 """How many operators a rule may have, and inputs a concat."""
+MOST_AREA = 1024
+"""How many elements a pooling kernel may have: it is made of the identity of as many rows."""
 LEGAL = {
     "kernel height": (1, 1000),
     "kernel width": (1, 1000),

@@ -18,18 +18,16 @@ MOST_SIZES = 64
 
 
 def windows_of(published: Published) -> list[Windows]:
-    """The sizes at which kernels are stated that are enlarged: what a convolution says, or all odd ones below.
+    """The sizes at which kernels are stated that are enlarged: what a convolution says, or all odd ones below, if any.
 
     Raises `RuleError` where these are more than `MOST_SIZES`.
     """
     nodes = (*published.source, *published.target)
     said = {n.inputs[1]: [window_of(n)] for n in nodes if n.name == "conv2d" and KEYS["kernel height"] in n.parameters}
     enlarged = {n.inputs[0]: window_of(n) for n in nodes if n.name == "enlarge" and n.inputs[0][0] < 0}
-    sizes = [said.get(kernel) or list(_smaller(*to)) for kernel, to in enlarged.items()]
-    if math.prod(map(len, sizes)) > MOST_SIZES:
-        raise RuleError(
-            f"it enlarges kernels from any of {math.prod(map(len, sizes))} sizes, {MOST_SIZES} are the most"
-        )
+    sizes = [said.get(kernel) or list(_smaller(*to)) or [to] for kernel, to in enlarged.items()]
+    if (count := math.prod(map(len, sizes))) > MOST_SIZES:
+        raise RuleError(f"it enlarges kernels from any of {count} sizes; {MOST_SIZES} are the most")
     return [dict(zip(enlarged, some, strict=True)) for some in itertools.product(*sizes)]
 
 

@@ -26,15 +26,16 @@ from superopt.term import Term, Variable, make, replace_all, size_symbols, subte
 Place: TypeAlias = tuple[str, int]
 """A kind of operator, and which of its attributes."""
 
-Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "shared", "none"]
+Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "shared", "channels", "none"]
 
 
 @dataclass(frozen=True)
 class Generality:
     """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, those that are neither, of these those that all operators of a kind have on both sides, none), and axes
-    of size 1. With `cuts`, slices are cut where concats below them were joined. With `alike`, attributes of one name
-    and value are one symbol whatever has them, as windows move alike in pools and convolutions.
+    by default, those that are neither, of these those that all operators of a kind have on both sides, or those that
+    are as many as channels, as groups of one channel each; none), and axes of size 1. With `cuts`, slices are cut where
+    concats below them were joined. With `alike`, attributes of one name and value are one symbol whatever has them, as
+    windows move alike in pools and convolutions.
     """
 
     attributes: Kept
@@ -56,6 +57,7 @@ LADDER = (
     Generality("changed", ones=False, cuts=True),
     Generality("set", ones=False, cuts=True),
     Generality("changed", ones=False, alike=True),
+    Generality("channels", ones=False),
     Generality("none", ones=False),
 )
 """From the most general to the least."""
@@ -104,7 +106,7 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
             kept = generality.attributes if inputs else "changed"  # a constant may be of any size
             names = _names(op, generality.alike)
             sizes = [
-                found.get(d, d if _stays(op, i, d, kept, shared) else symbol(f"{name}_{d}"))
+                found.get(d, d if _stays(term, i, d, kept, shared) else symbol(f"{name}_{d}"))
                 for i, (name, d) in enumerate(zip(names, op.sizes(), strict=True))
             ]
         done[term] = make(op.with_sizes(sizes), inputs)
@@ -158,8 +160,11 @@ def _shared(roots: tuple[Term, ...]) -> frozenset[Place]:
     return frozenset(p for p, found in values.items() if len(found) == 1 and len(sides[p]) == len(roots))
 
 
-def _stays(op: Declared, place: int, value: Dim, kept: Kept, shared: Container[Place]) -> bool:
-    """Whether an attribute stays the number that it is."""
+def _stays(term: Term, place: int, value: Dim, kept: Kept, shared: Container[Place]) -> bool:
+    """Whether an attribute of a term's operator stays the number that it is."""
+    op = term.operator
+    assert isinstance(op, Declared)
+    channels = [i.shape[1] for i in term.inputs[:1] if i.type.rank > 1]
     is_usual = bool(value == 0 or value == op.default_sizes()[place])
     return {
         "all": False,
@@ -167,6 +172,7 @@ def _stays(op: Declared, place: int, value: Dim, kept: Kept, shared: Container[P
         "changed": bool(value == op.default_sizes()[place]),
         "set": is_usual,
         "shared": is_usual or (op.name, place) not in shared,
+        "channels": is_usual or value not in channels,
         "none": True,
     }[kept]
 

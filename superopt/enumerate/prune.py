@@ -76,8 +76,8 @@ STEPS = 3
 
 
 SMALL = 2
-"""Rules of so many operators a side are left out where one step replays them, and no more: they are what the steps of
-larger ones are made of, so what follows from larger ones takes few.
+"""Rules of so many operators a side, or one besides constants, are left out where one step replays them, and no more:
+they are what the steps of larger ones are made of, so what follows from larger ones takes few.
 """
 
 
@@ -109,7 +109,12 @@ def macros(
 
 def steps_for(source: State, target: State, steps: int) -> int:
     """In how many directed steps others may replay an equation that is left out."""
-    return min(steps, 1) if max(operators(source), operators(target)) <= SMALL else steps
+    made = max(_made(source), _made(target))
+    return min(steps, 1) if made <= SMALL or max(operators(source), operators(target)) <= 1 else steps
+
+
+def _made(state: State) -> int:
+    return sum(not (t.is_variable or isinstance(t.operator, Expand)) for t in subterms(*state))
 
 
 def _specificity(rule: Rule) -> tuple[int, int, int, str]:

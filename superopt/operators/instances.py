@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
@@ -135,7 +136,9 @@ def _solve(condition: Condition, keep: Sequence[str], positive: Container[str]) 
 
 
 def _cancelled(dim: Dim, positive: Container[str]) -> Dim:
-    """A size that is to be 0 without the positive factors that all of it has."""
+    """A size that is to be 0 without the positive factors that all of it has, the largest integer among them."""
+    if isinstance(dim, Expr):
+        dim = floor_div(dim, math.gcd(*(c for _, c in dim.terms)))
     for atom in min((m for m, _ in dim.terms), key=len) if isinstance(dim, Expr) else ():
         is_positive = isinstance(atom, Symbol) and atom.name in positive
         if is_positive and isinstance(dim, Expr) and len(dim.terms) > 1 and all(atom in m for m, _ in dim.terms):

@@ -21,7 +21,7 @@ from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.rules.match import build, commuted, instance_of, matches
 from superopt.rules.rule import Rule
-from superopt.term import Fact, Term, replace_all, subterms
+from superopt.term import Fact, Term, replace_all, running, subterms
 
 State = tuple[Term, ...]
 """The outputs of a graph."""
@@ -163,8 +163,8 @@ class Rules:
 
 
 def operators(state: State) -> int:
-    """The number of operators of a graph, but for broadcasts."""
-    return sum(not t.is_variable and not isinstance(t.operator, Expand) for t in subterms(*state))
+    """The number of operators of a graph that run, but for broadcasts: what is made of constants costs nothing."""
+    return sum(not isinstance(t.operator, Expand) for t in running(*state))
 
 
 def kinds_of_sizes(state: State) -> list[dict[str, int]]:

@@ -4,7 +4,8 @@ What the file leaves open is read as follows. A tensor's rank is what the operat
 nothing tells is stated at each of `OPEN_RANKS`. Each size is a symbol of its own but for what the source asks. SAME
 pads (k − 1) / 2 on each side. A kernel that is enlarged is stated at each odd size below. A convolution has as many
 groups as the channels of x over the second size of its kernel. A split cuts where the concat below it was joined. An
-average pool counts its padding, as TASO's axiom has it by which it is a convolution with the pooling kernel.
+average pool counts its padding, as TASO's axiom has it by which it is a convolution with the pooling kernel. A number
+times ones is the number broadcast, which has no operator of its own there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from superopt.dim import Condition, Dim, Expr, Floor, assuming, equal, floor_div, symbol
+from superopt.dim import (
+    Condition,
+    Dim,
+    Expr,
+    Floor,
+    assuming,
+    equal,
+    floor_div,
+    substitute,
+    substitute_condition,
+    symbol,
+    symbols,
+)
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.constant import Band, filled
 from superopt.operators.functions import Sigmoid, Tanh
@@ -71,13 +84,26 @@ def _rule(published: Published, ranks: dict[tuple[str, Place], int], windows: Wi
     left = Side("source", published.source, given, ranks)
     source = left.outputs([s for s, _ in published.outputs])
     values, rest = unify([*conditions(*source), *left.asked], _kept(given, source), positive_symbols(*source))
+    odd = _odd(rest)
+    values = {n: substitute(d, odd) for n, d in values.items()} | odd
     source = resize(source, values)
     stated = {c.key for c in conditions(*source)}
     right = Side("target", published.target, {p: resize((v,), values)[0] for p, v in given.items()}, ranks)
     target = _settled(right.outputs([t for _, t in published.outputs]), source, right.asked)
-    further = tuple(c for c in rest if c.key not in stated)
+    further = tuple(c for c in rest if c.key not in stated and not {*odd} & (symbols(c.left) | symbols(c.right)))
     roots = canonical((*source, *target)) if not further else (*source, *target)
     return Rule(name, roots[: len(source)], roots[len(source) :], further)
+
+
+def _odd(asked: Sequence[Condition]) -> dict[str, Dim]:
+    """Sizes that are asked to be odd, as SAME pads keep the size of an image where the kernel's is: each as 2 k − 1."""
+    found: dict[str, Dim] = {}
+    for c in asked:
+        for name in symbols(c.left) | symbols(c.right):
+            even = symbol(name) * 2
+            if substitute_condition(c, {name: even - 1}) is True and substitute_condition(c, {name: even}) is False:
+                found[name] = even - 1
+    return found
 
 
 def _kept(given: dict[Place, Term], source: Sequence[Term]) -> list[str]:
@@ -131,7 +157,7 @@ class Side:
             case "concat":
                 return [_joined(Concat(node.parameter("axis")), inputs)]
             case "multiply by a scalar":
-                return [make(Mul(), (inputs[0], make(Expand((), inputs[0].shape), inputs[1:])))]
+                return [_scaled(*inputs)]
             case "transpose":
                 return [make(Transpose(_permutation(node.parameter("permutation"), inputs[0].type.rank)), inputs)]
             case "enlarge":
@@ -261,6 +287,11 @@ def _joined(concat: Concat, inputs: Sequence[Term]) -> Term:
     for t in inputs[1:]:
         whole = make(concat, (whole, t))
     return whole
+
+
+def _scaled(x: Term, factor: Term) -> Term:
+    number = make(Expand((), x.shape), (factor,))
+    return number if x is filled(1.0, x.shape) else make(Mul(), (x, number))
 
 
 def _enlarged(kernel: Term, to: tuple[int, int]) -> Term:

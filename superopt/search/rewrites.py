@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -11,6 +11,8 @@ from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, defined
 from superopt.operators.layout import Expand
+from superopt.operators.linear import Conv
+from superopt.operators.padding import Pad
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
 from superopt.search.window import is_leaf
@@ -185,10 +187,11 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     """Definitions first (they are few, and change most), unfolded and read backwards, as spellings are; then rules.
 
     A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
-    So are those that say in several point-wise operators what one does: they never gain, and apply everywhere; and
-    those that look into what is made of constants, which is folded.
+    So are those that never gain, and apply everywhere: they say in several point-wise operators what one does, or put
+    zeros around kernels and do nothing else; and those that look into what is made of constants, which is folded.
     """
-    useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not _rephrases(r) and not _unfolds(r)]
+    useless = (_rephrases, _unfolds, _enlarges)
+    useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not any(says(r) for says in useless)]
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
@@ -214,3 +217,21 @@ def _rephrases(rule: Rule) -> bool:
 def _unfolds(rule: Rule) -> bool:
     """Whether a rule asks how something is made of constants."""
     return any(is_leaf(t) and not t.is_variable for t in subterms(*rule.source))
+
+
+def _enlarges(rule: Rule) -> bool:
+    """Whether a rule puts zeros around kernels, and the target is the source but for that: as many operators run, of
+    more work. What merges with such a kernel is a rule by itself, since no rule is left out that others replay only
+    through more work.
+    """
+    before, after = (tuple(map(_without_zeros, side)) for side in (rule.source, rule.target))
+    return before == after and len(subterms(*rule.target)) > len(subterms(*rule.source))
+
+
+def _without_zeros(term: Term) -> str:
+    """How a term is spelled without the zeros around kernels and the pads of convolutions, which go with them."""
+    op, inputs = term.operator, list(term.inputs)
+    if isinstance(op, Conv):
+        op = replace(op, pads=(0,) * len(op.pads))
+        inputs = [i.inputs[0] if n == 1 and isinstance(i.operator, Pad) else i for n, i in enumerate(inputs)]
+    return f"({op} {' '.join(map(_without_zeros, inputs))})"

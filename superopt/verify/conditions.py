@@ -42,6 +42,9 @@ ATOMS = 150
 ATTEMPTS = 80
 """How many conditions are tried, at most, where nothing else is said."""
 
+RESOURCES_OF_A_GUESS = RESOURCES // 10
+"""The solver's, for a proof under a condition that may not be it: most are not, and those that are take little."""
+
 Flags: TypeAlias = NDArray[np.bool_]
 
 Added: TypeAlias = "tuple[Condition | Fact, ...]"
@@ -68,7 +71,7 @@ def learn(rule: Rule, seed: int = 0, attempts: int = ATTEMPTS) -> Learned | None
                 tried = with_conditions(rule, added)
             except (RuleError, ShapeError):
                 continue
-            if isinstance(attempt(tried, seed), Proved):
+            if isinstance(attempt(tried, seed, RESOURCES_OF_A_GUESS), Proved):
                 return _weakened(rule, added, seed)
     except UNCOMPUTABLE:
         return None
@@ -103,10 +106,11 @@ def _weakened(rule: Rule, added: Added, seed: int) -> Learned:
     demanded = {str(c) for c in asked(rule) if c.relation == "="}
     for part in reversed(added):
         fewer = tuple(a for a in added if a is not part)
-        if str(part) not in demanded and isinstance(attempt(with_conditions(rule, fewer), seed), Proved):
+        tried = with_conditions(rule, fewer)
+        if str(part) not in demanded and isinstance(attempt(tried, seed, RESOURCES_OF_A_GUESS), Proved):
             added = fewer
     tried = with_conditions(rule, added)
-    verdict = attempt(tried, seed)
+    verdict = attempt(tried, seed, RESOURCES_OF_A_GUESS)
     assert isinstance(verdict, Proved)
     return Learned(replace(tried, by=verdict.laws), added, demanded.issuperset(map(str, added)))
 

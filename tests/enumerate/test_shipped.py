@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +11,13 @@ from superopt.dim import assuming
 from superopt.enumerate.prune import MUCH, STEPS, steps_for
 from superopt.operators.reader import read_dim, read_term
 from superopt.rules.derive import Rules
+from superopt.rules.exchange.taso import rules_of
+from superopt.rules.exchange.taso_messages import decode
 from superopt.rules.format import load_rules
 from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
 from superopt.text import Form, read
+from superopt.verify.conditions import learn
 
 IMAGES = (
     "(?x n c h w) (?y n c h w) (?k o c 3 3) (?l o c 3 3) (?p o c 1 1) (?q o c 1 1) (?s o) (?t o) (?u c) "
@@ -131,6 +135,21 @@ def test_in_three_steps_at_most(case: str) -> None:
     steps = shipped().steps((source,), (target,))
     assert steps is not None
     assert 1 <= len(steps) <= 3
+
+
+PUBLISHED = Path(__file__).parents[1] / "rules" / "cases" / "taso-published.pb"
+
+
+def test_what_taso_publishes_takes_three_steps_at_most() -> None:
+    """Every fifth; `make taso` takes them all. Some hold under a condition only."""
+    forms = [r for i, p in enumerate(decode(PUBLISHED.read_bytes(), "it")) for r in rules_of(p, f"taso-{i}")][::5]
+    assert len(forms) == 80
+    for form in forms:
+        if shipped().steps(form.source, form.target) is None:
+            learned = learn(form)
+            assert learned is not None, form.name
+            held = learned.rule
+            assert shipped().steps(held.source, held.target, facts=held.facts) is not None, form.name
 
 
 @pytest.mark.parametrize("operator", ["matmul", "conv"])

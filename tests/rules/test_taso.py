@@ -148,6 +148,21 @@ def test_a_published_rule_is_written_as_it_was_read(given: Rule) -> None:
     assert published(given) in RULES or rules_of(published(given), given.name)[0].operators() == given.operators()
 
 
+def test_a_kernel_under_which_same_pads_keep_the_size_is_odd() -> None:
+    both = [node("conv2d", X, Y, stride_height=1, stride_width=1, padding=0), node("add", X, (0, 0))]
+    (read,) = rules_of(rule(both, [*both[:1], node("add", (0, 0), X)]), "r")
+    (conv,) = [t for t in subterms(*read.source) if isinstance(t.operator, Conv)]
+    assert [str(d) for d in conv.inputs[1].shape[2:]] == ["(+ (* 2 i) -1)", "(+ (* 2 j) -1)"]
+    assert [str(d) for d in conv.operator.pads] == ["(+ i -1)", "(+ j -1)"] * 2  # type: ignore[attr-defined]
+    assert isinstance(verify(read), Proved)
+
+
+def test_a_number_times_ones_is_the_number_broadcast() -> None:
+    ones = [node("ones"), node("multiply by a scalar", (0, 0), Y), node("mul", X, (1, 0))]
+    for read in rules_of(rule(ones, [node("multiply by a scalar", X, Y)]), "r"):
+        assert read.source == read.target
+
+
 def test_rules_of_any_rank_are_stated_at_each() -> None:
     names = [r.name for r in rules_of(RULES[4], "add")]
     assert names == [f"add-rank-{r}" for r in OPEN_RANKS]

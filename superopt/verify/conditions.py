@@ -43,7 +43,9 @@ ATTEMPTS = 80
 """How many conditions are tried, at most, where nothing else is said."""
 
 RESOURCES_OF_A_GUESS = RESOURCES // 10
-"""The solver's, for a proof under a condition that may not be it: most are not, and those that are take little."""
+"""The solver's, for a proof under more than the target asks for: most guesses are wrong, and those that are not take
+little.
+"""
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -66,13 +68,14 @@ def learn(rule: Rule, seed: int = 0, attempts: int = ATTEMPTS) -> Learned | None
     many does.
     """
     try:
-        for added in itertools.islice(_weakest_first(rule, seed), attempts):
+        for number, added in enumerate(itertools.islice(_weakest_first(rule, seed), attempts)):
             try:
                 tried = with_conditions(rule, added)
             except (RuleError, ShapeError):
                 continue
-            if isinstance(attempt(tried, seed, RESOURCES_OF_A_GUESS), Proved):
-                return _weakened(rule, added, seed)
+            resources = RESOURCES_OF_A_GUESS if number else RESOURCES
+            if isinstance(attempt(tried, seed, resources), Proved):
+                return _weakened(rule, added, seed, resources)
     except UNCOMPUTABLE:
         return None
     return None
@@ -101,16 +104,16 @@ def _proved_under(rule: Rule, facts: tuple[Fact, ...], seed: int, resources: int
     return replace(tried, by=verdict.laws) if isinstance(verdict, Proved) else None
 
 
-def _weakened(rule: Rule, added: Added, seed: int) -> Learned:
+def _weakened(rule: Rule, added: Added, seed: int, resources: int) -> Learned:
     """What was learned, without the parts that the proof does without; what the target asks for it cannot."""
     demanded = {str(c) for c in asked(rule) if c.relation == "="}
     for part in reversed(added):
         fewer = tuple(a for a in added if a is not part)
         tried = with_conditions(rule, fewer)
-        if str(part) not in demanded and isinstance(attempt(tried, seed, RESOURCES_OF_A_GUESS), Proved):
+        if str(part) not in demanded and isinstance(attempt(tried, seed, resources), Proved):
             added = fewer
     tried = with_conditions(rule, added)
-    verdict = attempt(tried, seed, RESOURCES_OF_A_GUESS)
+    verdict = attempt(tried, seed, resources)
     assert isinstance(verdict, Proved)
     return Learned(replace(tried, by=verdict.laws), added, demanded.issuperset(map(str, added)))
 

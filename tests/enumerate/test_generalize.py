@@ -53,6 +53,19 @@ def test_windows_of_a_pool_and_of_a_convolution_are_generalized_together() -> No
     assert not any(isinstance(d, int) for d in (*pool.kernel, *pool.pads))
 
 
+def test_groups_of_one_channel_each_are_as_many_as_channels_though_windows_stay() -> None:
+    """The pool asks for more than the convolution states, so that with any windows it does not follow."""
+    x = variable("x", (7, 4, 8, 9))
+    kernel = Expand((2, 3), (4, 1, 3, 3))(Reshape((3, 3))(Mean((0,))(make(Band(9)))))
+    rule = proved_first(
+        Conv((1, 1), (1, 1, 1, 1), group=4)(x, kernel), AvgPool((3, 3), (1, 1), (1, 1, 1, 1), whole=1)(x)
+    )
+    (conv,) = (t.operator for t in rule.source)
+    assert isinstance(conv, Conv)
+    assert str(conv.group) == "c"
+    assert conv.pads == (1, 1, 1, 1)
+
+
 def test_attributes_that_are_neither_nothing_nor_as_by_default_are_symbols() -> None:
     """Zeros beside channels: how many is free, that there are none beside rows is not."""
     x, k = variable("x", (7, 3, 8, 9)), variable("k", (5, 3, 3, 3))

@@ -90,6 +90,12 @@ def test_solutions_meet_the_equalities() -> None:
     assert all(substitute_condition(c, values) is True for c in asked)
 
 
+def test_an_equality_of_multiples_is_solved() -> None:
+    values, rest = unify([Condition("=", K * 2 - 1, N * 4 + 5)], keep=["n"])
+    assert {name: str(value) for name, value in values.items()} == {"k": "(+ (* 2 n) 3)"}
+    assert not rest
+
+
 def test_resizing_renews_variables_and_attributes() -> None:
     x, small = (variable("x", shape, constant=True) for shape in ((M, N), (2, 5)))
     with assuming():

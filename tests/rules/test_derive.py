@@ -99,6 +99,10 @@ def test_broadcasts_are_not_counted_as_operators() -> None:
     assert operators(rule.source) == 1
 
 
+def test_what_is_made_of_constants_is_not_counted_as_operators() -> None:
+    assert operators((term("(matmul ?a (transpose (1 0) (band 5)))"),)) == 1
+
+
 def test_facts_of_variables_let_rules_apply_that_ask_for_them_and_are_not_remembered() -> None:
     (rule,) = parse_file("(rule abs-of-positive (given (?x n m)) (if (nonnegative ?x)) (from (abs ?x)) (to ?x))").rules
     known, states = Rules([rule]), ((term("(abs ?a)"),), (NAMES["a"],))

@@ -90,7 +90,10 @@ def _rule(published: Published, ranks: dict[tuple[str, Place], int], windows: Wi
     stated = {c.key for c in conditions(*source)}
     right = Side("target", published.target, {p: resize((v,), values)[0] for p, v in given.items()}, ranks)
     target = _settled(right.outputs([t for _, t in published.outputs]), source, right.asked)
-    further = tuple(c for c in rest if c.key not in stated and not {*odd} & (symbols(c.left) | symbols(c.right)))
+    left_open = [substitute_condition(c, odd) for c in rest]
+    if False in left_open:
+        raise ShapeError("its sizes contradict each other")
+    further = tuple(c for c in left_open if isinstance(c, Condition) and c.key not in stated)
     roots = canonical((*source, *target)) if not further else (*source, *target)
     return Rule(name, roots[: len(source)], roots[len(source) :], further)
 

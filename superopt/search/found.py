@@ -165,6 +165,12 @@ def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     outcome.best += [light] if light is not None and light not in outcome.best else []
 
 
+def add(outcome: Outcome, others: Sequence[Found], cost: Cost) -> None:
+    """Keep others as well, behind what is kept, where they are made of other kernels."""
+    known = [_kernels(found, cost) for found in outcome.best]
+    outcome.best += [found for found in others if _kernels(found, cost) not in known]
+
+
 def lightest(graphs: Sequence[Found], start: Found, cost: Cost) -> Found | None:
     """Of the graphs that run no operators but the start's, so that like is counted against like, the one of least work;
     None where that is no less than the start's.

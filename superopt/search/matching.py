@@ -128,6 +128,12 @@ class Matching:
             self._less[names] = Matching([r for r in self._rewrites if r.name not in names])
         return self._less[names]
 
+    @cached_property
+    def definitions(self) -> Matching | None:
+        """The same with definitions alone; None where there is nothing beside them, or none of them."""
+        alone = [r for r in self._rewrites if r.known == "definition"]
+        return Matching(alone) if 0 < len(alone) < len(self._rewrites) else None
+
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
         of_each = by_operator(graph)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import INTERRUPTED, Limits, Solved, Strategy
+from superopt.search.found import INTERRUPTED, Limits, Outcome, Solved, Strategy, add
 from superopt.search.joined import Begun
 from superopt.search.matching import Matching
 from superopt.search.objective import Objective
@@ -46,6 +46,10 @@ remembered. What gains by sums is timed beyond that.
 """
 
 
+DEFINITIONS_SHARE = 0.25
+"""What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
+
+
 class TooShort(OutOfTime):
     """Whatever a search finds, no time would be left to judge it."""
 
@@ -78,7 +82,7 @@ class Search:
     def _alone(self, places: Sequence[Piece], limits: Limits) -> tuple[Solved, int]:
         """What is found, and how many graphs could not be tried that were to be."""
         piece, objective = places[0], self.objective
-        outcome = self.strategy(piece.canonical, self.matching, objective.cost(piece.place), limits)
+        outcome = self._beside_definitions(piece, limits)
         winner, gain, untried = objective.choose(outcome, piece.place)
         if objective.tries(outcome) and (ways := refuted(outcome, winner)):
             seen, before = outcome.seen, untried
@@ -87,6 +91,25 @@ class Search:
             winner, gain, untried = objective.choose(outcome, piece.place)
             untried += before  # what could not be timed is not remembered as refuted
         return Solved(tuple(places), outcome, winner, gain), untried
+
+    def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:
+        """What all rewrites find, and behind it what definitions alone do.
+
+        Where the kernels of a rule take less by themselves than in their place, all of the cheapest graphs have it in
+        them. So what there is without any rule is timed too, and more rules do not come to less.
+        """
+        cost, others = self.objective.cost(piece.place), None
+        if (alone := self.matching.definitions) is not None:
+            now = time.monotonic()
+            share = replace(limits, deadline=now + DEFINITIONS_SHARE * (limits.deadline - now))
+            others = self.strategy(piece.canonical, alone, cost, share)
+            if others.reason == INTERRUPTED:
+                return others
+        outcome = self.strategy(piece.canonical, self.matching, cost, limits)
+        if others is not None:
+            outcome.seen += others.seen - 1  # both have the start
+            add(outcome, others.best, cost)
+        return outcome
 
     def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:
         """The same of a joined piece."""

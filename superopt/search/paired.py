@@ -28,7 +28,10 @@ Model = Path | bytes
 Progress = Callable[[int, int], None]
 """Called with the number of rounds that are done, and of all."""
 
-LEAST_SESSIONS = 5
+LEAST_SESSIONS, FEWEST_SESSIONS = 5, 3
+"""How many pairs of sessions there are, at least; and where the time is too short for these: a gain of a third shows in
+three of them, and a session of a large model takes longer to load than ten inferences.
+"""
 LEAST_RUNS, LONG_S = 2, 0.25
 """How often a model is run in a session, at least; those that take longer than this in seconds, once."""
 MOST_RUNS = 100
@@ -111,10 +114,10 @@ def compare(
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
-    The budget is aimed at, but each of at least five rounds has at least two runs, or one that takes long. At most one
-    session of each model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for
-    a model that does not run, and `OutOfTime` as soon as the first round shows that all of them take longer than
-    `most_s`.
+    The budget is aimed at, but each of at least five rounds has at least two runs, or one that takes long. Where the
+    first round shows that so many take longer than `most_s`, there are as many as do not. At most one session of each
+    model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that
+    does not run, and `OutOfTime` as soon as it is known that not even three rounds end in time.
     """
     both, start = (original, candidate), time.monotonic()
     look = min(budget_s, LOOK_S)
@@ -174,7 +177,11 @@ def interval(values: Sequence[float], seed: int, confidence: float = _CONFIDENCE
 
 
 def _student(p: float, freedom: int) -> float:
-    """The quantile of Student's distribution, by its expansion around the normal one; within 1 % for 4 and more."""
+    """The quantile of Student's distribution: for 2 as it is, else by its expansion around the normal one; within 2 %
+    for 3, and 1 % for 4 and more.
+    """
+    if freedom == 2:
+        return (2 * p - 1) / math.sqrt(2 * p * (1 - p))
     z, v = statistics.NormalDist().inv_cdf(p), freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -205,7 +212,7 @@ def _measure(
     give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []
     spent = 0.0
-    for done in range(sessions):
+    while (done := len(rounds)) < sessions:
         if progress:
             progress(done, sessions)
         share = (budget_s - spent) / (sessions - done)
@@ -213,11 +220,18 @@ def _measure(
             start = time.perf_counter()
             rounds.append(caller.call(limit, _round, models, runtime, share, seed + done, draw, done % 2 == 1))
             spent += time.perf_counter() - start
-        if not done and (needed := sessions * (time.monotonic() - begun)) > most_s:
-            raise OutOfTime(f"measuring takes about {needed:.0f} s")
+        if not done:
+            sessions = _fitting(sessions, time.monotonic() - begun, most_s)
     if progress:
         progress(sessions, sessions)
     return rounds
+
+
+def _fitting(sessions: int, each_s: float, most_s: float) -> int:
+    """As many of the sessions as end in time. Raises `OutOfTime` where these are too few to tell anything."""
+    if FEWEST_SESSIONS * each_s > most_s:
+        raise OutOfTime(f"measuring takes about {FEWEST_SESSIONS * each_s:.0f} s")
+    return int(min(most_s / each_s, sessions))
 
 
 def _round(

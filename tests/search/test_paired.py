@@ -1,5 +1,6 @@
 """Which differences of two models' times count as a gain."""
 
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
-from superopt.search.paired import Latency, Paired, _student, compare, faster, interval, latency
+from superopt.search.paired import Latency, Paired, _measure, _student, compare, faster, interval, latency
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -57,6 +58,21 @@ def test_what_would_take_too_long_ends_after_its_first_round(tmp_path: Path) -> 
     with pytest.raises(OutOfTime, match=r"^measuring takes about \d+ s$"):
         compare(model, model, RUNTIME, progress=lambda n, _: seen.append(n), lock_directory=tmp_path, most_s=0.0)
     assert seen == [0]
+
+
+@pytest.mark.parametrize(("fit", "sessions"), [(3.5, 3), (4.5, 4), (9.0, 5)])
+def test_where_five_sessions_do_not_end_in_time_there_are_as_many_as_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fit: float, sessions: int
+) -> None:
+    clock = chain([0.0], repeat(10.0))
+    monkeypatch.setattr("superopt.search.paired.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("superopt.search.paired._round", lambda *a, **k: ([1.0] * 3, [0.7] * 3))
+    seen = list[tuple[int, int]]()
+    rounds = _measure(
+        (b"", b""), RUNTIME, 5, 1.0, 0, lambda *p: seen.append(p), None, tmp_path, None, most_s=10.0 * fit
+    )
+    assert len(rounds) == sessions
+    assert seen[-1] == (sessions, sessions)
 
 
 def test_what_five_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +127,7 @@ def test_faster_means_one_percent_and_an_interval_above_one(found: Paired, expec
     assert faster(found) is expected
 
 
-@pytest.mark.parametrize("sessions", [5, 8])
+@pytest.mark.parametrize("sessions", [3, 4, 5, 8])
 def test_interval_covers_the_truth_in_more_than_nine_of_ten_experiments(sessions: int) -> None:
     rng = np.random.default_rng(0)
     hits = 0
@@ -126,6 +142,6 @@ def test_interval_depends_on_the_seed_alone() -> None:
     assert interval(values, 3) == interval(values, 3)
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045)])
+@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045)])
 def test_students_quantile_is_that_of_the_tables(freedom: int, quantile: float) -> None:
     assert _student(0.975, freedom) == pytest.approx(quantile, rel=0.01)

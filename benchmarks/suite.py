@@ -79,9 +79,9 @@ gain was confirmed, and the original came back. *No time*: so does it where comp
 take longer than the limit. Each result of superopt was compared with the original, and *error* is the largest, relative
 to the largest output. Models are those of {suite.described}, with random weights.
 
-*Attainable* is what a perfect rewrite could give that leaves dense products as they are: the time of all kernels over
-that of matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one output*
-are ablations: what superopt finds with less than all of its rules, by its own measurement.
+*Attainable* is what a perfect rewrite could give that leaves dense products as they are: the time of an inference over
+that of its matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one
+output* are ablations: what superopt finds with less than all of its rules, by its own measurement.
 
 {body}
 

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
 from superopt.cost.table import measuring
-from superopt.errors import OutOfTime, UsageError
+from superopt.errors import OutOfTime
 from superopt.memory import give_back
+from superopt.search.interval import CONFIDENCE, interval
 
 Model = Path | bytes
 Progress = Callable[[int, int], None]
@@ -40,9 +39,7 @@ LOOK_S = 4.0
 """What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
 LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget is taken as never ending."""
-_RESAMPLES = 10_000
-_CONFIDENCE = 0.95
-_CONFIDENCE_OF_A_LOOK = 1 - (1 - _CONFIDENCE) / 2
+_CONFIDENCE_OF_A_LOOK = 1 - (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True)
@@ -154,39 +151,6 @@ def latency(
     """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run."""
     rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
-
-
-def interval(values: Sequence[float], seed: int, confidence: float = _CONFIDENCE) -> tuple[float, float, float]:
-    """The geometric mean of positive values with its interval, bootstrapped over them.
-
-    Plain percentiles are too narrow for a handful of values: with five they cover the truth 83 times in 100. So they
-    are taken further out, by as much as Student's distribution is wider than the normal one (Hesterberg 2015, expanded
-    percentiles): 92 times. No mean of five lies outside of them, so the interval is at least Student's own as well.
-    """
-    n = len(values)
-    if n < 2:
-        raise UsageError(f"an interval needs at least two sessions, not {n}")
-    logs = np.log(values)
-    normal = statistics.NormalDist()
-    quantile = _student((1 + confidence) / 2, n - 1)
-    tail = normal.cdf(-math.sqrt(n / (n - 1)) * quantile)
-    means = logs[np.random.default_rng(seed).integers(0, n, size=(_RESAMPLES, n))].mean(axis=1)
-    low, high = np.quantile(means, [tail, 1 - tail])
-    mean, half = float(logs.mean()), quantile * float(logs.std(ddof=1)) / math.sqrt(n)
-    return math.exp(mean), math.exp(min(low, mean - half)), math.exp(max(high, mean + half))
-
-
-def _student(p: float, freedom: int) -> float:
-    """The quantile of Student's distribution: for 2 as it is, else by its expansion around the normal one; within 2 %
-    for 3, and 1 % for 4 and more.
-    """
-    if freedom == 2:
-        return (2 * p - 1) / math.sqrt(2 * p * (1 - p))
-    z, v = statistics.NormalDist().inv_cdf(p), freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / v + second / v**2 + third / v**3
 
 
 def _latency(medians: Sequence[float], runs: int, seed: int) -> Latency:

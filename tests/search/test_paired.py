@@ -9,7 +9,8 @@ import pytest
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
-from superopt.search.paired import Latency, Paired, _measure, _student, compare, faster, interval, latency
+from superopt.search.interval import interval
+from superopt.search.paired import Latency, Paired, _measure, compare, faster, latency
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -125,23 +126,3 @@ def test_a_model_that_does_not_load_is_a_named_error_on_one_line(tmp_path: Path)
 )
 def test_faster_means_one_percent_and_an_interval_above_one(found: Paired, expected: bool) -> None:
     assert faster(found) is expected
-
-
-@pytest.mark.parametrize("sessions", [3, 4, 5, 8])
-def test_interval_covers_the_truth_in_more_than_nine_of_ten_experiments(sessions: int) -> None:
-    rng = np.random.default_rng(0)
-    hits = 0
-    for _ in range(400):
-        _, low, high = interval(list(np.exp(rng.normal(0.1, 0.03, sessions))), seed=1)
-        hits += low <= np.exp(0.1) <= high
-    assert 0.90 <= hits / 400 <= 0.98  # plain percentiles: 0.83 for five
-
-
-def test_interval_depends_on_the_seed_alone() -> None:
-    values = [1.0, 1.1, 1.05, 0.98, 1.2]
-    assert interval(values, 3) == interval(values, 3)
-
-
-@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045)])
-def test_students_quantile_is_that_of_the_tables(freedom: int, quantile: float) -> None:
-    assert _student(0.975, freedom) == pytest.approx(quantile, rel=0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -77,7 +77,7 @@ def generate(
         further = distinct(_not_replayed(found_equal.others, so_far, progress, steps), given)
         counts["not replayed, of all equations"] = len(further)
         peaks = overlaps(found, found_equal.others, beside, max_ops + 1, progress)
-        peaks = [r for r in peaks if so_far.steps(r.source, r.target, steps, much=MUCH) is None]
+        peaks = [rule for rule in _told("replay overlaps", peaks, progress) if _is_new(rule, so_far, steps)]
         found += climb(further, prove_all, {}, progress)[0]
         found += prove_each(peaks, prove_all, counts, "of two rules, uphill", progress)
     found = prune_instances(found, progress)
@@ -85,6 +85,19 @@ def generate(
     counts["rules"] = len(rules)
     unknown = [f"{term_text(a)} = {term_text(b)} ({why})" for (a, b), why in open_.items() if why != REFUTED]
     return Generated(rules, counts, unknown, time.monotonic() - start)
+
+
+def _told(stage: str, rules: Sequence[Rule], progress: Progress | None) -> Iterator[Rule]:
+    """Rules, one after the other, and how far they are."""
+    for i, rule in enumerate(rules):
+        if progress and i % 16 == 0:
+            progress(stage, i, len(rules))
+        yield rule
+
+
+def _is_new(rule: Rule, known: Rules, steps: int) -> bool:
+    """Whether the rules do not replay another in so many steps."""
+    return known.steps(rule.source, rule.target, steps, much=MUCH) is None
 
 
 def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, steps: int) -> list[Pair]:

@@ -12,7 +12,7 @@ from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generalize import LADDER, abstracted, canonical, generalized
-from superopt.enumerate.generate import Generated, distinct, generate
+from superopt.enumerate.generate import Generated, _told, distinct, generate
 from superopt.enumerate.judges import first_proved
 from superopt.enumerate.prune import macros, prune_instances
 from superopt.errors import UsageError
@@ -189,6 +189,12 @@ def test_the_counts_tell_how_the_candidates_became_rules() -> None:
     assert got.counts["rules"] == len(got.rules) <= got.counts["proved"] + got.counts["of two outputs, proved"]
     assert got.counts["unknown"] == len(got.unknown)
     assert got.counts["complete to operators"] == 2
+
+
+def test_how_far_a_stage_is_is_told_as_it_goes_on() -> None:
+    rules, seen = found(SMALL).rules, list[tuple[str, int, int]]()
+    assert list(_told("replay overlaps", rules, lambda *far: seen.append(far))) == rules
+    assert seen == [("replay overlaps", i, len(rules)) for i in range(0, len(rules), 16)]
 
 
 def test_rules_beside_leave_out_what_they_replay() -> None:

@@ -165,7 +165,7 @@ def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     outcome.best += [light] if light is not None and light not in outcome.best else []
 
 
-def add(outcome: Outcome, others: Sequence[Found], cost: Cost) -> None:
+def keep_also(outcome: Outcome, others: Sequence[Found], cost: Cost) -> None:
     """Keep others as well, behind what is kept, where they are made of other kernels."""
     known = [_kernels(found, cost) for found in outcome.best]
     outcome.best += [found for found in others if _kernels(found, cost) not in known]

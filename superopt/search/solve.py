@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import INTERRUPTED, Limits, Outcome, Solved, Strategy, add
+from superopt.search.found import INTERRUPTED, Limits, Outcome, Solved, Strategy, keep_also
 from superopt.search.joined import Begun
 from superopt.search.matching import Matching
 from superopt.search.objective import Objective
@@ -108,7 +108,7 @@ class Search:
         outcome = self.strategy(piece.canonical, self.matching, cost, limits)
         if others is not None:
             outcome.seen += others.seen - 1  # both have the start
-            add(outcome, others.best, cost)
+            keep_also(outcome, others.best, cost)
         return outcome
 
     def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:

@@ -21,6 +21,11 @@ def test_interval_depends_on_the_seed_alone() -> None:
     assert interval(values, 3) == interval(values, 3)
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (4, 2.776), (5, 2.571), (9, 2.262), (29, 2.045)])
+@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262)])
 def test_students_quantile_is_that_of_the_tables(freedom: int, quantile: float) -> None:
-    assert _student(0.975, freedom) == pytest.approx(quantile, rel=0.01)
+    assert _student(0.975, freedom) == pytest.approx(quantile, rel=0.003)
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(2, 6.205), (3, 4.177), (4, 3.495)])
+def test_so_it_is_with_the_confidence_of_a_look(freedom: int, quantile: float) -> None:
+    assert _student(0.9875, freedom) == pytest.approx(quantile, rel=0.01)

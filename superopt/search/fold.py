@@ -23,6 +23,7 @@ from superopt.operators.layout import Transpose
 from superopt.search.forms import Forms, Poly, View, single
 from superopt.search.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.patterns import Match, Matcher
+from superopt.search.ratios import Place, ratios
 from superopt.search.rewrites import Fold
 from superopt.search.templates import REST, STEP, Template, probes
 from superopt.term import REAL, Term, make, subterms
@@ -188,26 +189,16 @@ def _solved(forms: Forms, template: Template, inputs: Sequence[Term], form: Poly
     def of(values: Sequence[float]) -> Poly | None:
         return form_of(forms, template, template.with_numbers(values[:-1]), values[-1], inputs)
 
-    base = of(start)
-    wanted = None if base is None else _ratios(forms, base, form)
-    if base is None or wanted is None:
-        return None
-    columns = list[list[float]]()
-    for i in solving:
-        moved = of([v * STEP if j == i else v for j, v in enumerate(start)])
-        column = None if moved is None else _ratios(forms, base, moved)
-        if column is None or len(column) != len(wanted):
+    base, told = of(start), list[dict[Place, float]]()
+    moved = ([v * STEP if j == i else v for j, v in enumerate(start)] for i in solving)
+    for other in itertools.chain([form], map(of, moved)):
+        found = None if base is None or other is None else ratios(forms, base, other)
+        if found is None:
             return None
-        columns.append([c / math.log(STEP) for c in column])
-    logs, *_ = np.linalg.lstsq(np.array(columns).T, np.array(wanted), rcond=None)
+        told.append(found)
+    places = dict.fromkeys(place for found in told for place in found)
+    wanted, *columns = ([found.get(place, 0.0) for place in places] for found in told)
+    logs, *_ = np.linalg.lstsq(np.array(columns).T / math.log(STEP), np.array(wanted), rcond=None)
     for i, log in zip(solving, logs, strict=True):
         start[i] = forms.number(float(np.float32(start[i] * math.exp(float(log)))))
     return start
-
-
-def _ratios(forms: Forms, ours: Poly, theirs: Poly) -> list[float] | None:
-    """The logarithms of how coefficients of a form are to those of another, which is the same but for these."""
-    match = next(Matcher(forms).sums(ours, theirs, Match({})), None)
-    if match is None or any(a * b <= 0 for a, b in match.met):
-        return None
-    return [math.log(b / a) for a, b in match.met]

@@ -63,6 +63,7 @@ class Forms:
         self._known: dict[tuple[Term, View | None], Poly] = {}
         self._atoms: dict[Atom, int] = {}
         self.atoms: list[Atom] = []
+        self._axes: dict[int, frozenset[int]] = {}
 
     def of(self, term: Term, view: View | None = None) -> Poly:
         """The form of a term, or of what a view reads of it."""
@@ -105,6 +106,15 @@ class Forms:
             self._atoms[atom] = len(self.atoms)
             self.atoms.append(atom)
         return self._atoms[atom]
+
+    def axes(self, atom: int) -> frozenset[int]:
+        """The axes of the result along which an atom differs."""
+        if atom not in self._axes:
+            made = self.atoms[atom]
+            below = (n for poly in made.inputs for factors, _ in poly for n, _ in factors)
+            told = frozenset[int]().union(*map(self.axes, below)) if made.view is None else axes_of(made.view)
+            self._axes[atom] = told
+        return self._axes[atom]
 
     def factored(self, poly: Poly) -> tuple[float, Factors]:
         """A form as one product: its coefficient and factors. What its products share is taken out."""
@@ -254,6 +264,11 @@ def single(term: Term) -> Declared | None:
 def scale_of(poly: Poly) -> float:
     """The coefficient of the first product, which is the number where there is one."""
     return poly[0][1]
+
+
+def axes_of(view: View | None) -> frozenset[int]:
+    """The axes along which what a view reads differs."""
+    return frozenset(i for i, a in enumerate(view or ()) if a is not None)
 
 
 def _shared(poly: Poly) -> Factors:

@@ -22,6 +22,10 @@ from superopt.term import Term
 Outline: TypeAlias = "tuple[frozenset[object], ...]"
 """For each product of a form the operators of its factors with their exponents."""
 
+NESTED = 2
+"""How deep in each other sums are told: written out, those of a network have no end, and those of definitions are one
+deep."""
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -80,16 +84,16 @@ def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[Pattern]:
                 yield Pattern(fold, beside, whole, outline)
 
 
-def outline_of(forms: Forms, form: Poly) -> Outline:
-    """The outline of a form."""
-    return tuple(frozenset(key for a, e in factors for key in _keys(forms, a, e)) for factors, _ in form)
+def outline_of(forms: Forms, form: Poly, nested: int = NESTED) -> Outline:
+    """The outline of a form, with that of sums in it, which may be so deep in each other."""
+    return tuple(frozenset(key for a, e in factors for key in _keys(forms, a, e, nested)) for factors, _ in form)
 
 
-def _keys(forms: Forms, number: int, exponent: int) -> Iterator[object]:
+def _keys(forms: Forms, number: int, exponent: int, nested: int) -> Iterator[object]:
     """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
     atom = forms.atoms[number]
-    if atom.head is None:
-        for product in outline_of(forms, atom.inputs[0]):
+    if atom.head is None and nested:
+        for product in outline_of(forms, atom.inputs[0], nested - 1):
             yield from (("sum", exponent, key) for key in product)
     elif isinstance(atom.head, Declared):
         yield _told(atom.head, exponent)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from superopt.dim import Dim
 from superopt.operators.declare import Declared
-from superopt.search.forms import Atom, Factors, Forms, Poly, View, without
+from superopt.search.forms import Atom, Factors, Forms, Poly, View, axes_of, without
 from superopt.term import Term
 
 Bound: TypeAlias = "tuple[View, Poly]"
@@ -21,22 +21,14 @@ Bound: TypeAlias = "tuple[View, Poly]"
 
 Bindings: TypeAlias = "Mapping[Term, Bound]"
 
-Met: TypeAlias = "tuple[tuple[float, float], ...]"
-"""Coefficients that met: the pattern's and the graph's."""
-
 
 @dataclass(frozen=True)
 class Match:
-    """What a match bound, and which coefficients met."""
+    """What a match bound."""
 
     bound: Bindings
-    met: Met = ()
     sizes: tuple[tuple[Dim, Dim], ...] = ()
-    """Sizes among the attributes of operators that met, likewise."""
-
-    def meets(self, ours: float, theirs: float) -> Match:
-        """With another two coefficients."""
-        return replace(self, met=(*self.met, (ours, theirs)))
+    """Sizes among the attributes of operators that met: the pattern's and the graph's."""
 
     def of_sizes(self, ours: Sequence[Dim], theirs: Sequence[Dim]) -> Match:
         """With sizes of two operators, as many of each as both have."""
@@ -46,7 +38,7 @@ class Match:
 class Matcher:
     """Matches forms of one object; `variables` are the leaves that may stand for anything."""
 
-    def __init__(self, forms: Forms, variables: Sequence[Term] = ()) -> None:
+    def __init__(self, forms: Forms, variables: Sequence[Term]) -> None:
         self.forms, self.variables = forms, frozenset(variables)
 
     def sums(self, ours: Poly, theirs: Poly, match: Match) -> Iterator[Match]:
@@ -54,7 +46,7 @@ class Matcher:
         bare = [p for p in ours if self._bare(p[0]) is not None]
         if len(ours) == 1 and not bare:
             if len(theirs) == 1:
-                yield from self.products(ours[0][0], theirs[0][0], match.meets(ours[0][1], theirs[0][1]))
+                yield from self.products(ours[0][0], theirs[0][0], match)
             return
         firm = [p for p in ours if p not in bare]
         yield from self._summands(firm, bare, theirs, match)
@@ -65,9 +57,9 @@ class Matcher:
         if not firm:
             yield from self._rest_of_sum(bare, theirs, match)
             return
-        (factors, scale), *others = firm
-        for i, (given, number) in enumerate(theirs):
-            for found in self.products(factors, given, match.meets(scale, number)):
+        (factors, _), *others = firm
+        for i, (given, _) in enumerate(theirs):
+            for found in self.products(factors, given, match):
                 yield from self._summands(others, bare, (*theirs[:i], *theirs[i + 1 :]), found)
 
     def _rest_of_sum(self, bare: Sequence[tuple[Factors, float]], theirs: Poly, match: Match) -> Iterator[Match]:
@@ -75,7 +67,7 @@ class Matcher:
         rest = theirs
         for factors, _ in sorted(bare, key=lambda p: self._reach(p[0][0][0])):
             atom = self.forms.atoms[factors[0][0]]
-            own = tuple(p for p in rest if all(self._axes(a) <= _axes_of(atom.view) for a, _ in p[0]))
+            own = tuple(p for p in rest if all(self.forms.axes(a) <= axes_of(atom.view) for a, _ in p[0]))
             if (known := self._known(atom, match)) is not None:
                 own = tuple(p for p in rest if p[0] in {f for f, _ in known})
             rest = tuple(p for p in rest if p not in own)
@@ -116,7 +108,7 @@ class Matcher:
             rest = without(rest, tuple((a, e * exponent) for a, e in factors))
         for number, exponent in sorted(unbound, key=lambda f: self._reach(f[0])):
             atom = self.forms.atoms[number]
-            own = [(a, e) for a, e in rest if self._axes(a) <= _axes_of(atom.view) and e % exponent == 0]
+            own = [(a, e) for a, e in rest if self.forms.axes(a) <= axes_of(atom.view) and e % exponent == 0]
             rest = tuple(f for f in rest if f not in own)
             bound = self._bind(atom, self.forms.of_factors(tuple((a, e // exponent) for a, e in own)), match)
             if bound is None:
@@ -168,18 +160,7 @@ class Matcher:
         return replace(match, bound={atom.head: (atom.view, poly), **match.bound})
 
     def _reach(self, atom: int) -> int:
-        return len(_axes_of(self.forms.atoms[atom].view))
-
-    def _axes(self, atom: int) -> frozenset[int]:
-        """The axes of the result along which an atom differs."""
-        made = self.forms.atoms[atom]
-        if made.view is not None:
-            return _axes_of(made.view)
-        return frozenset(a for poly in made.inputs for factors, _ in poly for n, _ in factors for a in self._axes(n))
-
-
-def _axes_of(view: View | None) -> frozenset[int]:
-    return frozenset(i for i, a in enumerate(view or ()) if a is not None)
+        return len(axes_of(self.forms.atoms[atom].view))
 
 
 def _views_agree(ours: View | None, theirs: View | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -10,15 +12,17 @@ from superopt.arithmetic import FLOAT
 from superopt.dim import assuming, symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
-from superopt.operators.activations import Gelu
+from superopt.operators.activations import Gelu, times
 from superopt.operators.constant import filled
 from superopt.operators.declare import SPELLINGS
+from superopt.operators.functions import Max, Sigmoid
 from superopt.operators.instances import all_symbols, resize
 from superopt.operators.layout import Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Where
 from superopt.operators.normalize import Softmax
-from superopt.operators.pointwise import Mul, Sqrt
+from superopt.operators.norms import LayerNorm, RmsNorm
+from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
 from superopt.search.forms import Forms, single
@@ -338,6 +342,27 @@ def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -
     scores = MatMul()(q, Transpose((0, 1, 3, 2))(q))
     lowest = filled(float(np.finfo("float32").min), scores.shape)
     assert folded(MatMul()(Softmax(3)(Where()(m, scores, lowest)), q), "masked_attention") == []
+
+
+CHAINS: dict[str, Callable[[Term], Term]] = {
+    "swish": lambda x: Mul()(x, Sigmoid()(x)),
+    "squares": lambda x: Add()(x, Mul()(x, x)),
+    "leaky relu": lambda x: Max()(x, times(x, 0.25)),
+    "gelu": lambda x: Gelu(0).definition(x),
+    "normalized": lambda x: RmsNorm(3).definition(CHAINS["leaky relu"](x), filled(1.0, x.shape[3:])),
+    "centred": lambda x: LayerNorm(3).definition(Add()(x, Relu()(x)), *[filled(1.0, x.shape[3:])] * 2),
+}
+"""Blocks that read their input more than once."""
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_last_of_many_blocks_folds_as_a_single_one_does(name: str) -> None:
+    """Written out, forty blocks have more than 2^40 parts."""
+    x = variable("x", (2, 3, 4, 5), "float32")
+    one, many = CHAINS[name](x), x
+    for _ in range(40):
+        many = CHAINS[name](many)
+    assert {t.operator for t in folded(many)} == {t.operator for t in folded(one)}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from superopt.operators.attention import MaskedAttention, scores
+from superopt.operators.constant import filled
 from superopt.operators.declare import spells
 from superopt.operators.functions import Exp, Log, Sub
 from superopt.operators.grouped import MaskedGroupedAttention, for_each_head
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
+from superopt.operators.logic import IsNan, Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LogSoftmax
 from superopt.operators.pointwise import Add, Div
@@ -45,14 +47,36 @@ def log_softmax_unshifted(op: LogSoftmax, x: Term) -> Term:
 def attention_of_a_sum(op: MaskedAttention, *inputs: Term) -> Term | None:
     """With the mask as a summand: no number in a row that attends to nothing, where the operator gives 0."""
     q, k, v, mask = inputs
-    return None if op.truth else MatMul()(Softmax(3)(Add()(scores(q, k, op.scale), mask)), v)
+    return None if op.truth else MatMul()(_shares(op, q, k, mask), v)
+
+
+@spells("masked_attention", "of a sum, cleared")
+def attention_cleared(op: MaskedAttention, *inputs: Term) -> Term | None:
+    """As torch exports it: what is no number becomes 0, and that is a row that attends to nothing."""
+    q, k, v, mask = inputs
+    shares = _shares(op, q, k, mask)
+    return None if op.truth else MatMul()(Where()(IsNan()(shares), filled(0.0, shares.shape), shares), v)
 
 
 @spells("masked_grouped_attention", "of a sum")
 def grouped_attention_of_a_sum(op: MaskedGroupedAttention, *inputs: Term) -> Term | None:
     """Likewise, with keys and values repeated."""
-    q, k, v, mask = inputs
-    return attention_of_a_sum(MaskedAttention(op.scale), q, for_each_head(k, q), for_each_head(v, q), mask)
+    return attention_of_a_sum(MaskedAttention(op.scale), *_for_each_head(*inputs))
+
+
+@spells("masked_grouped_attention", "of a sum, cleared")
+def grouped_attention_cleared(op: MaskedGroupedAttention, *inputs: Term) -> Term | None:
+    """Likewise."""
+    return attention_cleared(MaskedAttention(op.scale), *_for_each_head(*inputs))
+
+
+def _shares(op: MaskedAttention, q: Term, k: Term, mask: Term) -> Term:
+    """The shares of scores with the mask added."""
+    return Softmax(3)(Add()(scores(q, k, op.scale), mask))
+
+
+def _for_each_head(q: Term, k: Term, v: Term, mask: Term) -> tuple[Term, ...]:
+    return q, for_each_head(k, q), for_each_head(v, q), mask
 
 
 def _along(axis: int, y: Term, x: Term) -> Term:

@@ -13,6 +13,7 @@ from superopt.dim import assuming, symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu, times
+from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import filled
 from superopt.operators.declare import SPELLINGS
 from superopt.operators.functions import Max, Sigmoid
@@ -23,6 +24,7 @@ from superopt.operators.logic import Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm, RmsNorm
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
+from superopt.operators.spellings import attention_cleared
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
 from superopt.search.forms import Forms, single
@@ -335,6 +337,21 @@ def test_a_definition_is_not_read_into_what_has_another_rank() -> None:
     before, _ = terms(f"(rule taller (given (?x 1 1 4 12 1024)) (from {norm}) (to {norm}))")
     forms = Forms("float32")
     assert all(forms.of(t) == forms.of(before) for t in folded(before))
+
+
+def test_what_torch_clears_in_a_row_that_attends_to_nothing_attention_clears_too() -> None:
+    q, m = variable("q", (1, 2, 3, 4), "float32"), variable("m", (1, 2, 3, 3), "float32")
+    before = attention_cleared(MaskedAttention(1.0), q, q, q, m)
+    assert before is not None
+    found = folded(before, "masked_attention of a sum, cleared")
+    values = sample((before,), FLOAT, 0)
+    values[m] = np.where(np.arange(3)[:, None] == 1, -np.inf, 0.0) + np.zeros((1, 2, 3, 3))
+    with np.errstate(all="ignore"):
+        expected, *others = evaluate_all((before, *found), FLOAT, values)
+    assert [t.operator.name for t in found] == ["masked_attention"]
+    assert not expected[:, :, 1].any()
+    for other in others:
+        np.testing.assert_allclose(other, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -> None:

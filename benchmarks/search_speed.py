@@ -29,7 +29,7 @@ from superopt.cost.table import Table
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import load, opset_of, understand
 from superopt.rules.format import load_rules
-from superopt.rules.parted import parted
+from superopt.rules.otherwise import otherwise
 from superopt.search.found import Limits, Outcome
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece, cut_into_pieces, distinct, size
@@ -70,7 +70,7 @@ class Searched:
 def rewrites() -> list[Rewrite]:
     """All that a search may do by default."""
     rules = [r for path in shipped_rules() for r in load_rules(path).rules]
-    return rewrites_of([*rules, *(p for r in rules for p in parted(r))], definitions())
+    return rewrites_of([*rules, *otherwise(rules)], definitions())
 
 
 def searched(pieces: Sequence[Piece], given: Sequence[Rewrite], costs: Costs, strategy: str) -> list[Searched]:

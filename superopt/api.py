@@ -29,7 +29,7 @@ from superopt.memory import give_back
 from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, to_proto, understand, weight_files
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, SPELLINGS, Declared
 from superopt.operators.files import declare_files
-from superopt.rules.parted import parted
+from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.account import report_of
 from superopt.search.objectives import OBJECTIVES
@@ -133,7 +133,7 @@ def _silent(stage: str, done: float) -> None:
 
 def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
     proved = trusted_rules(files, progress)
-    rules = [*proved, *(p for rule in proved for p in parted(rule))]
+    rules = [*proved, *otherwise(proved)]
     return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
 
 

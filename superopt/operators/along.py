@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from superopt.dim import Dim, Shape, equal, product
 from superopt.operators.declare import Declared
@@ -18,6 +18,9 @@ from superopt.operators.reductions import Reduction
 
 Origins: TypeAlias = "tuple[int | None, ...]"
 """Of each input the axis along which it is joined; None where it is the same for both."""
+
+
+_T = TypeVar("_T")
 
 
 def origins(op: Declared, axis: int, result: Shape, shapes: Sequence[Shape]) -> Iterator[Origins]:
@@ -47,6 +50,27 @@ def widened(op: Declared, axis: int, size: Dim) -> Declared:
     if isinstance(op, Reshape | Expand):
         return replace(op, to=(*op.to[:axis], size, *op.to[axis + 1 :]))
     return op
+
+
+def deeper(op: Declared, axis: int, axes: Origins, size: Dim) -> Declared | None:
+    """The operator over one axis more, of a size, in front of one of `origins`; None where it has no such form."""
+    if op.pointwise or op.batched:
+        return op
+    if isinstance(op, Transpose):
+        (below,) = axes
+        assert below is not None
+        return Transpose(tuple(_inserted([a + (a >= below) for a in op.perm], axis, below)))
+    if isinstance(op, Expand):
+        own = [a + (a >= axis) for a in op.axes]
+        return Expand(
+            tuple(own if axis not in op.axes else _inserted(own, op.axes.index(axis), axis)),
+            tuple(_inserted(op.to, axis, size)),
+        )
+    return replace(op, axis=op.axis + (op.axis >= axis)) if isinstance(op, Concat | Slice) else None
+
+
+def _inserted(given: Sequence[_T], place: int, new: _T) -> list[_T]:
+    return [*given[:place], new, *given[place:]]
 
 
 def _named(op: Declared, axis: int, shapes: Sequence[Shape]) -> Iterator[Origins]:

@@ -61,8 +61,10 @@ def _of_one_stack(term: Term) -> Term:
     axes = tuple(sorted({a for e in repeats if isinstance(e, Expand) for a in (*e.axes, rank - 2, rank - 1)}))
     if len(axes) == rank:
         return term
-    parts = [_over(i, axes, tuple(i.shape[a] for a in axes)) for i in term.inputs]
-    return Expand(axes, term.shape)(make(op, parts))
+    product = _of_one_row(make(op, [_over(i, axes, tuple(i.shape[a] for a in axes)) for i in term.inputs]))
+    if isinstance(product.operator, Expand):
+        axes, product = tuple(axes[a] for a in product.operator.axes), product.inputs[0]
+    return Expand(axes, term.shape)(product)
 
 
 def _of_one_row(term: Term) -> Term:

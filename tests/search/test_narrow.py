@@ -56,6 +56,7 @@ def stacked(name: str, *shape: int) -> Term:
         (Relu()(spread(A, 1)), 3),
         (MatMul()(Expand((1,), (6, 3))(A), variable("w", (3, 7), constant=True)), 7),
         (MatMul()(stacked("u", 6, 3), stacked("w", 3, 7)), 42),
+        (MatMul()(Expand((2,), (4, 6, 3))(A), stacked("w", 3, 7)), 7),
     ],
     ids=str,
 )

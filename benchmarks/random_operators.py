@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.random_values import LARGEST_RANK, NUMBERS, TRUTH, WHOLE, Values, ints
 from superopt.errors import ShapeError
 from superopt.operators.constant import Scalar
+from superopt.operators.padding import MODES
 from superopt.operators.resize import PLACES
 from superopt.term import Term, make
 
@@ -56,6 +57,11 @@ def _slice(d: Values) -> Built:
 def _pad(d: Values) -> Built:
     x = _anything(d, _LEAST_RANK)
     return (x,), {"pads": d.several(2 * x.type.rank, 0, 2)}
+
+
+def _pad_around(d: Values) -> Built:
+    inputs, given = _pad(d)
+    return inputs, {**given, "mode": str(d.rng.choice(MODES))}
 
 
 def _expand(d: Values) -> Built:
@@ -231,6 +237,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "concat": _concat,
     "slice": _slice,
     "pad": _pad,
+    "pad_around": _pad_around,
     "expand": _expand,
     "take": _take,
     "gather": _gather,

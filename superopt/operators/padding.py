@@ -1,4 +1,4 @@
-"""Pad: zeros around a tensor, and what else ONNX pads with, as numbers that are joined or elements that are taken."""
+"""Pad: zeros around a tensor, or elements of its own; other numbers that ONNX pads with are joined."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, require
+from superopt.dim import Shape, at_most, require
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Concat, Slice, positive_axis
-from superopt.operators.rearrange import Take
-from superopt.term import Term, make
+from superopt.term import FACTS, Term, make
+
+MODES = ("edge", "reflect", "wrap")
+"""ONNX's modes that repeat elements; numpy has them by the same names."""
 
 
 @operator("pad", onnx="Pad")
@@ -42,8 +44,8 @@ class Pad(Declared):
         x, mode = node.inputs[0], node.attributes.get("mode", "constant")
         assert x is not None
         widths = _widths(node, x.type.rank)
-        if mode in _MODES:
-            return _taken(x, widths, mode)
+        if mode in MODES:
+            return _around(x, widths, mode)
         if mode != "constant":
             raise NotUnderstood(f"pads in mode {mode}")
         value, rank = _value(node), x.type.rank
@@ -61,11 +63,46 @@ class Pad(Declared):
         return x
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Widths as an attribute before opset 11, as a constant input after."""
-        widths = concrete(self.pads, "pad")
-        if out.opset < 11:
-            return out.node("Pad", inputs, {"pads": list(widths), "mode": "constant"})
-        return out.node("Pad", (*inputs, out.integers(widths)), {"mode": "constant"})
+        """With zeros."""
+        return _written(out, inputs, self.pads, "constant")
+
+
+@operator("pad_around")
+class PadAround(Declared):
+    """`y = x` with elements of its own around it, as numpy's modes have it: the outermost (`edge`), those next to it in
+    turn (`reflect`), or those of the other end (`wrap`). Widths are those of `pad`.
+    """
+
+    keeps = frozenset(FACTS)
+    linear = (0,)
+    zero = True
+    moves = True
+    pads: Shape = attr(size=True, sample=[(0, 0, 1, 1, 0, 0, 1, 1)])
+    mode: str = attr(default="reflect")
+
+    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
+        """Each size grows by its two widths; a reflection has no more elements than there are but for the outermost."""
+        for d, *widths in zip(x, self.pads[: len(x)], self.pads[len(x) :], strict=False):
+            for w in widths if self.mode == "reflect" else ():
+                require(at_most(w + 1, d), f"pad_around: {w} would reflect more than the axis of {d} has")
+        return Pad(self.pads).shape(x)
+
+    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
+        """As numpy has it."""
+        widths = list(zip(self.pads[: x.ndim], self.pads[x.ndim :], strict=True))
+        return np.pad(x, widths, self.mode)  # type: ignore[call-overload, no-any-return]
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """In its mode."""
+        return _written(out, inputs, self.pads, self.mode)
+
+
+def _written(out: Emitter, inputs: Sequence[str], pads: Shape, mode: str) -> str:
+    """Widths as an attribute before opset 11, as a constant input after."""
+    widths = concrete(pads, "pad")
+    if out.opset < 11:
+        return out.node("Pad", inputs, {"pads": list(widths), "mode": mode})
+    return out.node("Pad", (*inputs, out.integers(widths)), {"mode": mode})
 
 
 def _widths(node: Source, rank: int) -> tuple[int, ...]:
@@ -107,21 +144,8 @@ def _joined(x: Term, axis: int, widths: tuple[int, int], value: float) -> Term:
     return x
 
 
-_MODES = ("edge", "reflect", "wrap")
-"""ONNX's modes that repeat elements; numpy has them by the same names."""
-
-
-def _taken(x: Term, widths: tuple[int, ...], mode: str) -> Term:
-    """Elements of `x` itself around it, along each axis."""
-    rank = x.type.rank
-    for axis in range(rank):
-        before, after = widths[axis], widths[axis + rank]
-        if before < 0 or after < 0:
-            raise NotUnderstood(f"pads in mode {mode} by negative widths")
-        if before or after:
-            (size,) = concrete((x.shape[axis],), f"pad in mode {mode}")
-            if mode == "reflect" and max(before, after) >= size:
-                raise NotUnderstood(f"pads {before} and {after} reflect more than the axis of {size}")
-            places = np.pad(np.arange(size), (before, after), mode)  # type: ignore[call-overload]
-            x = make(Take(axis, tuple(int(i) for i in places)), (x,))
-    return x
+def _around(x: Term, widths: tuple[int, ...], mode: str) -> Term:
+    """With elements of `x` itself around it."""
+    if min(widths, default=0) < 0:
+        raise NotUnderstood(f"pads in mode {mode} by negative widths")
+    return make(PadAround(widths, mode), (x,)) if any(widths) else x

@@ -56,7 +56,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
-from superopt.operators.padding import Pad
+from superopt.operators.padding import Pad, PadAround
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.rearrange import Gather, Take, repeated
@@ -92,6 +92,8 @@ SAMPLES: dict[str, Term] = {
     "slices along two axes": Slice(3, 2, 6)(Slice(2, 1, 5)(X)),
     "slices of which two are along one axis": Slice(2, 1, 3)(Slice(3, 2, 6)(Slice(2, 1, 5)(X))),
     "pad": Pad((0, 1, 2, 0, 0, 0, 1, 3))(X),
+    "pad_around": PadAround((0, 1, 2, 0, 0, 0, 1, 3))(X),
+    "pad_around by the edge": PadAround((0, 1, 2, 0, 0, 0, 1, 3), "edge")(X),
     "expand": Expand((0, 2), (3, 2, 5))(M),
     "add": Add()(X, X),
     "mul": Mul()(X, Expand((1,), X.shape)(C)),

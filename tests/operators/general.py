@@ -18,7 +18,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
-from superopt.operators.padding import Pad
+from superopt.operators.padding import MODES, Pad, PadAround
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
 from superopt.operators.rearrange import Gather, Take
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
@@ -163,6 +163,7 @@ _LISTED = {
     "concat": lambda: [Concat(axis)(_var("x", rank), _var("y", rank)) for rank, axis in _along_axes()],
     "slice": lambda: [Slice(axis, symbol("start"), symbol("stop"))(_var("x", rank)) for rank, axis in _along_axes()],
     "pad": lambda: [Pad(_dims("pads", 2 * rank))(_var("x", rank)) for rank in RANKS],
+    "pad_around": lambda: [PadAround(_dims("pads", 2 * r), mode)(_var("x", r)) for r in RANKS for mode in MODES],
     "matmul": lambda: [MatMul()(_var("x", rank), _var("y", rank)) for rank in (2, 3, 4)],
     "conv": _convolutions,
     "maxpool": lambda: [MaxPool(*sizes)(_var("x", 2 + len(sizes[0]))) for sizes in _pools()],

@@ -164,7 +164,7 @@ def _stays(term: Term, place: int, value: Dim, kept: Kept, shared: Container[Pla
     """Whether an attribute of a term's operator stays the number that it is."""
     op = term.operator
     assert isinstance(op, Declared)
-    channels = [i.shape[1] for i in term.inputs[:1] if i.type.rank > 1]
+    channels = [i.shape[1] for i in term.inputs[:1] if i.type.rank > 1 and i.shape[1] != 1]
     is_usual = bool(value == 0 or value == op.default_sizes()[place])
     return {
         "all": False,

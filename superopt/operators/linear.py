@@ -138,6 +138,7 @@ class Conv(Declared):
          (conv :group b
            (conv :strides ((* s y) (* t z)) :pads (p q u v) :dilations (e f) :group g ?x ?l) ?k)))
     (law conv-identity (given (?x n c h w)) (= (conv ?x (reshape (c c 1 1) (band c))) ?x))
+    (law conv-identity (given (?x n c h w)) (= (conv :group c ?x (expand () (c 1 1 1) (scalar 1.0))) ?x))
     (law conv-groups (given (?x n a h w) (?k o c i j) (?y n b h w) (?l r c i j)) (if (= (* o e) (* r g)))
       (= (concat 1 (conv :strides (s t) :pads (p q u v) :dilations (d f) :group g ?x ?k)
                    (conv :strides (s t) :pads (p q u v) :dilations (d f) :group e ?y ?l))

@@ -1,4 +1,4 @@
-"""Sums of several terms, and products: any two of them may meet.
+"""Sums of several terms, some of them taken away, and products: any two of them may meet.
 
 A rewrite of a sum sees two terms that are added to each other, and sums are regrouped by a rule that turns one pair
 around at a time. Each order costs the same, so a search would lose its patience among them: a block of RepVGG adds two
@@ -13,6 +13,8 @@ from itertools import combinations, permutations
 from typing import TypeAlias
 
 from superopt.operators.declare import Declared
+from superopt.operators.functions import Sub
+from superopt.operators.pointwise import Add
 from superopt.rules.match import commuted
 from superopt.rules.rule import Rule, of_any_rank
 from superopt.search.rewrites import ByRule, Rewrite
@@ -22,13 +24,26 @@ MOST = 8
 """A sum of more terms is looked at by pairs that stand next to each other only."""
 
 Regrouping: TypeAlias = Mapping[str, Rewrite]
-"""By the name of an operator, the rule that says that its terms may be grouped in any way."""
+"""By the name of an operator, the rule that says that its terms may be grouped in any way; by that of `sub`, one of the
+rules that say so of sums and differences together.
+"""
+
+Part: TypeAlias = "tuple[Term, bool]"
+"""What is added up, or multiplied; and whether it is taken away."""
+
+DIFFERENCES = {("add", "sub"), ("sub", "add"), ("sub", "sub")}
+"""Which operators, the second below the first, rules are about where sums and differences may be grouped in any way."""
 
 
 def regrouping(rewrites: Sequence[Rewrite]) -> Regrouping:
     """The operators whose terms may be grouped in any way, by what rewrites say."""
     rules = [r for r in rewrites if isinstance(r, ByRule) and len(r.heads) == 1 and r.depth == 2]
-    return {r.heads[0]: r for r in reversed(rules) if _says_so(r.rule)}
+    found: dict[str, Rewrite] = {r.heads[0]: r for r in reversed(rules) if _says_so(r.rule)}
+    of_differences = [r for r in rules if _says_so_of_differences(r.rule)]
+    told = {(r.heads[0], i.operator.name) for r in of_differences for i in r.patterns[0].inputs if i.inputs}
+    if "add" in found and told >= DIFFERENCES:
+        found["sub"] = next(r for r in of_differences if r.heads == ("sub",))
+    return found
 
 
 def _says_so(rule: Rule) -> bool:
@@ -41,49 +56,74 @@ def _says_so(rule: Rule) -> bool:
         return False
     if not of_any_rank(*subterms(source)):
         return False
-    parts = parts_of(source)
-    if len(parts) != 3 or len(set(parts)) != 3 or not all(p.is_variable for p in parts):
+    parts = parts_of(source, differences=False)
+    if len(parts) != 3 or len(set(parts)) != 3 or not all(p.is_variable for p, _ in parts):
         return False
     groups = {commuted(_joined(op, order)) for order in permutations(parts)}
     return commuted(source) != commuted(target) and commuted(target) in groups
 
 
-def parts_of(term: Term) -> list[Term]:
-    """What is added up, or multiplied, by a term and those below it that do the same."""
-    found = list[Term]()
-    for i in term.inputs:
-        found.extend(parts_of(i) if i.operator == term.operator and not i.constant else [i])
+def _says_so_of_differences(rule: Rule) -> bool:
+    """Whether a rule groups three tensors of any rank otherwise that are added to each other or taken away."""
+    (source,), (target,) = rule.source, rule.target
+    inner = [t.operator for t in (*subterms(source), *subterms(target)) if not t.is_variable]
+    if rule.facts or rule.conditions or not of_any_rank(*subterms(source)):
+        return False
+    if not all(isinstance(op, Add | Sub) for op in inner) or not any(isinstance(op, Sub) for op in inner):
+        return False
+    before, after = parts_of(source), parts_of(target)
+    return len({p for p, _ in before}) == 3 and len(before) == 3 and sorted(before, key=repr) == sorted(after, key=repr)
+
+
+def parts_of(term: Term, differences: bool = True) -> list[Part]:
+    """What is added up, or multiplied, by a term and those below it that do the same, or take away."""
+    found = list[Part]()
+    for place, i in enumerate(term.inputs):
+        taken = isinstance(term.operator, Sub) and place == 1
+        deeper = _goes_on(term, i, differences) and not i.constant
+        found.extend((p, away != taken) for p, away in (parts_of(i, differences) if deeper else [(i, False)]))
     return found
+
+
+def _goes_on(term: Term, below: Term, differences: bool) -> bool:
+    """Whether what is below adds to the same sum, or product."""
+    both = differences and isinstance(term.operator, Add | Sub) and isinstance(below.operator, Add | Sub)
+    return both or (below.operator == term.operator and not isinstance(term.operator, Sub))
 
 
 def regrouped(term: Term, saved: Callable[[Term], float], rules: Regrouping) -> Iterator[tuple[Rewrite, Term, float]]:
     """A term with two of its parts brought together that save something so, and what: those that are not yet."""
-    rule = rules.get(term.operator.name)
-    if rule is None or term.constant or not any(i.operator == term.operator for i in term.inputs):
+    op, differences = term.operator, "sub" in rules
+    if op.name not in rules or term.constant or not any(_goes_on(term, i, differences) for i in term.inputs):
         return
-    parts = parts_of(term)
+    parts = parts_of(term, differences)
     if len(parts) > MOST:
         return
-    together = {frozenset(pair) for pair in _pairs(term)}
+    rule = rules["sub" if any(away for _, away in parts) else op.name]
+    op = Add() if isinstance(op, Sub) else op
+    together = {frozenset(pair) for pair in _pairs(term, differences)}
     for i, j in combinations(range(len(parts)), 2):
-        if frozenset((parts[i], parts[j])) in together:
+        (one, away), (other, other_away) = sorted((parts[i], parts[j]), key=lambda part: part[1])
+        if frozenset((one, other)) in together:
             continue
-        pair = make(term.operator, (parts[i], parts[j]))
+        pair = make(op if away == other_away else Sub(), (one, other))
         saves = saved(pair)
         if saves:  # what follows the first of the two, a bias perhaps, stays next to it
-            yield rule, _joined(term.operator, [*parts[:i], pair, *parts[i + 1 : j], *parts[j + 1 :]]), saves
+            yield rule, _joined(op, [*parts[:i], (pair, away), *parts[i + 1 : j], *parts[j + 1 :]]), saves
 
 
-def _pairs(term: Term) -> Iterator[tuple[Term, ...]]:
-    """The inputs of a term, and of those below it that do the same."""
+def _pairs(term: Term, differences: bool) -> Iterator[tuple[Term, ...]]:
+    """The inputs of a term, and of those below it that go on with it."""
     yield term.inputs
     for i in term.inputs:
-        if i.operator == term.operator:
-            yield from _pairs(i)
+        if _goes_on(term, i, differences):
+            yield from _pairs(i, differences)
 
 
-def _joined(op: Operator, parts: Sequence[Term]) -> Term:
-    made = parts[0]
-    for part in parts[1:]:
-        made = make(op, (made, part))
+def _joined(op: Operator, parts: Sequence[Part]) -> Term:
+    """Parts put together, what is taken away last: there is always one that is not."""
+    first, *others = sorted(parts, key=lambda part: part[1])
+    made = first[0]
+    for part, away in others:
+        made = make(Sub() if away else op, (made, part))
     return made

@@ -1,4 +1,4 @@
-"""Networks as people export them: BERT, ViT, Swin, SegFormer, Whisper's encoder, a U-Net, some of timm; random weights.
+"""Networks as people export them: transformers, some of timm, and those of `benchmarks.modules`; random weights.
 
 With them the transformer models that come with onnxscript, small in size and full in structure. Needs torch,
 transformers, timm and onnxscript, which nothing else here needs: `python -m benchmarks.exported FOLDER` writes the
@@ -14,12 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-FIXED = ("swin",)
-"""Networks that torch does not export with a symbolic batch."""
+FIXED = ("swin", "albert", "gpt2", "qwen2", "tasnet", "style", "fastvit_t8")
+"""Networks that torch does not export with a symbolic batch, or that are measured with one alone."""
+
+SMALL = {"num_attention_heads": 4, "intermediate_size": 512, "hidden_size": 256}
+"""Of language models whose size is not what is looked at."""
 
 
-OF_TIMM = ("repvgg_a0", "mobileone_s0", "edgenext_xx_small", "rexnet_100", "ghostnet_100")
-"""Networks of timm: two in their training form, and mobile ones."""
+OF_TIMM = ("repvgg_a0", "mobileone_s0", "fastvit_t8", "edgenext_xx_small", "rexnet_100", "ghostnet_100")
+"""Networks of timm: three in their training form, and mobile ones."""
 
 
 def networks() -> dict[str, Callable[[], Any]]:
@@ -27,6 +30,8 @@ def networks() -> dict[str, Callable[[], Any]]:
     import timm
     import torch
     import transformers as t
+
+    from benchmarks import modules
 
     def of_timm(name: str) -> tuple[Any, dict[str, Any]]:
         module = timm.create_model(name, pretrained=False)
@@ -39,6 +44,7 @@ def networks() -> dict[str, Callable[[], Any]]:
         "input_ids": torch.ones(1, 128, dtype=torch.int64),
         "attention_mask": torch.ones(1, 128, dtype=torch.int64),
     }
+    short = {"input_ids": torch.ones(1, 64, dtype=torch.int64)}
     return {
         "bert": lambda: (t.BertModel(t.BertConfig()), tokens),
         "distilbert": lambda: (t.DistilBertModel(t.DistilBertConfig()), tokens),
@@ -49,42 +55,17 @@ def networks() -> dict[str, Callable[[], Any]]:
             t.models.whisper.modeling_whisper.WhisperEncoder(t.WhisperConfig()),
             {"input_features": torch.zeros(1, 80, 3000)},
         ),
-        "unet": lambda: (_unet(), {"x": torch.zeros(1, 3, 256, 256)}),
+        "albert": lambda: (t.AlbertModel(t.AlbertConfig(**SMALL, num_hidden_layers=4)), short),
+        "gpt2": lambda: (t.GPT2Model(t.GPT2Config(n_layer=4, n_embd=256, n_head=4, use_cache=False)), short),
+        "qwen2": lambda: (
+            t.Qwen2Model(t.Qwen2Config(**SMALL, num_hidden_layers=3, num_key_value_heads=2, use_cache=False)),
+            short,
+        ),
+        "unet": lambda: (modules.UNet(), {"x": torch.zeros(1, 3, 256, 256)}),
+        "style": lambda: (modules.Style(), {"x": torch.zeros(1, 3, 128, 128)}),
+        "tasnet": lambda: (modules.ConvTasNet(), {"x": torch.zeros(1, 1, 8000)}),
         **{name: partial(of_timm, name) for name in OF_TIMM},
     }
-
-
-def _unet() -> Any:
-    """Ronneberger, Fischer and Brox 2015 (arXiv 1505.04597), with padding and batch normalization."""
-    import torch
-    from torch import nn
-
-    def twice(c: int, o: int) -> Any:
-        one = [nn.Conv2d(c, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU()]
-        return nn.Sequential(*one, nn.Conv2d(o, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
-
-    class UNet(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            widths = (64, 128, 256, 512)
-            self.down = nn.ModuleList([twice(c, o) for c, o in zip((3, *widths), widths, strict=False)])
-            self.middle = twice(512, 1024)
-            self.up = nn.ModuleList([nn.ConvTranspose2d(2 * w, w, 2, stride=2) for w in widths[::-1]])
-            self.join = nn.ModuleList([twice(2 * w, w) for w in widths[::-1]])
-            self.last = nn.Conv2d(64, 2, 1)
-
-        def forward(self, x: Any) -> Any:
-            kept = []
-            for block in self.down:
-                x = block(x)
-                kept.append(x)
-                x = nn.functional.max_pool2d(x, 2)
-            x = self.middle(x)
-            for up, join in zip(self.up, self.join, strict=True):
-                x = join(torch.cat([kept.pop(), up(x)], 1))
-            return self.last(x)
-
-    return UNet()
 
 
 PACKAGED = ("bart_encoder", "phi2lm", "phi4lm", "smollm_1", "smollm_2", "whisper_decoder", "whisper_encoder")

@@ -101,4 +101,6 @@ def between(graph: Graph, place: Place) -> Graph:
 def touched(image: Term, name: str) -> Term:
     """An image after a convolution that only scales its channels."""
     channels = image.shape[1]
-    return Conv(group=channels)(image, variable(name, (channels, 1, 1, 1), image.type.dtype, constant=True))
+    kernel = variable(name, (channels, 1, 1, 1), image.type.dtype, constant=True)
+    with assuming():  # that an image of symbolic sizes has room for a window of one place
+        return Conv(group=channels)(image, kernel)

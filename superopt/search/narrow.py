@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from superopt.dim import Shape
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Expand, reshaped
+from superopt.operators.layout import Concat, Expand, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.term import Term, made_over, make, subterms
 
@@ -20,8 +20,12 @@ def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> t
     for term in subterms(*roots, known=done):
         inputs = tuple([done[i] for i in term.inputs])
         made = term if inputs == term.inputs else made_over(term, inputs)
-        done[term] = _repeated_last(_of_one_row(_of_one_stack(_of_one_place(made)))) if made.constant else made
+        done[term] = _small(made) if made.constant else made
     return tuple([done[root] for root in roots])
+
+
+def _small(term: Term) -> Term:
+    return _repeated_last(_repeated_joined(_of_one_row(_of_one_stack(_of_one_place(term)))))
 
 
 def _repeated_last(term: Term) -> Term:
@@ -35,6 +39,18 @@ def _repeated_last(term: Term) -> Term:
     inner = tuple(term.shape[a] for a in axes)
     parts = [_over(i, axes, inner) for i in term.inputs]
     return Expand(axes, term.shape)(make(op, parts))
+
+
+def _repeated_joined(term: Term) -> Term:
+    """Repeated constants behind each other, repeated along other axes than this: joined, and repeated then."""
+    op, repeats = term.operator, [i.operator for i in term.inputs]
+    if not (term.constant and isinstance(op, Concat) and all(isinstance(e, Expand) for e in repeats)):
+        return term
+    axes = tuple(sorted({op.axis, *(a for e in repeats if isinstance(e, Expand) for a in e.axes)}))
+    if len(axes) == term.type.rank:
+        return term
+    parts = [_over(i, axes, tuple(i.shape[a] for a in axes)) for i in term.inputs]
+    return Expand(axes, term.shape)(make(Concat(axes.index(op.axis)), parts))
 
 
 def _of_one_place(term: Term) -> Term:

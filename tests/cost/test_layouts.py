@@ -12,6 +12,7 @@ from superopt.cost.layouts import ALONE, Place, between, in_blocks, kept_bytes
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
+from superopt.dim import symbol
 from superopt.onnx_io import load, understand
 from superopt.operators.activations import Relu
 from superopt.operators.layout import Concat, Reshape
@@ -90,6 +91,13 @@ def test_a_graph_is_timed_between_convolutions_of_single_channels_where_it_stand
     assert [o.shape for o in around.outputs] == [o.shape for o in alone.outputs]
     groups = sorted(t.operator.group for t in around.runs if isinstance(t.operator, Conv))
     assert groups == [1, 1, 32, 32]  # y has no blocks, and the second output is not followed
+
+
+def test_a_graph_of_symbolic_sizes_stands_between_convolutions_too() -> None:
+    """An image padded at an end for a stride, as TensorFlow does, may be of any size: whether a window fits is open."""
+    image = variable("x", (1, 16, symbol("h") + 1, symbol("w") + 1))
+    around = between(graph(Relu()(image)), Place(frozenset({"x"}), (True,)))
+    assert [t.operator.group for t in around.runs if isinstance(t.operator, Conv)] == [16, 16]
 
 
 def test_the_cost_of_a_graph_is_that_of_its_kernels_less_what_layouts_save(tmp_path: Path) -> None:

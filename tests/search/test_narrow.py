@@ -17,7 +17,7 @@ from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
-from superopt.operators.layout import Expand
+from superopt.operators.layout import Concat, Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
@@ -57,6 +57,9 @@ def stacked(name: str, *shape: int) -> Term:
         (MatMul()(Expand((1,), (6, 3))(A), variable("w", (3, 7), constant=True)), 7),
         (MatMul()(stacked("u", 6, 3), stacked("w", 3, 7)), 42),
         (MatMul()(Expand((2,), (4, 6, 3))(A), stacked("w", 3, 7)), 7),
+        (Concat(1)(spread(A, 1), spread(B, 1)), 6),
+        (Concat(1)(spread(ROW, 3), spread(ONE)), 30),
+        (Concat(0)(spread(A, 1), spread(A, 1)), 12),
     ],
     ids=str,
 )

@@ -37,7 +37,7 @@ from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.settings import Range, as_range, settings_of, shape_text
+from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
@@ -208,9 +208,8 @@ def _result(
         optimized = load(tried.candidate)
         held(optimized)  # the folder goes, and with it the files of the weights
     after = None if optimized is None else parts.ModelFacts(**facts(optimized))
-    report = report_of(
-        tried, before, after, trial.program, trial.cost, _settings(options, files), str(trial.settings[0])
-    )
+    asked = _settings(options, files, assumed(trial.program, trial.settings[0]))
+    report = report_of(tried, before, after, trial.program, trial.cost, asked, str(trial.settings[0]))
     return Result(load(model) if optimized is None else optimized, report)
 
 
@@ -249,7 +248,7 @@ def definitions() -> list[str]:
     return [*own, *FURTHER_DEFINITIONS]
 
 
-def _settings(options: Options, files: Sequence[Path]) -> parts.Settings:
+def _settings(options: Options, files: Sequence[Path], sizes: dict[str, str]) -> parts.Settings:
     return parts.Settings(
         objective=options.objective,
         time=options.time,
@@ -260,6 +259,7 @@ def _settings(options: Options, files: Sequence[Path]) -> parts.Settings:
         definitions=options.definitions,
         runtime=options.runtime,
         shapes={n: shape_text(ranges) for n, ranges in options.ranges().items()},
+        assumed=sizes,
         rules=tuple(f.name for f in files),
     )
 

@@ -13,6 +13,7 @@ from superopt.inspection import Inspection
 from superopt.search.report import ModelFacts, Report, Seconds
 
 _MOST_OPERATORS = 12
+_MOST_INPUTS = 3
 _MOST_REASONS = 3
 _TAKEN = {"memory": "memory while it runs", "size": "bytes of weights"}
 
@@ -156,6 +157,10 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
             yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
     for there in report.elsewhere:
         yield f"{there.speedup:.3f}x at {there.shapes} (95 % interval {there.low:.3f} to {there.high:.3f})"
+    if sizes := report.settings.assumed:
+        first = [f"--shape {name}:{shape}" for name, shape in list(sizes.items())[:_MOST_INPUTS]]
+        more = f" and so on for {len(sizes)} inputs" if len(sizes) > _MOST_INPUTS else ""
+        yield f"symbolic sizes were taken as 1, as by {' '.join(first)}{more}; say there what it is to be fast at"
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"

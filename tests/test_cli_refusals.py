@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from tests.commands import Ran, assert_refused, files, superopt
-from tests.models import normalized, one_relu, with_weights_beside
+from tests.models import model, normalized, one_relu, weight, with_weights_beside
 from tests.usable import why_not
 
 Command = Callable[..., Ran]
@@ -176,3 +176,17 @@ def test_weights_are_not_overwritten_where_the_model_is_a_link(inside: Command, 
     ran = inside("optimize", given, weights, "--overwrite", cwd=tmp_path)
     assert_refused(ran, 2, weights.name, "weights")
     assert weights.read_bytes() == before
+
+
+def test_sizes_that_were_taken_as_one_are_told_and_how_to_give_others(tmp_path: Path, rules: Path) -> None:
+    """A convolution that has no room at size 1: what could not be measured says where it was tried."""
+    ends = [("x", TensorProto.FLOAT, [1, 3, "H", 8]), ("y", TensorProto.FLOAT, [1, 2, "h", 2])]
+    node = helper.make_node("Conv", ["x", "k"], ["y"])
+    onnx.save(model([node], ends[:1], ends[1:], {"k": weight(2, 3, 7, 7)}), tmp_path / "m.onnx")
+    asked = ("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t")
+    ran = superopt(*asked, cwd=tmp_path)
+    assert "it could not be measured" in ran.out
+    assert "symbolic sizes were taken as 1, as by --shape x:1,3,1,8" in " ".join(ran.out.split())
+    given = superopt(*asked, "--shape", "x:1,3,64,8", "--overwrite", cwd=tmp_path)
+    assert "it could not be measured" not in given.out
+    assert "symbolic sizes were taken" not in given.out

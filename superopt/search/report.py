@@ -162,7 +162,9 @@ class Predicted(Part):
 
 
 class Settings(Part):
-    """With what the optimization was asked for."""
+    """With what the optimization was asked for; `assumed` are the sizes of inputs that nobody said, where some are
+    symbolic.
+    """
 
     objective: str
     time: float
@@ -173,6 +175,7 @@ class Settings(Part):
     definitions: bool
     runtime: str
     shapes: dict[str, str]
+    assumed: dict[str, str] = {}
     rules: tuple[str, ...]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from superopt.cost.runtime import Draw
+from superopt.cost.sizes import sized_dim
 from superopt.dim import Dim, substitute, symbol_name, symbols
 from superopt.errors import UsageError
 from superopt.onnx_io import Program
@@ -90,6 +91,13 @@ def settings_of(program: Program, asked: Mapping[str, Sequence[Range]]) -> tuple
     several = [middle, least, most] if least != most else [most]
     settings = tuple(_setting(program, dict(sizes)) for sizes in dict.fromkeys(tuple(s.items()) for s in several))
     return settings if asked else (Setting(),)
+
+
+def assumed(program: Program, setting: Setting) -> dict[str, str]:
+    """What inputs are taken to be as long as nobody says their sizes, as `read_shape` reads it: open sizes are 1."""
+    inputs = {name: program.values[name].shape for name in program.inputs if name in program.values}
+    left = {n: shape for n, shape in inputs.items() if any(symbols(d) - set(setting.sizes) for d in shape)}
+    return {n: ",".join(str(sized_dim(d, setting.sizes)) for d in shape) for n, shape in left.items()}
 
 
 def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str, Range], only_symbols: bool) -> None:

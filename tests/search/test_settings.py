@@ -14,7 +14,7 @@ from superopt.cost.runtime import Draw
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, understand
 from superopt.search.paired import Latency, Paired, loses
-from superopt.search.settings import Setting, read_shape, read_shapes, settings_of
+from superopt.search.settings import Setting, assumed, read_shape, read_shapes, settings_of
 from tests.models import model, normalized, weight
 
 
@@ -34,6 +34,16 @@ def program() -> Program:
 )
 def test_a_shape_is_an_input_and_sizes_or_ranges(text: str, read: object) -> None:
     assert read_shape(text) == read
+
+
+def test_sizes_that_nobody_gave_are_told_as_they_are_taken() -> None:
+    one_open = settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5))})[0]
+    assert assumed(program(), Setting()) == {"x": "1,3,1", "z": "1,1,1"}
+    assert assumed(program(), one_open) == {"z": "4,1,1"}
+    assert (
+        assumed(program(), settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5)), "z": ((4, 4), (7, 7), (1, 1))})[0])
+        == {}
+    )
 
 
 @pytest.mark.parametrize(

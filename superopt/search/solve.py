@@ -153,11 +153,13 @@ def solve(
         *starts.values(),
         *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
     ]
-    judging_s = JUDGING_RUNS * objective.seconds(costs)
-    cost.deadline = deadline = min(cost.deadline, end - judging_s)
+    judging_s, searching_ends = JUDGING_RUNS * objective.seconds(costs), cost.deadline
+    cost.deadline = deadline = min(searching_ends, end - judging_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
+        if time.monotonic() >= searching_ends:
+            raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
     for key, seconds in _shares(starts, deadline, progress, "search"):
         with search.stoppable():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from superopt.onnx_io import load, understand
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import parse_file
+from superopt.search import solve
 from superopt.search.backtrack import backtrack
 from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced, Strategy
 from superopt.search.latency import Latency
@@ -107,6 +109,23 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, found.solved) == (False, [])
     assert found.reason == "comparing and measuring a candidate takes about 80 s; allow more with --time"
+
+
+def test_where_its_kernels_take_all_the_time_that_is_what_is_said(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pipelines of a thousand small nodes: their kernels take seconds to time, and the whole model none."""
+
+    def late(*asked: object) -> dict[object, float]:
+        starts: dict[object, float] = start_costs(*asked)
+        cost.deadline = time.monotonic()
+        return starts
+
+    start_costs: Callable[..., dict[object, float]] = solve._start_costs
+    monkeypatch.setattr(solve, "_start_costs", late)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.solved) == (False, [])
+    assert found.reason == "timing its kernels took all the time that there is for a search; allow more with --time"
 
 
 def test_a_candidate_that_takes_too_long_to_measure_is_no_answer(

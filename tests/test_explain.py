@@ -103,6 +103,13 @@ def test_that_nothing_was_found_is_said() -> None:
     assert "original came back" in explanation(report(()), "m")
 
 
+def test_the_sizes_that_were_taken_as_one_are_on_the_page() -> None:
+    given = report(REWRITES)
+    taken = given.model_copy(update={"settings": given.settings.model_copy(update={"assumed": {"x<1>": "1,3"}})})
+    assert "taken as 1" not in explanation(given, "m")
+    assert "<th>symbolic sizes taken as 1</th><td>x&lt;1&gt;:1,3</td>" in explanation(taken, "m")
+
+
 def test_the_command_writes_the_page(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(report(REWRITES).model_dump_json(), encoding="utf-8")
     assert superopt("explain", "r.json", cwd=tmp_path).code == 0

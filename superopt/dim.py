@@ -110,12 +110,17 @@ class Expr:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        return self + other * -1
+        total = dict(self.terms)
+        for monomial, coefficient in _terms(other):
+            total[monomial] = total.get(monomial, 0) - coefficient
+        return _polynomial(total)
 
     def __rsub__(self, other: Dim) -> Dim:
         return self * -1 + other
 
     def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            return Expr(tuple((monomial, other * coefficient) for monomial, coefficient in self.terms)) if other else 0
         total: dict[Monomial, int] = {}
         theirs = _terms(other)
         if len(self.terms) * len(theirs) > _TERMS or len(self.terms[0][0]) + len(theirs[:1] and theirs[0][0]) > _DEGREE:
@@ -326,7 +331,10 @@ def rebuild(dim: Expr, of_symbol: Callable[[str], Dim]) -> Dim:
     for monomial, coefficient in dim.terms:
         part: Dim = coefficient
         for atom in monomial:
-            part = part * _atom_value(atom, of_symbol)
+            value = _atom_value(atom, of_symbol)
+            # What the solver has is multiplied by 1 as well: its terms are not simplified, and proofs depend on them.
+            plain = isinstance(part, int) and isinstance(value, int | Expr)
+            part = value if plain and part == 1 else part * value
         total = total + part
     return total
 
@@ -385,8 +393,12 @@ def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
         return 0
     if list(kept) == [()]:
         return kept[()]
-    # By degree, then by name, so that one polynomial has one order.
-    return Expr(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), tuple(map(str, item[0]))))))
+    return Expr(tuple(kept.items() if len(kept) == 1 else sorted(kept.items(), key=_place)))
+
+
+def _place(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    """By degree, then by name, so that one polynomial has one order."""
+    return -len(term[0]), tuple(map(str, term[0]))
 
 
 def _exact_quotient(left: Dim, right: Dim) -> Dim | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
 
 from superopt.dim import Dim, assuming, substitute
 from superopt.errors import SuperoptError
@@ -19,6 +20,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.facts import supposing
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.rules.index import Index
 from superopt.rules.match import build, commuted, instance_of, matches
 from superopt.rules.rule import Rule
 from superopt.term import Fact, Term, replace_all, running, subterms
@@ -46,22 +48,31 @@ class Step:
     result: State
 
 
+class Asked(NamedTuple):
+    """A rule, and the names of the operators in its sources, and of those in its targets that are in what it makes."""
+
+    rule: Rule
+    takes: frozenset[str]
+    gives: frozenset[str]
+
+
 @dataclass
 class Made:
-    """What rules make of a term, each that makes anything, and how many were asked."""
+    """The rules that may fit a term, of the first so many `asked`; what they make of it, as far as that is known."""
 
-    found: list[tuple[Rule, frozenset[str], tuple[State, ...]]] = field(default_factory=list)
+    fitting: list[Asked] = field(default_factory=list)
     asked: int = 0
+    built: dict[int, tuple[State, ...]] = field(default_factory=dict)
 
 
 class Rules:
-    """Rules to derive with, found by the operators of their sources.
+    """Rules to derive with, found by their first sources.
 
     What they make of a term is kept, since graphs that are looked at one after the other share most of theirs.
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._by_head: dict[str, list[tuple[frozenset[str], Rule]]] = defaultdict(list)
+        self._by_source: Index[Asked] = Index()
         self._made: dict[tuple[tuple[Fact, ...], Term], Made] = {}
         self._in_order: dict[Term, Term] = {}
         for rule in rules:
@@ -69,42 +80,46 @@ class Rules:
 
     def add(self, rule: Rule) -> None:
         """One rule more."""
-        names = frozenset().union(*map(_names, rule.source))
-        self._by_head[rule.source[0].operator.name].append((names, rule))
+        self._by_source.insert(rule.source[0], Asked(rule, _names(*rule.source), _names(*rule.target) - {Expand.name}))
 
-    def one_step(
-        self, state: State, facts: tuple[Fact, ...] = (), within: Container[Term] | None = None
-    ) -> Iterator[Step]:
+    def one_step(self, state: State, facts: tuple[Fact, ...] = (), to: Target | None = None) -> Iterator[Step]:
         """All graphs that one rule makes of a graph of whose variables some facts are known, each once for each rule;
-        with `within` those alone where all that a rule makes is one of these terms, but for the order of inputs.
+        with a target those alone that may be it.
         """
         with assuming():
             below = [t for t in subterms(*state) if not t.is_variable]
         names = frozenset(t.operator.name for t in below)
+        where = below if to is None else to.where(below, self._ordered)
         for root in below:
-            for rule, needed, made in self._made_of(root, facts):
-                results: list[tuple[State, State]] = [((root,), built) for built in made]
-                if len(rule.source) > 1 and needed <= names:
-                    results = _with_others(rule, root, below, facts)
+            for asked, made in self._made_of(root, facts, to):
+                results: Iterable[tuple[State, State]] = (((root,), b) for b in made) if root in where else ()
+                if len(asked.rule.source) > 1 and asked.takes <= names:
+                    results = _with_others(asked.rule, root, below, facts)
                 for roots, built in results:
-                    if within is None or all(self._ordered(t) in within for t in built):
-                        step = _replaced(rule, roots, built, state)
+                    if to is None or all(self._ordered(t) in to.parts for t in built):
+                        step = _replaced(asked.rule, roots, built, state)
                         if step is not None:
                             yield step
 
-    def _made_of(self, root: Term, facts: tuple[Fact, ...]) -> list[tuple[Rule, frozenset[str], tuple[State, ...]]]:
-        """What rules make of a term, each that makes anything; of those with several sources this is not known yet."""
+    def _made_of(
+        self, root: Term, facts: tuple[Fact, ...], to: Target | None
+    ) -> Iterator[tuple[Asked, tuple[State, ...]]]:
+        """What rules make of a term; with a target, those whose operators it has. Of those with several sources this
+        is not known yet.
+        """
         if len(self._made) > KEPT:
             self._made.clear()
+            self._by_source.forget_terms()
         made = self._made.setdefault((facts, root), Made())
-        names, rules = _names(root), self._by_head[root.operator.name]
-        for needed, rule in rules[made.asked :]:
-            alone = len(rule.source) == 1
-            built = tuple(_built(rule, (root,), facts)) if alone and needed <= names else ()
-            if built or not alone:
-                made.found.append((rule, needed, built))
-        made.asked = len(rules)
-        return made.found
+        if made.asked < len(self._by_source):
+            made.fitting += self._by_source.fitting(root, since=made.asked)
+            made.asked = len(self._by_source)
+        for i, asked in enumerate(made.fitting):
+            if to is None or asked.gives <= to.names:
+                if i not in made.built:
+                    alone = len(asked.rule.source) == 1
+                    made.built[i] = tuple(_built(asked.rule, (root,), facts)) if alone else ()
+                yield asked, made.built[i]
 
     def _ordered(self, term: Term) -> Term:
         if len(self._in_order) > KEPT:
@@ -133,33 +148,60 @@ class Rules:
         if not most:
             return None
         kinds = kinds_of_sizes(source) or _all_kinds(source)
+        counted: dict[Term, list[int]] = {}
         allowed = [much * max(both) for both in zip(work(source, kinds), work(target, kinds), strict=True)]
         limit = max(operators(source), operators(target)) + more
         seen = {given}
         frontier: list[tuple[State, list[Step]]] = [(source, [])]
-        parts = frozenset(subterms(*wanted))
+        aim = Target.of(wanted)
         for number in range(1, most + 1):
             ahead: list[tuple[State, list[Step]]] = []
             for state, so_far in frontier:
-                # The last step makes nothing but parts of the target.
-                for step in self.one_step(state, facts, parts if number == most else None):
+                for step in self.one_step(state, facts, aim if number == most else None):
                     key = self._key(step.result)
                     if key == wanted:
                         return [*so_far, step]
                     if number == most or key in seen or len(seen) >= STATES or operators(step.result) > limit:
                         continue
                     seen.add(key)
-                    if much == math.inf or all(map(operator.le, work(step.result, kinds), allowed)):
+                    if much == math.inf or all(map(operator.le, work(step.result, kinds, counted), allowed)):
                         ahead.append((step.result, [*so_far, step]))
             frontier = ahead
         return None
 
     def covering(self, rule: Rule) -> Rule | None:
         """A rule of which another is an instance, if there is one."""
-        for needed, general in self._by_head[rule.source[0].operator.name]:
-            if needed <= frozenset().union(*map(_names, rule.source)) and instance_of(rule, general):
+        names = _names(*rule.source)
+        for general, takes, _ in self._by_source.fitting(rule.source[0]):
+            if takes <= names and instance_of(rule, general):
                 return general
         return None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the last step leads to: its terms, all that the step may make, and the names of their operators."""
+
+    parts: frozenset[Term]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, state: State) -> Target:
+        """That of a graph, whose terms are in order."""
+        return cls(frozenset(subterms(*state)), _names(*state))
+
+    def where(self, below: Sequence[Term], ordered: Callable[[Term], Term]) -> Container[Term]:
+        """The terms of a graph, inputs before users, where one step may leave nothing that is no part of the target:
+        what is none stays, unless it is computed from what is replaced, or is computed for that alone.
+        """
+        needs: dict[Term, int] = {}
+        for i, term in enumerate(below):
+            needs[term] = reduce(operator.or_, (needs.get(t, 0) for t in term.inputs), 1 << i)
+        allowed = -1
+        for i, term in enumerate(below):
+            if ordered(term) not in self.parts:
+                allowed &= needs[term] | sum(1 << j for j, user in enumerate(below) if needs[user] >> i & 1)
+        return {term for i, term in enumerate(below) if allowed >> i & 1}
 
 
 def operators(state: State) -> int:
@@ -187,11 +229,18 @@ def _is_positive(dim: Dim, kind: Mapping[str, int]) -> bool:
     return isinstance(size, int) and size > 0
 
 
-def work(state: State, kinds: Sequence[Mapping[str, int]]) -> list[int]:
-    """The operations of the contractions in a graph, at each of the sizes given."""
-    contracting = [_contracting(t) for t in subterms(*state)]
-    counts = [[substitute(dim, sizes) for dim in contracting] for sizes in kinds]
-    return [sum(c for c in each if isinstance(c, int)) for each in counts]
+def work(state: State, kinds: Sequence[Mapping[str, int]], counted: dict[Term, list[int]] | None = None) -> list[int]:
+    """The operations of the contractions in a graph, at each of the sizes given. What is `counted` of terms at these
+    sizes is remembered.
+    """
+    counted = {} if counted is None else counted
+    terms = subterms(*state)
+    for term in terms:
+        if term not in counted:
+            dim = _contracting(term)
+            sizes = [dim] * len(kinds) if isinstance(dim, int) else [substitute(dim, kind) for kind in kinds]
+            counted[term] = [size if isinstance(size, int) else 0 for size in sizes]
+    return [sum(counted[term][i] for term in terms) for i in range(len(kinds))]
 
 
 def _contracting(term: Term) -> Dim:
@@ -201,8 +250,8 @@ def _contracting(term: Term) -> Dim:
     return op.flops(term.shape, *(i.shape for i in term.inputs))
 
 
-def _names(term: Term) -> frozenset[str]:
-    return frozenset(t.operator.name for t in subterms(term) if not t.is_variable)
+def _names(*terms: Term) -> frozenset[str]:
+    return frozenset(t.operator.name for t in subterms(*terms) if not t.is_variable)
 
 
 def _with_others(rule: Rule, root: Term, below: Sequence[Term], facts: tuple[Fact, ...]) -> list[tuple[State, State]]:

@@ -215,6 +215,8 @@ def commuted(term: Term, done: dict[Term, Term] | None = None) -> Term:
     `done` holds what has been put in order, and is added to.
     """
     done = {} if done is None else done
+    if term in done:
+        return done[term]
     with assuming():
         for t in subterms(term, known=done):
             inputs = [done[i] for i in t.inputs]

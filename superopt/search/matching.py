@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.operators.facts import supposing
+from superopt.rules.index import Index
 from superopt.search.abreast import Joining
 from superopt.search.fold import Folding
-from superopt.search.index import Index
 from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Rewrite
-from superopt.search.window import Key, Window, Windows, below, placed, window
+from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, running
 
 SHALLOW = 3
@@ -84,11 +84,11 @@ class Matching:
         self._rewrites = tuple(rewrites)
         self._less: dict[frozenset[str], Matching] = {}
         self._untold: dict[str, list[Numbered]] = {}
-        self._shallow: Index[Numbered] = Index()
-        self._deep: Index[Numbered] = Index()
+        self._shallow: Index[Numbered] = Index(is_leaf)
+        self._deep: Index[Numbered] = Index(is_leaf)
         self._together = [r for r in rewrites if len(r.heads) > 1]
         self._counts = [len(r.heads) for r in self._together]
-        self._parts: Index[tuple[int, int]] = Index()
+        self._parts: Index[tuple[int, int]] = Index(is_leaf)
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping = regrouping(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)

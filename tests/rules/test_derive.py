@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from superopt.operators.reader import read_term
-from superopt.rules.derive import Rules, operators
+from superopt.rules.derive import Rules, Target, operators
 from superopt.rules.format import parse_file
+from superopt.rules.match import commuted
 from superopt.rules.rule import Rule
-from superopt.term import Fact, Term, variable
+from superopt.term import Fact, Term, subterms, variable
 from superopt.text import read
 
 GIVEN = "(given (?x n m) (?y n m) (?z n m))"
@@ -53,6 +54,22 @@ def test_no_more_steps_are_taken_than_allowed() -> None:
     source, target = "(relu (relu (relu (relu ?a))))", "(relu ?a)"
     assert steps(source, target, most=3) == ["twice"] * 3
     assert steps(source, target, most=2) is None
+
+
+WHERE = {
+    "at what is no part of the target, or below or above it": ("(add (relu (relu ?a)) ?b)", "(add (relu ?a) ?b)", 3),
+    "nowhere beside it": ("(mul (relu (relu ?a)) (add ?b ?c))", "(mul (relu ?a) (add ?b ?c))", 3),
+    "nowhere where two such places are apart": ("(mul (neg ?a) (neg ?b))", "(mul ?a ?b)", 1),
+    "anywhere where all is part of the target": ("(add ?a ?b)", "(relu (add ?a ?b))", 1),
+}
+
+
+@pytest.mark.parametrize("case", WHERE)
+def test_the_last_step_is_looked_for(case: str) -> None:
+    """How many operators of a graph may be replaced so that it is the target then."""
+    source, target, places = WHERE[case]
+    below = [t for t in subterms(term(source)) if not t.is_variable]
+    assert len(Target.of((commuted(term(target)),)).where(below, commuted)) == places
 
 
 def test_each_step_leads_to_the_next() -> None:

@@ -10,11 +10,12 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file
+from superopt.rules.index import Index
 from superopt.rules.rule import Rule
-from superopt.search.index import Index
 from superopt.search.matching import Matching
 from superopt.search.rewrites import ByRule, Rewrite, Unfold, rewrites_of
 from superopt.search.space import applied
+from superopt.search.window import is_leaf
 from superopt.shipped import shipped_rules
 from superopt.term import Graph, Term, make, subterms, variable, variables
 from superopt.verify.check import verify
@@ -124,7 +125,7 @@ def test_the_index_finds_every_rule_at_its_own_source() -> None:
     """Also with the inputs of a commutative operator swapped."""
     shipped = rewrites_of([r for path in shipped_rules() for r in load_rules(path).rules], [])
     assert len(shipped) > 1000
-    index: Index[str] = Index()
+    index: Index[str] = Index(is_leaf)
     for r in shipped:
         index.insert(r.patterns[0], r.name)
     for r in shipped:
@@ -146,11 +147,26 @@ def test_what_was_found_at_a_term_is_found_again() -> None:
 
 def test_the_index_knows_what_a_pattern_names_twice() -> None:
     x, y = matrix("x", 2, 3), matrix("y", 2, 3)
-    index: Index[str] = Index()
+    index: Index[str] = Index(is_leaf)
     index.insert(rule("(rule r (given (?x n c) (?y n c)) (from (add ?x (mul ?y ?x))) (to (add ?x ?y)))").source[0], "r")
     for term in (Add()(x, Mul()(y, x)), Add()(Mul()(x, y), x), Add()(x, Mul()(x, x))):
         assert index.fitting(term) == ["r"]
     assert index.fitting(Add()(x, Mul()(y, y))) == []
+
+
+def test_the_index_is_asked_for_what_came_since() -> None:
+    x = matrix("x", 2, 3)
+    index: Index[str] = Index()
+    for name in ("first", "second", "third"):
+        index.insert(Relu()(x), name)
+    index.insert(Sqrt()(x), "another")
+    assert [index.fitting(Relu()(x), since=n) for n in range(5)] == [
+        ["first", "second", "third"],
+        ["second", "third"],
+        ["third"],
+        [],
+        [],
+    ]
 
 
 def test_of_rewrites_together_none_needs_another() -> None:

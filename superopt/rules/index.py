@@ -6,13 +6,13 @@ a pattern names twice must be the same term. What the walk passes over is whethe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
+from operator import attrgetter
 from typing import Generic, TypeAlias, TypeVar
 
 from superopt.operators.declare import Declared
 from superopt.rules.rule import of_any_rank
-from superopt.search.window import is_leaf
 from superopt.term import Term
 
 Letter: TypeAlias = "tuple[object, ...]"
@@ -25,33 +25,43 @@ T = TypeVar("T")
 
 
 class Index(Generic[T]):
-    """Patterns by how they are spelled, each with a value."""
+    """Patterns by how they are spelled, each with a value; of terms that are a `leaf` they see no more than that."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaf: Callable[[Term], bool] = attrgetter("is_variable")) -> None:
+        self._leaf = leaf
         self._root: _Node[T] = _Node()
         self._size = 0
         self._numbers: dict[Letter, int] = {}
         self._letters: dict[Term, tuple[list[int], list[int]]] = {}
 
+    def __len__(self) -> int:
+        return self._size
+
     def insert(self, pattern: Term, value: T) -> None:
         """Add a pattern; where operators commute it is found either way round."""
+        letters = len(self._numbers)
         for word in dict.fromkeys(map(_lettered, _spelled(pattern))):
             node = self._root
+            node.last = self._size
             for letter in word:
                 if isinstance(letter, int):
                     node = node.again.setdefault(letter, _Node())
                 else:
                     node = node.children.setdefault(self._numbers.setdefault(letter, len(self._numbers)), _Node())
+                node.last = self._size
             node.values.append((self._size, value))
         self._size += 1
-        self.forget_terms()
+        if len(self._numbers) > letters:
+            self.forget_terms()
 
-    def fitting(self, term: Term) -> list[T]:
-        """The values of all patterns that may match a term, in the order of insertion."""
+    def fitting(self, term: Term, since: int = 0) -> list[T]:
+        """The values of all patterns that may match a term, in the order of insertion, but for the first `since`."""
         found: dict[int, T] = {}
         walks: list[tuple[_Node[T], Pending, tuple[Term, ...]]] = [(self._root, (term, None), ())]
         while walks:
             node, pending, named = walks.pop()
+            if node.last < since:
+                continue
             if pending is None:
                 found.update(node.values)
                 continue
@@ -65,7 +75,7 @@ class Index(Generic[T]):
                     for i in reversed(term.inputs):
                         below = i, below
                     walks.append((node.children[letter], below, named))
-        return [found[number] for number in sorted(found)]
+        return [found[number] for number in sorted(found) if number >= since]
 
     def forget_terms(self) -> None:
         """Forget what was remembered of terms."""
@@ -73,7 +83,7 @@ class Index(Generic[T]):
 
     def _read(self, term: Term) -> tuple[list[int], list[int]]:
         """The numbers of the letters as which a term may be read, of variables and of its operator; those in use."""
-        wild, *heads = _letters(term)
+        wild, *heads = _letters(term, self._leaf(term))
         numbers = tuple([self._numbers[x] for x in letters if x in self._numbers] for letters in ((wild, _ANY), heads))
         self._letters[term] = read = numbers[0], numbers[1]
         return read
@@ -85,15 +95,17 @@ class _Node(Generic[T]):
         self.again: dict[int, _Node[T]] = {}
         """What follows a variable that was named before, by its place among those that were."""
         self.values: list[tuple[int, T]] = []
+        self.last = -1
+        """The number of the last pattern that passes here."""
 
 
 _ANY: Letter = ("", None)
 
 
-def _letters(term: Term) -> tuple[Letter, ...]:
+def _letters(term: Term, is_leaf: bool) -> tuple[Letter, ...]:
     """As what a term may be read: as something of its rank, and as its operator, at its rank or at any."""
     wild, op = ("", term.type.rank), term.operator
-    if is_leaf(term) or not isinstance(op, Declared):
+    if is_leaf or not isinstance(op, Declared):
         return (wild,)
     head = (op.name, op.structure(), len(term.inputs))
     return wild, (*head, term.type.rank), (*head, None)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from superopt.dim import Dim, assuming, substitute
 from superopt.errors import SuperoptError
@@ -49,11 +50,18 @@ class Step:
 
 
 class Asked(NamedTuple):
-    """A rule, and the names of the operators in its sources, and of those in its targets that are in what it makes."""
+    """A rule and its number; the names of the operators in its sources, and of those in its targets that are in what
+    it makes.
+    """
 
+    number: int
     rule: Rule
     takes: frozenset[str]
     gives: frozenset[str]
+
+
+Part: TypeAlias = "tuple[int, int]"
+"""The number of a rule, and which of its sources."""
 
 
 @dataclass
@@ -73,6 +81,8 @@ class Rules:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._by_source: Index[Asked] = Index()
+        self._further: Index[Part] = Index()
+        self._parts: dict[Term, tuple[int, list[Part]]] = {}
         self._made: dict[tuple[tuple[Fact, ...], Term], Made] = {}
         self._in_order: dict[Term, Term] = {}
         for rule in rules:
@@ -80,7 +90,11 @@ class Rules:
 
     def add(self, rule: Rule) -> None:
         """One rule more."""
-        self._by_source.insert(rule.source[0], Asked(rule, _names(*rule.source), _names(*rule.target) - {Expand.name}))
+        number = len(self._by_source)
+        gives = _names(*rule.target) - {Expand.name}
+        self._by_source.insert(rule.source[0], Asked(number, rule, _names(*rule.source), gives))
+        for place, source in enumerate(rule.source[1:], start=1):
+            self._further.insert(source, (number, place))
 
     def one_step(self, state: State, facts: tuple[Fact, ...] = (), to: Target | None = None) -> Iterator[Step]:
         """All graphs that one rule makes of a graph of whose variables some facts are known, each once for each rule;
@@ -88,13 +102,14 @@ class Rules:
         """
         with assuming():
             below = [t for t in subterms(*state) if not t.is_variable]
-        names = frozenset(t.operator.name for t in below)
         where = below if to is None else to.where(below, self._ordered)
+        places = self._places(below)
         for root in below:
             for asked, made in self._made_of(root, facts, to):
                 results: Iterable[tuple[State, State]] = (((root,), b) for b in made) if root in where else ()
-                if len(asked.rule.source) > 1 and asked.takes <= names:
-                    results = _with_others(asked.rule, root, below, facts)
+                if len(asked.rule.source) > 1:
+                    further = [places[asked.number, i] for i in range(1, len(asked.rule.source))]
+                    results = _with_others(asked.rule, root, further, facts)
                 for roots, built in results:
                     if to is None or all(self._ordered(t) in to.parts for t in built):
                         step = _replaced(asked.rule, roots, built, state)
@@ -120,6 +135,21 @@ class Rules:
                     alone = len(asked.rule.source) == 1
                     made.built[i] = tuple(_built(asked.rule, (root,), facts)) if alone else ()
                 yield asked, made.built[i]
+
+    def _places(self, below: Sequence[Term]) -> Mapping[Part, Sequence[Term]]:
+        """For each further source of rules the terms that it may stand for."""
+        if len(self._parts) > KEPT:
+            self._parts.clear()
+            self._further.forget_terms()
+        found: dict[Part, list[Term]] = defaultdict(list)
+        for term in below:
+            asked, parts = self._parts.get(term, (0, []))
+            if asked < len(self._further):
+                parts = [*parts, *self._further.fitting(term, since=asked)]
+                self._parts[term] = len(self._further), parts
+            for part in parts:
+                found[part].append(term)
+        return found
 
     def _ordered(self, term: Term) -> Term:
         if len(self._in_order) > KEPT:
@@ -172,7 +202,7 @@ class Rules:
     def covering(self, rule: Rule) -> Rule | None:
         """A rule of which another is an instance, if there is one."""
         names = _names(*rule.source)
-        for general, takes, _ in self._by_source.fitting(rule.source[0]):
+        for _, general, takes, _ in self._by_source.fitting(rule.source[0]):
             if takes <= names and instance_of(rule, general):
                 return general
         return None
@@ -254,9 +284,10 @@ def _names(*terms: Term) -> frozenset[str]:
     return frozenset(t.operator.name for t in subterms(*terms) if not t.is_variable)
 
 
-def _with_others(rule: Rule, root: Term, below: Sequence[Term], facts: tuple[Fact, ...]) -> list[tuple[State, State]]:
+def _with_others(
+    rule: Rule, root: Term, further: Sequence[Sequence[Term]], facts: tuple[Fact, ...]
+) -> list[tuple[State, State]]:
     """A term beside all others that the further sources of a rule may stand for, and what the rule makes of them."""
-    further = [[t for t in below if t.operator.name == s.operator.name] for s in rule.source[1:]]
     apart = [(root, *others) for others in itertools.product(*further) if len({root, *others}) == len(rule.source)]
     return [(roots, built) for roots in apart for built in _built(rule, roots, facts)]
 

@@ -24,7 +24,7 @@ from superopt.operators.element_types import COMPUTED
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.layout import Expand
 from superopt.rules.rule import Rule, of_any_rank
-from superopt.term import Term, make, subterms
+from superopt.term import Term, made_over, make, subterms
 
 
 class Bindings(NamedTuple):
@@ -222,5 +222,5 @@ def commuted(term: Term, done: dict[Term, Term] | None = None) -> Term:
             inputs = [done[i] for i in t.inputs]
             if isinstance(t.operator, Declared) and t.operator.commutative:
                 inputs.sort(key=repr)
-            done[t] = make(t.operator, inputs)
+            done[t] = made_over(t, tuple(inputs))
     return done[term]

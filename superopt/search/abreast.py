@@ -62,7 +62,8 @@ class Joining:
         key = one, other, axis
         if key not in self._joined:
             self._joined[key] = None
-            if (one.constant and other.constant) or type(one.operator) is type(other.operator):
+            alike = (one.constant and other.constant) or type(one.operator) is type(other.operator)
+            if alike and one.type.rank == other.type.rank:  # reshapes to one rank may be of several
                 with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
                     made = self._made(one, other, axis)
                     self._joined[key] = made if all(c.relation == "<=" for c in conditions) else None

@@ -144,3 +144,10 @@ def test_what_is_found_at_sizes_that_are_symbols_is_proved_for_all() -> None:
 def test_of_terms_above_each_other_the_last_are_joined() -> None:
     (application,) = applications(attention_begins())
     assert [root.operator for root in application.roots] == [Add(), Add()]
+
+
+def test_what_is_reshaped_from_other_ranks_is_left_apart() -> None:
+    stacks, images = variable("x", (2, 2, 6), "float32"), variable("y", (1, 2, 2, 8), "float32")
+    rows = Reshape((4, 6))(Relu()(stacks)), Reshape((4, 8))(Relu()(images))
+    for one, other in (rows, rows[::-1]):
+        assert applications(graph(Neg()(one), Neg()(other))) == []

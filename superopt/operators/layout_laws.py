@@ -153,11 +153,25 @@ def broadcasts(scope: Scope) -> Iterator[Law]:
                 yield Law("expand-slice", Slice(a, s, e)(spread(x)), cut(x))
                 yield Law("expand-concat", Concat(a)(spread(x), more(x)), sum_(x))
         yield from _padded_factors(axes, rank)
+        yield from _repeated_before(axes, rank, scope)
         for inner, r in scope.expands:
             if r == len(axes):
                 v = tensor("x", len(inner))
                 both = Expand(tuple(axes[i] for i in inner), to)
                 yield Law("expand-expand", spread(Expand(inner, sizes("inner", r))(v)), both(v))
+
+
+def _repeated_before(axes: tuple[int, ...], rank: int, scope: Scope) -> Iterator[Law]:
+    """What is repeated along axes before its own stays so where these are parted or joined."""
+    kept = len(axes)
+    if axes == tuple(range(rank - kept, rank)) and kept < rank:
+        x = tensor("x", kept)
+        for first, second in scope.reshapes:
+            if first == rank and second > kept:
+                then = (*sizes("then", second - kept), *x.shape)
+                spread = Expand(axes, (*sizes("to", rank - kept), *x.shape))(x)
+                after = Expand(tuple(range(second - kept, second)), then)(x)
+                yield Law("expand-reshape", Reshape(then)(spread), after)
 
 
 def _padded_factors(axes: tuple[int, ...], rank: int) -> Iterator[Law]:

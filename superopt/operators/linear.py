@@ -45,6 +45,14 @@ class MatMul(Declared):
       (= (transpose (0 2 1) (matmul ?x ?y)) (matmul (transpose (0 2 1) ?y) (transpose (0 2 1) ?x))))
     (law matmul-transpose (given (?x b h m k) (?y b h k n))
       (= (transpose (0 1 3 2) (matmul ?x ?y)) (matmul (transpose (0 1 3 2) ?y) (transpose (0 1 3 2) ?x))))
+    (law matmul-rows (given (?x b m k) (?y k n))
+      (= (reshape (r n) (matmul ?x (expand (1 2) (b k n) ?y))) (matmul (reshape (r k) ?x) ?y)))
+    (law matmul-rows (given (?x b h m k) (?y k n))
+      (= (reshape (r n) (matmul ?x (expand (2 3) (b h k n) ?y))) (matmul (reshape (r k) ?x) ?y)))
+    (law matmul-stacks (given (?x r k) (?y k n))
+      (= (reshape (b m n) (matmul ?x ?y)) (matmul (reshape (b m k) ?x) (expand (1 2) (b k n) ?y))))
+    (law matmul-stacks (given (?x r k) (?y k n))
+      (= (reshape (b h m n) (matmul ?x ?y)) (matmul (reshape (b h m k) ?x) (expand (2 3) (b h k n) ?y))))
     """
 
     def shape(self, x: Shape, y: Shape) -> Shape:  # type: ignore[override]

@@ -42,6 +42,16 @@ FOUND = {
         "(add (matmul ?a ?w) (matmul (matmul ?a ?r) ?t))",
         "(matmul ?a (add ?w (matmul ?r ?t)))",
     ),
+    "a linear layer of rows that were stacked": (
+        "(?x b m k) (?w k n)",
+        "(matmul (reshape ((* b m) k) ?x) ?w)",
+        "(reshape ((* b m) n) (matmul ?x (expand (1 2) (b k n) ?w)))",
+    ),
+    "the bias of rows that are stacked": (
+        "(?x (* b m) k) (?w k n) (?t n)",
+        "(add (reshape (b m n) (matmul ?x ?w)) (expand (2) ?t))",
+        "(reshape (b m n) (add (matmul ?x ?w) (expand (1) ?t)))",
+    ),
     "transposes through a product": (
         MATRICES,
         "(transpose (1 0) (matmul ?a ?w))",

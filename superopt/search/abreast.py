@@ -128,8 +128,10 @@ def _alike(one: Term, other: Term, axis: int) -> bool:
     if not isinstance(op, Declared) or type(op) is not type(theirs):
         return False
     if isinstance(op, Reshape | Expand):
-        return widened(op, axis, 1) == widened(theirs, axis, 1)
-    return op == theirs
+        op, theirs = widened(op, axis, 1), widened(theirs, axis, 1)
+    sizes, others = op.sizes(), theirs.sizes()
+    # Operators whose sizes may be equal or not, as their symbols are, cannot be compared as a whole.
+    return op.structure() == theirs.structure() and len(sizes) == len(others) and all(map(_same, sizes, others))
 
 
 def _same(a: Dim, b: Dim) -> bool:

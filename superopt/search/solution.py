@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from superopt.dim import assuming
+from superopt.dim import assuming, equal
 from superopt.errors import SuperoptError
 from superopt.rules.format import parse_file, print_rule
 from superopt.rules.rule import Rule
@@ -34,7 +34,7 @@ def read_solution(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms] |
     (rule,) = parse_file(text).rules
     own = {v.label: v for v in variables}
     new = {v: own[v.label] for v in rule.given if v.label in own}
-    if len(new) < len(rule.given) or any(v.shape != w.shape for v, w in new.items()):
+    if len(new) < len(rule.given) or not all(_are_of_one_shape(v, w) for v, w in new.items()):
         return None
     try:
         with assuming():  # sizes are those of the piece, which was read
@@ -42,3 +42,8 @@ def read_solution(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms] |
     except SuperoptError:  # of other types
         return None
     return before, after
+
+
+def _are_of_one_shape(a: Term, b: Term) -> bool:
+    """Whether two terms have the same sizes, whatever their symbols are."""
+    return len(a.shape) == len(b.shape) and all(equal(d, e) is True for d, e in zip(a.shape, b.shape, strict=True))

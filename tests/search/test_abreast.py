@@ -151,3 +151,13 @@ def test_what_is_reshaped_from_other_ranks_is_left_apart() -> None:
     rows = Reshape((4, 6))(Relu()(stacks)), Reshape((4, 8))(Relu()(images))
     for one, other in (rows, rows[::-1]):
         assert applications(graph(Neg()(one), Neg()(other))) == []
+
+
+def test_sizes_that_symbols_leave_open_are_not_taken_as_equal() -> None:
+    n = symbol("n")
+    x, y = variable("x", (2 * n, 8), "float32"), variable("y", (4, 2 * n), "float32")
+    with assuming():
+        neighbours = Slice(0, 0, n)(x), Slice(0, n, 2 * n)(x)
+        rows = Reshape((n, 8))(Relu()(y)), Reshape((4, 2 * n))(Relu()(Relu()(y)))
+    counts = [len(applications(graph(Neg()(one), Neg()(other)))) for one, other in (neighbours, rows)]
+    assert counts == [1, 0]

@@ -25,7 +25,8 @@ def of_one_row(conv: Conv, x: Term, k: Term) -> Term | None:
 @defines("conv", "by frames")
 def by_frames(conv: Conv, x: Term, k: Term) -> Term | None:
     """Along three axes, as over pictures: those that meet at one place of the first axis are channels of one."""
-    if x.type.rank != 5 or conv.group != 1 or not x.sized:
+    sizes = (*x.shape[1:], *k.shape, *conv.sizes())  # how many images there are may be a symbol
+    if x.type.rank != 5 or conv.group != 1 or not all(isinstance(d, int) for d in sizes):
         return None
     n, c, _, *_ = x.shape
     o, _, reach, *window = k.shape

@@ -188,9 +188,9 @@ def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term:
         counts = concrete(tuple(factors), "resize")
         if max(counts) <= _REPEATS[by, rounding]:
             return repeated(x, counts, within=True)
-    sizes = zip(concrete(x.shape, "resize to the nearest"), concrete(to, "resize to the nearest"), strict=True)
-    for axis, (size, wanted) in enumerate(sizes):
-        if size != wanted:
+    for axis, both in enumerate(zip(x.shape, to, strict=True)):
+        if equal(*both) is not True:
+            size, wanted = concrete(both, "resize to the nearest")
             exact = by == "align_corners" or Fraction(wanted, size).denominator.bit_count() == 1
             places = [_place(p, size, wanted, by) for p in range(wanted)]
             x = make(Take(axis, tuple(_rounded(p, rounding, exact or p == 0) for p in places)), (x,))

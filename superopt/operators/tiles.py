@@ -46,21 +46,25 @@ def worthwhile_matrices(conv: Conv, x: Term, k: Term) -> Term | None:
 def _sharing(conv: Conv, x: Term, k: Term) -> float:
     """How many products a number that is moved is part of, for each place of a tile; 0 where there is no such form."""
     plain = k.shape[2:] == (TAPS, TAPS) and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
-    if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape, *k.shape, *conv.sizes())):
-        return 0.0
+    if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape[1:], *k.shape, *conv.sizes())):
+        return 0.0  # but for how many images there are, sizes decide what tiles there are
     o, c = concrete((k.shape[0] // conv.group, k.shape[1]), "tiles")
     return o * c / (o + c)
 
 
 def _side(conv: Conv, x: Term, k: Term, sharing: float) -> int:
     """Of the two sizes of tiles, the cheaper."""
-    results = concrete(make(conv, (x, k)).shape, "tiles")
+    n, _, *sizes = make(conv, (x, k)).shape
+    results = (n if isinstance(n, int) else 1, *concrete(tuple(sizes), "tiles"))
     return min((4, 2), key=lambda side: _cost(results, sharing, side))
 
 
 def _cost(results: tuple[int, ...], sharing: float, side: int) -> float:
-    """What tiles of that side cost, in multiplications for each pair of channels: few large ones need more weights."""
-    n, _, *sizes = results
+    """What tiles of that side cost, in multiplications for each pair of channels: few large ones need more weights.
+
+    The results are those of a channel: images, rows, columns.
+    """
+    n, *sizes = results
     tiles = n * math.prod(-(-size // side) for size in sizes)
     return (side + TAPS - 1) ** 2 * (tiles + READING + MOVING * tiles / sharing)
 
@@ -70,8 +74,8 @@ def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False)
     9·side² for each pair of channels. That is 16 for 36 and 36 for 144. They are those of a 1×1 convolution of as many
     groups, or of matrices.
     """
-    result = concrete(make(conv, (x, k)).shape, "tiles")
-    counts = tuple(-(-size // side) for size in result[2:])
+    result = make(conv, (x, k)).shape
+    counts = tuple(-(-size // side) for size in concrete(result[2:], "tiles"))
     groups = conv.group * (side + TAPS - 1) ** 2
     data, kernels = _data(conv, x, side, counts), _kernels(k, side)
     products = _matrices(groups, data, kernels) if of_matrices else Conv(group=groups)(data, kernels)
@@ -80,7 +84,7 @@ def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False)
 
 def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
     """A 1×1 convolution in groups, as products of matrices: n (group o) (row column)."""
-    n, c, *counts = concrete(data.shape, "tiles")
+    n, c, *counts = data.shape[0], *concrete(data.shape[1:], "tiles")
     o, g = concrete((kernels.shape[0], groups), "tiles")
     weights = Expand((1, 2, 3), (n, g, o // g, c // g))(reshaped(kernels, (g, o // g, c // g)))
     return MatMul()(weights, reshaped(data, (n, g, c // g, math.prod(counts))))
@@ -89,7 +93,7 @@ def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
 def _data(conv: Conv, x: Term, side: int, counts: tuple[int, ...]) -> Term:
     """Tiles that overlap, a side apart, each transformed: an array n (place c) row column."""
     reach = side + TAPS - 1
-    n, c, *sizes = concrete(x.shape, "tiles")
+    n, c, *sizes = x.shape[0], *concrete(x.shape[1:], "tiles")
     before = concrete(conv.pads[:2], "tiles")
     after = [t * side + TAPS - 1 - size - b for t, size, b in zip(counts, sizes, before, strict=True)]
     kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_data)), (reach**2, 1, reach, reach))

@@ -194,6 +194,17 @@ def test_a_linear_resize_as_torch_writes_it_is_understood() -> None:
     assert_close(run(ir.to_proto(made), feed), run(source, feed))
 
 
+def test_a_resize_to_the_nearest_by_a_fraction_is_understood_of_any_number_of_images() -> None:
+    source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 6, 7] y) <float[4] by = {1.0, 1.0, 1.5, 1.75}>
+      { y = Resize<coordinate_transformation_mode = "half_pixel", nearest_mode = "floor">(x, , by) }""")
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    for count in (1, 3):
+        feed = {"x": np.random.default_rng(0).standard_normal((count, 3, 4, 4)).astype(np.float32)}
+        assert_close(run(made, feed), run(source, feed))
+
+
 def test_integers_are_moved_without_loss() -> None:
     source = model("""g (int64[2, 3] x) => (int64[3, 4] y)
       { t = Transpose(x) v = Slice(t, two, three, at) w = Slice(t, zero, two, at) u = Concat<axis = 0>(w, v)

@@ -22,6 +22,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.tiles import by_tiles
 from superopt.term import Graph, Term, make, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
@@ -238,3 +239,16 @@ def test_weights_that_were_written_apart_are_freed_without_a_search_for_cycles(m
         assert [ref() for ref in drawn] == [None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("of_matrices", [False, True])
+def test_a_convolution_by_tiles_runs_at_any_number_of_images(of_matrices: bool) -> None:
+    x, k, conv = variable("x", (symbol("n"), 4, 7, 6)), variable("k", (5, 4, 3, 3)), Conv(pads=(1, 1, 1, 1))
+    with assuming():
+        both = [written(term) for term in (conv(x, k), by_tiles(conv, x, k, 4, of_matrices))]
+    rng = np.random.default_rng(0)
+    kernel = rng.standard_normal((5, 4, 3, 3), np.float32)
+    for count in (1, 3):
+        images = rng.standard_normal((count, 4, 7, 6), np.float32)
+        direct, tiled = (run(m, {"x": images, "k": kernel}) for m in both)
+        np.testing.assert_allclose(tiled, direct, atol=1e-4)

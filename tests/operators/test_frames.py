@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Shape
+from superopt.dim import Shape, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.frames import by_frames, of_one_row
+from superopt.operators.instances import resize
 from superopt.operators.linear import Conv
 from superopt.term import Term, variable
 
@@ -35,6 +36,15 @@ def test_the_picture_has_the_same_convolution(conv: Conv, x: Shape, k: Shape) ->
     assert meaning.type == direct.type
     values = sample((direct,), FIELD, 0)
     assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
+
+
+@pytest.mark.parametrize(("conv", "x", "k"), FRAMES)
+def test_how_many_images_there_are_may_be_a_symbol(conv: Conv, x: Shape, k: Shape) -> None:
+    kernel, (images, any_number) = variable("k", k), (variable("x", (n, *x[1:])) for n in (3, symbol("n")))
+    with assuming():
+        meaning = by_frames(conv, any_number, kernel)
+    assert meaning is not None
+    assert resize((meaning,), {"n": 3}) == (by_frames(conv, images, kernel),)
 
 
 def test_groups_of_frames_are_left() -> None:

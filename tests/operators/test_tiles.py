@@ -9,11 +9,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from superopt.arithmetic import FIELD, FLOAT
+from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.filtering import TAPS, minimal_filtering
+from superopt.operators.instances import resize
 from superopt.operators.linear import Conv
 from superopt.operators.tiles import by_tiles, worthwhile_matrices, worthwhile_tiles
-from superopt.term import subterms, variable
+from superopt.term import Term, subterms, variable
 
 PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]
 
@@ -35,6 +37,19 @@ def test_it_has_the_type_and_value_of_the_convolution(
             values = sample((direct,), ring, seed=height)
             found, expected = (evaluate(term, ring, values) for term in (tiled, direct))
             assert np.array_equal(found, expected) if ring is FIELD else np.allclose(found, expected), x
+
+
+@pytest.mark.parametrize("of_matrices", [False, True])
+def test_of_a_number_of_images_that_is_a_symbol_it_is_that_of_any_number(of_matrices: bool) -> None:
+    def tiled(count: Dim) -> Term:
+        x, k = variable("x", (count, 64, 14, 14)), variable("k", (192, 64, 3, 3), constant=True)
+        with assuming():
+            made = (worthwhile_matrices if of_matrices else worthwhile_tiles)(Conv(pads=(1, 1, 1, 1)), x, k)
+        assert made is not None
+        return made
+
+    for count in (1, 2, 5):
+        assert resize((tiled(symbol("n")),), {"n": count}) == (tiled(count),)
 
 
 @pytest.mark.parametrize("outputs", [2, 3, 4])

@@ -14,6 +14,7 @@ from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
+from superopt.operators.resize import resized
 from superopt.term import REAL, Term
 
 
@@ -111,10 +112,8 @@ def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | 
             apart = out.node("Reshape", (name, out.integers([d if i % 2 == 0 else 1 for i, d in enumerate(to)])))
             wider = out.node("Expand" if out.opset >= 8 else "Tile", (apart, out.integers(_tiles(to))))
             return out.node("Reshape", (wider, out.integers(op.to)))
-        # Before opset 13 what is left out had to be there, and empty.
-        nothing = "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
         given = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-        return out.node("Resize", (name, nothing, nothing, out.integers(op.to)), given)
+        return resized(out, name, op.to, given)
 
     return Form((x,), write)
 

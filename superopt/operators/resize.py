@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -96,11 +96,32 @@ class Interpolate(Declared):
         """Since opset 11; the sizes of sample and channels as they are."""
         if out.opset < 11:
             raise NotUnderstood("Resize takes sizes since opset 11")
-        sizes = out.integers((*out.shape(inputs[0])[:2], *self.to))
-        given = {"mode": "linear", "coordinate_transformation_mode": self.by}
-        # Before opset 13 what is left out had to be there, and empty.
-        nothing = "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
-        return out.node("Resize", (*inputs, nothing, nothing, sizes), given)
+        (x,) = inputs
+        to = (*out.shape(x)[:2], *self.to)
+        return resized(out, x, to, {"mode": "linear", "coordinate_transformation_mode": self.by})
+
+
+def resized(out: Emitter, x: str, to: Shape, given: Mapping[str, Any]) -> str:
+    """A Resize to sizes, since opset 11; by factors where sizes are symbols and factors are not: to sizes that are
+    computed while the model runs, runtimes do not resize in the layout that convolutions have.
+    """
+    # Before opset 13 what is left out had to be there, and empty.
+    nothing = "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
+    symbolic = not all(isinstance(d, int) for d in to)
+    factors = [_factor(size, d) for size, d in zip(out.shape(x), to, strict=True)]
+    if symbolic and out.opset >= 12 and None not in factors:
+        by = out.node("Constant", (), {"value_floats": factors})
+        return out.node("Resize", (x, nothing, by), given)
+    return out.node("Resize", (x, nothing, nothing, out.integers(to)), given)
+
+
+def _factor(size: Dim, to: Dim) -> float | None:
+    """How many times as large a size becomes, where that is a number which 32 bits hold exactly."""
+    whole = to // size
+    if isinstance(whole, int) and equal(whole * size, to) is True:
+        return float(whole)
+    exact = isinstance(size, int) and isinstance(to, int) and Fraction(to, size).denominator.bit_count() == 1
+    return to / size if exact and isinstance(size, int) and isinstance(to, int) else None
 
 
 def _place(p: int, size: int, to: int, by: str) -> Fraction:

@@ -11,9 +11,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from superopt.arithmetic import Array
+from superopt.arithmetic import FLOAT, Array
 from superopt.dim import assuming, floor_div, symbol
 from superopt.errors import UsageError
+from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, random_weights, rewritten, standalone, standalone_apart, understand
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
@@ -22,6 +23,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.resize import Interpolate
 from superopt.operators.tiles import by_tiles
 from superopt.term import Graph, Term, make, variable
 from tests.onnx_io.models import model
@@ -252,3 +254,19 @@ def test_a_convolution_by_tiles_runs_at_any_number_of_images(of_matrices: bool) 
         images = rng.standard_normal((count, 4, 7, 6), np.float32)
         direct, tiled = (run(m, {"x": images, "k": kernel}) for m in both)
         np.testing.assert_allclose(tiled, direct, atol=1e-4)
+
+
+RESIZED = {"to twice": ((8, 12), 3), "to three halves": ((6, 9), 3), "to five fourths and thirds": ((5, 8), 4)}
+
+
+@pytest.mark.parametrize("case", RESIZED)
+def test_any_number_of_images_is_resized_by_factors_where_32_bits_hold_them(case: str) -> None:
+    """By sizes, the fourth input, otherwise: computed while the model runs, they cost the layout of convolutions."""
+    to, inputs = RESIZED[case]
+    with assuming():
+        made = written(Interpolate(to)(variable("x", (symbol("n"), 3, 4, 6))))
+    (node,) = (n for n in made.graph.node if n.op_type == "Resize")
+    assert len(node.input) == inputs
+    images = np.random.default_rng(0).standard_normal((2, 3, 4, 6), np.float32)
+    expected = evaluate(Interpolate(to)(variable("x", images.shape)), FLOAT, {variable("x", images.shape): images})
+    np.testing.assert_allclose(run(made, {"x": images})[0], expected, atol=1e-5)

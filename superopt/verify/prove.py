@@ -86,6 +86,8 @@ def prove(
     Then what is known of elements counts as well, and comes first where there is nothing else. The laws that a `hint`
     names, as an earlier proof did, are tried alone before all that; where they do not do, it says nothing.
     """
+    if any(a.type.dtype != b.type.dtype for a, b in zip(source, target, strict=True)):
+        return Unknown("its sides are of different element types, of which the solver knows nothing")
     if laws is not None:
         return _solved(*problem(source, target, given, facts, laws), resources)
     if hint:

@@ -17,7 +17,7 @@ from superopt.operators.instances import all_symbols
 from superopt.operators.laws import Law, Scope, laws_in
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.rules.format import load_rules, print_rule
+from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
@@ -54,6 +54,14 @@ def test_without_any_law_only_what_is_congruent_proves(rule: Rule, monkeypatch: 
     monkeypatch.setattr(prover, "laws_in", lambda scope: [])
     monkeypatch.setattr(prover, "_holds_for_elements", lambda *_: False)
     assert isinstance(prove(rule.source, rule.target, rule.conditions, rule.facts), Unknown) == bool(rule.by)
+
+
+def test_sides_of_different_element_types_are_not_proved() -> None:
+    """What is cut off is of truth values: the shapes are right, and all else is of numbers."""
+    text = """(rule r (given (?x n c h w) (?y n o h w)) (from (slice 1 c a (concat 1 ?x ?y)))
+      (to (slice 1 c a (concat 1 (less_or_equal ?x ?x) ?y))))"""
+    (wrong,) = parse_file(text).rules
+    assert isinstance(prove(wrong.source, wrong.target), Unknown)
 
 
 def test_no_wrong_mutant_of_a_shipped_rule_proves() -> None:

@@ -21,5 +21,6 @@ def demand_computed(terms: Iterable[Term]) -> None:
         if isinstance(op, Declared) and not (op.moves or op.any_type):
             for i in user.inputs:
                 if i.type.dtype not in COMPUTED:
-                    name = next((v.label for v in subterms(i) if v.is_variable and v.type == i.type), str(i.operator))
+                    alike = (v for v in subterms(i) if v.is_variable and str(v.type) == str(i.type))
+                    name = next((v.label for v in alike), str(i.operator))
                     raise NotUnderstood(f"element type {i.type.dtype} of {name!r}")

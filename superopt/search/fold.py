@@ -135,10 +135,11 @@ def _transposed(forms: Forms, view: View, poly: Poly, given: Sequence[Term]) -> 
     (wanted,) = (forms.atoms[n] for factors, _ in poly for n, e in factors) if _is_atom(poly) else (None,)
     if wanted is None or wanted.view is None or len(wanted.view) != len(view):
         return  # of another rank, through axes of one place
+    alike = {wanted._replace(view=None)}  # to look up in: compared, sizes that symbols leave open raise
     for t in given:
         own = forms.monic(forms.of(t))
         atom = forms.atoms[own[0][0][0][0]] if _is_atom(own) else None
-        if atom is None or atom.view is None or atom._replace(view=None) != wanted._replace(view=None):
+        if atom is None or atom.view is None or atom._replace(view=None) not in alike:
             continue
         places = {a: i for i, a in enumerate(atom.view) if a is not None}
         perm = {o: places[a] for o, a in zip(view, wanted.view, strict=True) if o is not None and a in places}

@@ -123,7 +123,7 @@ class Matcher:
                 yield from self.sums(ours.inputs[0], theirs.inputs[0], match)
             return
         if isinstance(ours.head, Term) or isinstance(theirs.head, Term):
-            if ours == theirs:
+            if ours is theirs:
                 yield match
             return
         if not _alike(ours.head, theirs.head) or not _views_agree(ours.view, theirs.view):

@@ -78,7 +78,7 @@ class _Ratios:
                 self._meet_atoms(self._forms.atoms[a], self._forms.atoms[b])
 
     def _meet_atoms(self, ours: Atom, theirs: Atom) -> None:
-        if ours == theirs:
+        if ours is theirs:
             return
         pairs: Iterable[tuple[Poly, Poly]] = zip(ours.inputs, theirs.inputs, strict=True)
         if _commutes(ours):

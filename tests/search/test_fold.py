@@ -9,7 +9,7 @@ import pytest
 
 from superopt.api import definitions
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol_name
+from superopt.dim import assuming, symbol, symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu, times
@@ -24,6 +24,7 @@ from superopt.operators.logic import Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm, RmsNorm
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
+from superopt.operators.reader import read_term
 from superopt.operators.spellings import attention_cleared
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
@@ -31,6 +32,7 @@ from superopt.search.forms import Forms, single
 from superopt.search.rewrites import Fold, rewrites_of
 from superopt.search.templates import Template, templates
 from superopt.term import TRUTH, Term, make, replace_all, subterms, variable, variables
+from superopt.text import read
 
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -409,3 +411,15 @@ def test_what_a_fork_sees_those_that_it_came_from_do_not() -> None:
     assert forms.atoms == atoms
     assert fork.atoms[: len(atoms)] == atoms
     assert len(fork.atoms) > len(atoms)
+
+
+def test_sizes_that_symbols_leave_open_do_not_end_what_is_looked_for() -> None:
+    """Keys are wanted among values that are as many heads of as many rows, whichever of both is more."""
+    names = {"x": variable("x", (symbol("n"), symbol("s"), 8)), "y": variable("y", (symbol("n"), symbol("s"), 8))}
+    names["z"] = variable("z", (symbol("n"), 4 * symbol("s"), 2))
+    (sexp,) = read(
+        """(matmul (softmax 3 (mul (matmul (transpose (0 2 1 3) (reshape (n s 4 2) ?x))
+          (transpose (0 2 3 1) (reshape (n s 4 2) ?y))) (expand () (n 4 s s) (scalar 0.5)))) (reshape (n 4 s 2) ?z))"""
+    )
+    with assuming():
+        assert [t.operator.name for t in folded(read_term(sexp, names), "attention")] == ["attention"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from superopt.cost.runtime import Draw, RuntimeFailed
-from superopt.errors import InvalidModel, OutOfTime, VerificationFailed
+from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, check, rewritten, save
 from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, now, question
@@ -32,7 +32,12 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     """
     program = trial.program
     trial.progress("write", 0.0)
-    tried.candidate = _written(program, found, trial.folder / "candidate.onnx")
+    try:
+        tried.candidate = _written(program, found, trial.folder / "candidate.onnx")
+    except VerificationFailed:
+        raise
+    except SuperoptError as error:
+        return original(tried, trial, f"what was found cannot be written: {error}")
     program.release_weights()
     trial.progress("compare", 0.0)
     asked = question(memory, (trial.working, tried.candidate), trial.seed, trial.settings) if memory else None

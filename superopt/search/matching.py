@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost
+from superopt.operators.constant import Band
 from superopt.operators.facts import supposing
 from superopt.rules.index import Index
 from superopt.search.abreast import Joining
@@ -17,7 +18,7 @@ from superopt.search.fold import Folding
 from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Rewrite
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
-from superopt.term import Graph, Term, running
+from superopt.term import Graph, Term, running, subterms
 
 SHALLOW = 3
 """Rewrites that look less deep share the windows of this depth."""
@@ -280,11 +281,18 @@ def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
     with supposing(seen.facts):
         for rewrite in rewrites:
             for targets in rewrite.at(seen.roots):
+                if not _can_be_written(targets):
+                    continue
                 gone, come = _difference(before, _seconds(targets))
                 if len(targets) == 1 and rewrite.known == "proved" and _names(gone) < _names(come):
                     continue  # another way to compute an operator is what definitions are for
                 found.append(Template(rewrite, targets, seen.leaves, _saved(gone, come)))
     return found
+
+
+def _can_be_written(targets: Sequence[Term]) -> bool:
+    """Whether no identity is made of a size that is a symbol: ONNX has none that is not data."""
+    return all(t.sized or not isinstance(t.operator, Band) for t in subterms(*targets))
 
 
 def _difference(before: Mapping[Term, float], after: Mapping[Term, float]) -> tuple[dict[Term, float], ...]:

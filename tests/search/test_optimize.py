@@ -22,7 +22,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
-from superopt.errors import OutOfTime, RuleError, VerificationFailed
+from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
@@ -66,6 +66,18 @@ def tried(
         program, path, path, folder, Latency(cost), limit, seed=0, inputs=[], progress=lambda stage, done: None
     )
     return attempt(trial, lambda: rewrites, strategy, alpha=1.05)
+
+
+def test_where_a_candidate_cannot_be_written_the_original_comes_back(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rewritten(*_: object) -> None:
+        raise SuperoptError("it would make a cycle")
+
+    monkeypatch.setattr("superopt.search.judge.rewritten", rewritten)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.candidate) == (False, None)
+    assert found.reason == "what was found cannot be written: it would make a cycle"
 
 
 def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -190,3 +190,9 @@ def test_what_does_nothing_but_enlarge_kernels_is_left_out_and_what_merges_with_
     left_out = [r for r in rules if r.name not in searched]
     assert {r.name.rstrip("0123456789-") for r in left_out} == {"conv-to-conv-pad"}
     assert any(name.startswith("add-conv-conv-to-conv-add-pad") for name in searched)
+
+
+def test_an_identity_of_a_size_that_is_a_symbol_is_not_made() -> None:
+    text = "(rule r (given (?x n c)) (from (relu ?x)) (to (matmul ?x (band c))))"
+    made = [results(text, graph(Relu()(matrix("x", 2, size)))) for size in (3, symbol("c"))]
+    assert [len(found) for found in made] == [1, 0]

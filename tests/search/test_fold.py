@@ -9,30 +9,21 @@ import pytest
 
 from superopt.api import definitions
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol, symbol_name
+from superopt.dim import assuming, symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu, times
-from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import filled
 from superopt.operators.declare import SPELLINGS
 from superopt.operators.functions import Max, Sigmoid
 from superopt.operators.instances import all_symbols, resize
-from superopt.operators.layout import Transpose
-from superopt.operators.linear import MatMul
-from superopt.operators.logic import Where
-from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm, RmsNorm
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
-from superopt.operators.reader import read_term
-from superopt.operators.spellings import attention_cleared
-from superopt.rules.format import parse_file
-from superopt.search.fold import Folding
 from superopt.search.forms import Forms, single
-from superopt.search.rewrites import Fold, rewrites_of
+from superopt.search.rewrites import rewrites_of
 from superopt.search.templates import Template, templates
-from superopt.term import TRUTH, Term, make, replace_all, subterms, variable, variables
-from superopt.text import read
+from superopt.term import Term, make, replace_all, subterms, variable
+from tests.search.folding import folded, named, rules_in, terms
 
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -69,10 +60,6 @@ def small_sizes(template: Template, made: Term) -> dict[str, int]:
         return dict.fromkeys(all_symbols(made), 3)
     wide = {symbol_name(v.shape[-1]) for v in template.variables if v.type.rank == made.type.rank}
     return {name: 4 if name in wide else 2 for name in all_symbols(made)}
-
-
-def folded(term: Term, *names: str) -> list[Term]:
-    return [made for _, made in Folding([Fold(n) for n in names or (*definitions(), *SPELLINGS)]).at(term)]
 
 
 @pytest.mark.parametrize("name", FOLDED)
@@ -113,15 +100,6 @@ def test_folding_never_changes_a_value(name: str) -> None:
                 np.testing.assert_allclose(other, expected, rtol=1e-5, atol=1e-6)
                 seen += 1
     assert seen, "nothing was folded: it says nothing"
-
-
-def terms(text: str) -> tuple[Term, Term]:
-    """The sides of a rule, over 32-bit floats."""
-    (rule,) = parse_file(text).rules
-    typed = {v: variable(v.label, v.shape, "float32") for v in variables(*rule.source, *rule.target)}
-    with assuming():
-        before, after = replace_all((*rule.source, *rule.target), typed)
-    return before, after
 
 
 SPELLED = """
@@ -215,14 +193,6 @@ OTHERWISE = """
 """
 
 
-def rules_in(text: str) -> list[str]:
-    return [f"(rule {part}" for part in text.split("(rule ")[1:]]
-
-
-def named(text: str) -> str:
-    return text.split()[1]
-
-
 @pytest.mark.parametrize("text", rules_in(SPELLED), ids=named)
 def test_however_it_is_written_it_folds(text: str) -> None:
     before, after = terms(text)
@@ -262,105 +232,12 @@ def test_what_is_no_number_where_x_is_0_stays_so() -> None:
     assert len(forms.of(after)) == 2
 
 
-HEADS = """
-(rule heads-apart-and-joined (given (?q b m 12) (?k b r 12) (?v b r 8))
-  (from (reshape (b m 8) (transpose (0 2 1 3) (attention :scale 0.5
-    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
-    (transpose (0 2 1 3) (reshape (b r 4 3) ?k))
-    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
-  (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
-(rule keys-transposed-at-once (given (?q b m 12) (?k b r 12) (?v b r 8))
-  (from (reshape (b m 8) (transpose (0 2 1 3) (matmul (softmax 3 (matmul
-    (mul (transpose (0 2 1 3) (reshape (b m 4 3) ?q)) (expand () (scalar 0.5)))
-    (transpose (0 2 3 1) (reshape (b r 4 3) ?k))))
-    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
-  (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
-"""
-
-GROUPS = """
-(rule shared-keys-repeated-and-transposed (given (?q b 6 m c) (?k b 2 r c) (?v b 2 r d))
-  (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 1 3 2)
-    (reshape (b 6 r c) (expand (0 1 3 4) (b 2 3 r c) ?k)))) (expand () (scalar 0.5))))
-    (reshape (b 6 r d) (expand (0 1 3 4) (b 2 3 r d) ?v))))
-  (to (grouped_attention :scale 0.5 ?q ?k ?v)))
-"""
-
-OTHER_GROUPS = """
-(rule groups-over-and-over (given (?q b 6 m c) (?k b 2 r c) (?v b 2 r d))
-  (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 1 3 2)
-    (reshape (b 6 r c) (expand (0 2 3 4) (b 3 2 r c) ?k)))) (expand () (scalar 0.5))))
-    (reshape (b 6 r d) (expand (0 2 3 4) (b 3 2 r d) ?v))))
-  (to ?v))
-"""
-
-OTHER_HEADS = """
-(rule joined-otherwise (given (?q b m 12) (?k b r 12) (?v b r 8))
-  (from (reshape (b m 8) (transpose (0 2 3 1) (attention :scale 0.5
-    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
-    (transpose (0 2 1 3) (reshape (b r 4 3) ?k))
-    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
-  (to ?v))
-(rule taken-apart-otherwise (given (?q b m 12) (?k b r 12) (?v b r 8))
-  (from (reshape (b m 8) (transpose (0 2 1 3) (attention :scale 0.5
-    (transpose (0 2 1 3) (reshape (b m 4 3) ?q))
-    (transpose (0 3 1 2) (reshape (b r 3 4) ?k))
-    (transpose (0 2 1 3) (reshape (b r 4 2) ?v))))))
-  (to ?v))
-"""
-
-
-@pytest.mark.parametrize("text", rules_in(HEADS), ids=named)
-def test_how_many_heads_there_are_is_read_from_what_takes_them_apart(text: str) -> None:
-    before, after = terms(text)
-    assert after in folded(before, "attention_of_rows")
-
-
-@pytest.mark.parametrize("text", rules_in(GROUPS), ids=named)
-def test_keys_that_are_repeated_for_several_heads_are_shared(text: str) -> None:
-    before, after = terms(text)
-    assert after in folded(before, "grouped_attention")
-
-
-@pytest.mark.parametrize("text", rules_in(OTHER_GROUPS), ids=named)
-def test_keys_that_are_repeated_otherwise_are_not_shared(text: str) -> None:
-    before, _ = terms(text)
-    assert folded(before, "grouped_attention") == []
-
-
-@pytest.mark.parametrize("text", rules_in(OTHER_HEADS), ids=named)
-def test_heads_that_are_taken_apart_otherwise_do_not_fold(text: str) -> None:
-    before, _ = terms(text)
-    assert folded(before, "attention_of_rows") == []
-
-
 def test_a_definition_is_not_read_into_what_has_another_rank() -> None:
     """As EdgeNeXt has it: below axes of one place there is what no order of axes makes fit."""
     norm = "(reshape (1 4 12 1) (norm2 (3) (reshape (1 4 12 1024) ?x)))"
     before, _ = terms(f"(rule taller (given (?x 1 1 4 12 1024)) (from {norm}) (to {norm}))")
     forms = Forms("float32")
     assert all(forms.of(t) == forms.of(before) for t in folded(before))
-
-
-def test_what_torch_clears_in_a_row_that_attends_to_nothing_attention_clears_too() -> None:
-    q, m = variable("q", (1, 2, 3, 4), "float32"), variable("m", (1, 2, 3, 3), "float32")
-    before = attention_cleared(MaskedAttention(1.0), q, q, q, m)
-    assert before is not None
-    found = folded(before, "masked_attention of a sum, cleared")
-    values = sample((before,), FLOAT, 0)
-    values[m] = np.where(np.arange(3)[:, None] == 1, -np.inf, 0.0) + np.zeros((1, 2, 3, 3))
-    with np.errstate(all="ignore"):
-        expected, *others = evaluate_all((before, *found), FLOAT, values)
-    assert [t.operator.name for t in found] == ["masked_attention"]
-    assert not expected[:, :, 1].any()
-    for other in others:
-        np.testing.assert_allclose(other, expected, rtol=1e-6, atol=1e-7)
-
-
-def test_a_mask_that_chooses_does_not_fold_where_a_row_may_attend_to_nothing() -> None:
-    q, m = variable("q", (1, 2, 3, 4), "float32"), variable("m", (1, 2, 3, 3), TRUTH)
-    scores = MatMul()(q, Transpose((0, 1, 3, 2))(q))
-    lowest = filled(float(np.finfo("float32").min), scores.shape)
-    assert folded(MatMul()(Softmax(3)(Where()(m, scores, lowest)), q), "masked_attention") == []
 
 
 CHAINS: dict[str, Callable[[Term], Term]] = {
@@ -411,15 +288,3 @@ def test_what_a_fork_sees_those_that_it_came_from_do_not() -> None:
     assert forms.atoms == atoms
     assert fork.atoms[: len(atoms)] == atoms
     assert len(fork.atoms) > len(atoms)
-
-
-def test_sizes_that_symbols_leave_open_do_not_end_what_is_looked_for() -> None:
-    """Keys are wanted among values that are as many heads of as many rows, whichever of both is more."""
-    names = {"x": variable("x", (symbol("n"), symbol("s"), 8)), "y": variable("y", (symbol("n"), symbol("s"), 8))}
-    names["z"] = variable("z", (symbol("n"), 4 * symbol("s"), 2))
-    (sexp,) = read(
-        """(matmul (softmax 3 (mul (matmul (transpose (0 2 1 3) (reshape (n s 4 2) ?x))
-          (transpose (0 2 3 1) (reshape (n s 4 2) ?y))) (expand () (n 4 s s) (scalar 0.5)))) (reshape (n 4 s 2) ?z))"""
-    )
-    with assuming():
-        assert [t.operator.name for t in folded(read_term(sexp, names), "attention")] == ["attention"]

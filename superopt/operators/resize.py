@@ -120,8 +120,9 @@ def _factor(size: Dim, to: Dim) -> float | None:
     whole = to // size
     if isinstance(whole, int) and equal(whole * size, to) is True:
         return float(whole)
-    exact = isinstance(size, int) and isinstance(to, int) and Fraction(to, size).denominator.bit_count() == 1
-    return to / size if exact and isinstance(size, int) and isinstance(to, int) else None
+    if isinstance(size, int) and isinstance(to, int) and Fraction(to, size).denominator.bit_count() == 1:
+        return to / size
+    return None
 
 
 def _place(p: int, size: int, to: int, by: str) -> Fraction:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from superopt.enumerate.directed import Pair
-from superopt.enumerate.generalize import LADDER, Generality, generalized
+from superopt.enumerate.generality import LADDER, Generality
+from superopt.enumerate.generalize import generalized
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import Judges, read_rule
 from superopt.rules.derive import operators

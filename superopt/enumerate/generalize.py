@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from superopt.dim import Condition, Dim, Shape, assuming, equal, product, symbol
+from superopt.dim import Condition, Dim, Expr, Floor, Shape, assuming, equal, product, symbol
+from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
@@ -23,67 +21,35 @@ from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
 
-Place: TypeAlias = tuple[str, int]
-"""A kind of operator, and which of its attributes."""
-
-Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "shared", "channels", "none"]
-
-
-@dataclass(frozen=True)
-class Generality:
-    """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, those that are neither, of these those that all operators of a kind have on both sides, or those that
-    are as many as channels, as groups of one channel each; none), and axes of size 1. With `cuts`, slices are cut where
-    concats below them were joined. With `alike`, attributes of one name and value are one symbol whatever has them, as
-    windows move alike in pools and convolutions.
-    """
-
-    attributes: Kept
-    ones: bool
-    cuts: bool = False
-    alike: bool = False
-
-
-LADDER = (
-    Generality("all", ones=True),
-    Generality("all", ones=True, cuts=True),
-    Generality("nonzero", ones=True, cuts=True),
-    Generality("changed", ones=True, cuts=True),
-    Generality("set", ones=True, cuts=True),
-    Generality("shared", ones=True),
-    Generality("none", ones=True),
-    Generality("all", ones=False),
-    Generality("nonzero", ones=False, cuts=True),
-    Generality("changed", ones=False, cuts=True),
-    Generality("set", ones=False, cuts=True),
-    Generality("changed", ones=False, alike=True),
-    Generality("channels", ones=False),
-    Generality("none", ones=False),
-)
-"""From the most general to the least."""
-
 
 def generalized(source: Term, target: Term, generality: Generality) -> Rule | None:
     """The rule over symbols that has the found equation as an instance; None where there is none of this generality."""
     try:
         with assuming():
             left, right = canonical(typed(*_with_symbols((source, target), generality)))
-        return Rule("candidate", (left,), (right,), open_conditions((left,), (right,)))
+        asked = open_conditions((left,), (right,), legal=generality.attributes == "rings")
+        return Rule("candidate", (left,), (right,), asked)
     except (ShapeError, Undecided, RuleError):
         return None
 
 
-def open_conditions(source: tuple[Term, ...], target: tuple[Term, ...]) -> tuple[Condition, ...]:
-    """Equalities and divisibilities that the targets ask for and the sources do not state."""
+def open_conditions(source: tuple[Term, ...], target: tuple[Term, ...], legal: bool = False) -> tuple[Condition, ...]:
+    """Equalities and divisibilities that the targets ask for and the sources do not state; where these do not make sure
+    of it, that the sizes in attributes are `legal` too.
+    """
     stated = {c.key for c in conditions(*source)}
-    return tuple(c for c in conditions(*target) if c.key not in stated and c.relation in ("=", "divides"))
+    operators = [t.operator for t in subterms(*target) if isinstance(t.operator, Declared)] if legal else []
+    asked = dict.fromkeys(c for op in operators for c in op.legal() if isinstance(c, Condition))
+    stated |= {Condition("<=", least, symbol(name)).key for least in (0, 1) for name in size_symbols(*source)}
+    asked |= dict.fromkeys(c for c in conditions(*target) if c.relation in ("=", "divides"))
+    return tuple(c for c in asked if c.key not in stated)
 
 
 def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term, ...]:
     """The terms made anew, bottom up, over symbols."""
     done: dict[Term, Term] = {}
     fresh = itertools.count()
-    shared = _shared(roots)
+    shared = shared_places(roots)
     for term in subterms(*roots):
         op = term.operator
         if isinstance(op, Variable):
@@ -103,11 +69,11 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
             sizes = list(_regrouped(_numbers(term.inputs[0].shape), inputs[0].shape, _numbers(op.to)))
         else:
             found = dict(_cuts(term.inputs[0], op.axis, done)) if generality.cuts and isinstance(op, Slice) else {}
-            kept = generality.attributes if inputs else "changed"  # a constant may be of any size
-            names = _names(op, generality.alike)
+            of_term = generality if inputs else CONSTANTS
+            stays = of_term.staying(term, shared)
             sizes = [
-                found.get(d, d if _stays(term, i, d, kept, shared) else symbol(f"{name}_{d}"))
-                for i, (name, d) in enumerate(zip(names, op.sizes(), strict=True))
+                found.get(d, d if kept else symbol(f"{name}_{d}"))
+                for name, d, kept in zip(generality.names(op), op.sizes(), stays, strict=True)
             ]
         done[term] = make(op.with_sizes(sizes), inputs)
     return tuple(
@@ -138,43 +104,6 @@ def _cuts(term: Term, axis: int, general: Mapping[Term, Term]) -> Iterator[tuple
 def _spread(op: Expand, x: Term, fresh: Iterator[int], generality: Generality) -> Term:
     to = (1 if d == 1 and not generality.ones else symbol(f"_to{next(fresh)}") for d in op.to)
     return make(Expand(op.axes, tuple(to)), (x,))
-
-
-def _names(op: Declared, alike: bool) -> list[str]:
-    """What the symbols of an operator's size attributes begin with: the attribute's name, or the operator's."""
-    if not alike:
-        return [f"{op.name}_{i}" for i in range(len(op.sizes()))]
-    values = {f.name: getattr(op, f.name) for f in op.fields if f.facts.size}
-    return [f"{name}_{i}" for name, v in values.items() for i in range(len(v) if isinstance(v, tuple) else 1)]
-
-
-def _shared(roots: tuple[Term, ...]) -> frozenset[Place]:
-    """Where all operators of a kind have one value, and each side has such operators."""
-    values: dict[Place, set[Dim]] = defaultdict(set)
-    sides: dict[Place, set[Term]] = defaultdict(set)
-    for root in roots:
-        for op in (t.operator for t in subterms(root)):
-            for i, value in enumerate(op.sizes() if isinstance(op, Declared) else ()):
-                values[op.name, i].add(value)
-                sides[op.name, i].add(root)
-    return frozenset(p for p, found in values.items() if len(found) == 1 and len(sides[p]) == len(roots))
-
-
-def _stays(term: Term, place: int, value: Dim, kept: Kept, shared: Container[Place]) -> bool:
-    """Whether an attribute of a term's operator stays the number that it is."""
-    op = term.operator
-    assert isinstance(op, Declared)
-    channels = [i.shape[1] for i in term.inputs[:1] if i.type.rank > 1 and i.shape[1] != 1]
-    is_usual = bool(value == 0 or value == op.default_sizes()[place])
-    return {
-        "all": False,
-        "nonzero": bool(value == 0),
-        "changed": bool(value == op.default_sizes()[place]),
-        "set": is_usual,
-        "shared": is_usual or (op.name, place) not in shared,
-        "channels": is_usual or value not in channels,
-        "none": True,
-    }[kept]
 
 
 def _regrouped(found: tuple[int, ...], general: Shape, to: Sequence[int]) -> Iterator[Dim]:
@@ -215,6 +144,7 @@ def typed(*roots: Term) -> tuple[Term, ...]:
         asked = [*conditions(*roots)]
         for other in roots[1:]:
             asked += _of_one_shape(roots[0], other)
+        asked += _of_one_numerator(asked)
         values, _ = unify(asked, _order(roots), positive_symbols(*roots))
         if not values:
             return roots
@@ -231,6 +161,20 @@ def _of_one_shape(term: Term, other: Term) -> Iterator[Condition]:
             raise ShapeError(f"shapes differ: {term.shape} and {other.shape}")
         if isinstance(truth, Condition):
             yield truth
+
+
+def _of_one_numerator(asked: Sequence[Condition]) -> Iterator[Condition]:
+    """That what is divided by one size is equal, where the quotients have to be: all that is known to make them so."""
+    for c in asked:
+        difference = c.left - c.right if c.relation == "=" else 0
+        terms = difference.terms if isinstance(difference, Expr) else ()
+        if sorted(k for _, k in terms) == [-1, 1] and all(len(m) == 1 and isinstance(m[0], Floor) for m, _ in terms):
+            a, b = (m[0] for m, _ in terms)
+            assert isinstance(a, Floor)
+            assert isinstance(b, Floor)
+            same = equal(a.numerator, b.numerator) if equal(a.denominator, b.denominator) is True else True
+            if isinstance(same, Condition):
+                yield same
 
 
 def _order(roots: tuple[Term, ...]) -> list[str]:

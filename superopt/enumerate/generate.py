@@ -16,7 +16,16 @@ from superopt.enumerate.generalize import abstracted
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import first_learned, first_proved, first_refuted, judges
 from superopt.enumerate.overlaps import overlaps
-from superopt.enumerate.prune import MUCH, POINTWISE_STEPS, STEPS, macros, named, prune_instances, steps_for
+from superopt.enumerate.prune import (
+    POINTWISE_STEPS,
+    STEPS,
+    macros,
+    named,
+    prune_instances,
+    replayed,
+    replaying,
+    steps_for,
+)
 from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import same_value
 from superopt.operators.instances import resize
@@ -73,7 +82,7 @@ def generate(
         found += prove_each(of_two_outputs(found), prove_all, counts, "of two outputs", progress)
         found = prune_instances(found, progress)
         counts["instances of no other rule"] = len(found)
-        so_far = Rules([*beside, *macros(found, beside, progress, steps)])
+        so_far = replaying([*beside, *macros(found, beside, progress, steps)])
         further = distinct(_not_replayed(found_equal.others, so_far, progress, steps), given)
         counts["not replayed, of all equations"] = len(further)
         peaks = overlaps(found, found_equal.others, beside, max_ops + 1, progress)
@@ -97,7 +106,7 @@ def _told(stage: str, rules: Sequence[Rule], progress: Progress | None) -> Itera
 
 def _is_new(rule: Rule, known: Rules, steps: int) -> bool:
     """Whether the rules do not replay another in so many steps."""
-    return known.steps(rule.source, rule.target, steps, much=MUCH) is None
+    return not replayed(known, rule.source, rule.target, steps)
 
 
 def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, steps: int) -> list[Pair]:
@@ -105,7 +114,7 @@ def _not_replayed(pairs: list[Pair], known: Rules, progress: Progress | None, st
 
     def is_new(pair: Pair) -> bool:
         source, target = pair[:1], pair[1:]
-        return known.steps(source, target, steps_for(source, target, steps), much=MUCH) is None
+        return not replayed(known, source, target, steps_for(source, target, steps))
 
     found: list[Pair] = []
     for i, pair in enumerate(pairs):

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from superopt.dim import Condition, assuming, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
-from superopt.enumerate.generalize import LADDER, generalized, open_conditions, typed
+from superopt.enumerate.generality import LADDER
+from superopt.enumerate.generalize import generalized, open_conditions, typed
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
@@ -29,6 +31,15 @@ from superopt.term import Term, replace_all, subterms, variable, variables
 
 Changed = tuple[Term, dict[Term, Term]]
 """A term, and what takes the place of parts of it."""
+
+
+class Sides(NamedTuple):
+    """Both sides of a rule; and whether the left does not make sure that the sizes of the right are legal."""
+
+    left: Term
+    right: Term
+    open: bool
+
 
 UPHILL = 1.25
 """How much more work a peak has than what comes before it."""
@@ -71,8 +82,9 @@ def _stated(pair: Pair) -> Iterator[Rule]:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether it is of one output, and holds of all tensors of its ranks."""
-    return len(rule.source) == 1 and not (rule.facts or rule.conditions or of_any_rank(*subterms(*rule.source)))
+    """Whether it is of one output, and holds of all tensors of its ranks, but for sizes that are not legal."""
+    asks = rule.facts or any(c.relation != "<=" for c in rule.conditions)
+    return len(rule.source) == 1 and not (asks or of_any_rank(*subterms(*rule.source)))
 
 
 def _may_rise(rule: Rule) -> bool:
@@ -85,26 +97,27 @@ def _may_fall(rule: Rule) -> bool:
     return any(b < a for a, b in zip(work(rule.source, kinds), work(rule.target, kinds), strict=True))
 
 
-def _renamed(rule: Rule, prefix: str) -> tuple[Term, Term]:
+def _renamed(rule: Rule, prefix: str) -> Sides:
     """Both sides of a rule with variables and sizes that no rule of another prefix has."""
     roots = (*rule.source, *rule.target)
     with assuming():  # what was well formed stays so
         roots = resize(roots, {name: symbol(f"{prefix}_{name}") for name in all_symbols(*roots)})
         left, right = replace_all(roots, {v: variable(f"{prefix}_{v.label}", v.shape) for v in variables(*roots)})
-    return left, right
+    return Sides(left, right, bool(rule.conditions))
 
 
-def _together(first: tuple[Term, Term], second: tuple[Term, Term], most: int) -> Iterator[Rule]:
+def _together(first: Sides, second: Sides, most: int) -> Iterator[Rule]:
     """What two rules are together, where the target of the first and the source of the second are one, or one of them
     is a part of the other.
     """
-    (low, peak), (source, target) = first, second
+    (low, peak, _), (source, target, _) = first, second
+    legal = first.open or second.open
     for part in _alike(source, peak):
         for same, sizes in unified(part, peak, {}, []):
-            yield from _rule((source, {part: low}), source, (target, {}), same, sizes, most)
+            yield from _rule((source, {part: low}), source, (target, {}), same, sizes, most, legal)
     for part in _alike(peak, source):
         for same, sizes in unified(part, source, {}, []) if part is not peak else ():
-            yield from _rule((low, {}), peak, (peak, {part: target}), same, sizes, most)
+            yield from _rule((low, {}), peak, (peak, {part: target}), same, sizes, most, legal)
 
 
 def _alike(term: Term, root: Term) -> list[Term]:
@@ -112,7 +125,9 @@ def _alike(term: Term, root: Term) -> list[Term]:
     return [t for t in subterms(term) if not t.is_variable and type(t.operator) is type(root.operator)]
 
 
-def _rule(low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equal, most: int) -> Iterator[Rule]:
+def _rule(
+    low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equal, most: int, legal: bool
+) -> Iterator[Rule]:
     """A rule from the first of three terms to the last, where the one between them is a peak."""
     try:
         with assuming():
@@ -121,7 +136,7 @@ def _rule(low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equ
                 return
             start, over, stop = canonical(typed(*_substituted((first, peak, last), same, sizes)))
         if _is_bound(start) and max(map(operators, ((start,), (stop,)))) <= most and _is_peak(start, over, stop):
-            yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,)))
+            yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,), legal))
     except (ShapeError, Undecided, RuleError):
         return
 
@@ -164,6 +179,8 @@ def _is_bound(source: Term) -> bool:
 
 
 def _is_peak(low: Term, peak: Term, end: Term) -> bool:
-    kinds = kinds_of_sizes((low,))
+    operators = [t.operator for t in subterms(low) if isinstance(t.operator, Declared)]
+    widths = [name for op in operators for d in op.sizes() if (name := symbol_name(d)) is not None]
+    kinds = kinds_of_sizes((low,)) + kinds_of_sizes((low,), ones=widths)  # as they are: images are larger than pads
     before, between, after = (work((term,), kinds) for term in (low, peak, end))
     return any(b > UPHILL * a > UPHILL * c for a, b, c in zip(before, between, after, strict=True))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from superopt.enumerate.grow import Progress
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.operators.linear import Conv
 from superopt.rules.derive import Rules, State, operators
 from superopt.rules.format import print_rule
+from superopt.rules.idle import enlarges
 from superopt.rules.match import instance_of
 from superopt.rules.rule import Rule
-from superopt.term import Term, subterms
+from superopt.term import Fact, Term, subterms
 
 
 def prune_instances(rules: list[Rule], progress: Progress | None = None) -> list[Rule]:
@@ -94,17 +96,36 @@ def macros(
     costlier: a search takes these steps itself. With no steps, without instances of those `beside` alone.
     """
     kept: list[Rule] = []
-    known, others = Rules(beside), Rules(beside)
+    known, given = replaying(beside), Rules(beside)
     for i, rule in enumerate(sorted(rules, key=_specificity)):
         if progress and i % 16 == 0:
             progress("replay", i, len(rules))
-        if not steps and others.covering(rule):
+        if not steps and given.covering(rule):
             continue
         most = steps_for(rule.source, rule.target, steps)
-        if known.steps(rule.source, rule.target, most, much=MUCH, facts=rule.facts) is None:
+        if not replayed(known, rule.source, rule.target, most, rule.facts):
             kept.append(rule)
             known.add(rule)
     return kept
+
+
+def replaying(rules: Iterable[Rule]) -> Rules:
+    """Rules to replay others with, see `replayed`."""
+    return Rules(rules, final=enlarges)
+
+
+def replayed(known: Rules, source: State, target: State, steps: int, facts: tuple[Fact, ...] = ()) -> bool:
+    """Whether rules replay an equation in so many directed steps.
+
+    A search does not enlarge kernels unless something comes of it, so what merges convolutions that are enlarged before
+    that is not replayed.
+    """
+    merges = _convolutions(target) < _convolutions(source)
+    return known.steps(source, target, steps, much=MUCH, facts=facts, beyond_final=not merges) is not None
+
+
+def _convolutions(state: State) -> int:
+    return sum(isinstance(t.operator, Conv) for t in subterms(*state))
 
 
 def steps_for(source: State, target: State, steps: int) -> int:

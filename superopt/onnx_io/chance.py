@@ -28,8 +28,6 @@ def _draws(node: ir.Node, program: Program) -> bool:
 def _is_random(node: ir.Node, program: Program) -> bool:
     if node.op_type not in RANDOM or node.domain not in ("", "ai.onnx") or "seed" in node.attributes:
         return False
-    if node.op_type == "BatchNormalization":
-        return False  # it learns, and draws nothing
     if node.op_type != "Dropout":
         return True
     training = node.inputs[2] if len(node.inputs) > 2 else None

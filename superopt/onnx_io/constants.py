@@ -25,10 +25,9 @@ RANDOM = frozenset(
         "Multinomial",
         "Bernoulli",
         "Dropout",
-        "BatchNormalization",
     ]
 )
-"""Operators that may give another value each time or learn; Dropout and BatchNormalization do in training."""
+"""Operators that may give another value each time; Dropout does in training."""
 
 
 class Constants:

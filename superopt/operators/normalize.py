@@ -7,10 +7,12 @@ from superopt.dim import Shape, product, require
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
+from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.reduce import AvgPool
+from superopt.operators.reductions import Mean
 from superopt.term import Term, make
 
 
@@ -93,12 +95,22 @@ class BatchNorm(Composite):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """At inference only."""
-        if node.attributes.get("training_mode", 0):
-            raise NotUnderstood("training mode")
+        """In training mode by the mean and the variance of the input itself: weights are standardized so (Qiao et al.
+        2019), since they are there when the model is loaded.
+        """
+        x, scale, bias, *moments = present(node.inputs, 5)
         pass_over(node, "momentum")
-        inputs = present(node.inputs, 5)
-        return make(cls(float(node.attributes.get("epsilon", 1e-5))), inputs)
+        if node.attributes.get("training_mode", 0):
+            moments = _moments(x)
+        return make(cls(float(node.attributes.get("epsilon", 1e-5))), (x, scale, bias, *moments))
+
+
+def _moments(x: Term) -> list[Term]:
+    """The mean and the variance of each channel."""
+    mean = Mean(tuple(a for a in range(x.type.rank) if a != 1))
+    centre = mean(x)
+    from_centre = Sub()(x, Expand((1,), x.shape)(centre))
+    return [centre, mean(Mul()(from_centre, from_centre))]
 
 
 @operator("lrn", onnx="LRN")

@@ -74,12 +74,14 @@ class Made:
 
 
 class Rules:
-    """Rules to derive with, found by their first sources.
+    """Rules to derive with, found by their first sources. Of some it may be asked that they are `final`, see `steps`.
 
     What they make of a term is kept, since graphs that are looked at one after the other share most of theirs.
     """
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], final: Callable[[Rule], bool] = lambda _: False) -> None:
+        self._is_final = final
+        self._final: set[int] = set()
         self._by_source: Index[Asked] = Index()
         self._further: Index[Part] = Index()
         self._parts: dict[Term, tuple[int, list[Part]]] = {}
@@ -92,6 +94,8 @@ class Rules:
         """One rule more."""
         number = len(self._by_source)
         gives = _names(*rule.target) - {Expand.name}
+        if self._is_final(rule):
+            self._final.add(id(rule))
         self._by_source.insert(rule.source[0], Asked(number, rule, _names(*rule.source), gives))
         for place, source in enumerate(rule.source[1:], start=1):
             self._further.insert(source, (number, place))
@@ -167,10 +171,12 @@ class Rules:
         more: int = 1,
         much: float = math.inf,
         facts: tuple[Fact, ...] = (),
+        beyond_final: bool = True,
     ) -> list[Step] | None:
         """The fewest steps from one graph to another, at most `most`, through graphs of at most `more` operators more
         than the larger of the two, and of at most `much` times its work at any of the `kinds_of_sizes`; None where
-        there are none, or more than `STATES` graphs would have to be looked at. `facts` are known of the variables.
+        there are none, or more than `STATES` graphs would have to be looked at. `facts` are known of the variables. Not
+        going `beyond_final`, nothing is made of what a final rule made.
         """
         given, wanted = self._key(source), self._key(target)
         if given == wanted:
@@ -191,7 +197,9 @@ class Rules:
                     key = self._key(step.result)
                     if key == wanted:
                         return [*so_far, step]
-                    if number == most or key in seen or len(seen) >= STATES or operators(step.result) > limit:
+                    if number == most or key in seen or (id(step.rule) in self._final and not beyond_final):
+                        continue
+                    if len(seen) >= STATES or operators(step.result) > limit:
                         continue
                     seen.add(key)
                     if much == math.inf or all(map(operator.le, work(step.result, kinds, counted), allowed)):
@@ -239,12 +247,13 @@ def operators(state: State) -> int:
     return sum(not isinstance(t.operator, Expand) for t in running(*state))
 
 
-def kinds_of_sizes(state: State) -> list[dict[str, int]]:
-    """Values for all symbols: all the same, every other small and large, in order of name, and each small alone. Those
-    at which the terms have no elements are left out.
+def kinds_of_sizes(state: State, ones: Iterable[str] = ()) -> list[dict[str, int]]:
+    """Values for all symbols: all the same, every other small and large, in order of name, and each small alone; but of
+    some always 1. Those at which the terms have no elements are left out.
     """
     dims = {dim for t in subterms(*state) for dim in t.shape}
-    return [kind for kind in _all_kinds(state) if all(_is_positive(d, kind) for d in dims)]
+    kinds = [kind | dict.fromkeys(ones, 1) for kind in _all_kinds(state)]
+    return [kind for kind in kinds if all(_is_positive(d, kind) for d in dims)]
 
 
 def _all_kinds(state: State) -> list[dict[str, int]]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, defined
-from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
-from superopt.operators.padding import Pad
+from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
-from superopt.search.window import is_leaf
-from superopt.term import Term, subterms
+from superopt.term import Term
 
 Known = Literal["proved", "definition"]
 
@@ -187,11 +184,9 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     """Definitions first (they are few, and change most), unfolded and read backwards, as spellings are; then rules.
 
     A rule that brings in an operator of another domain is left out: that has no kernel whose time would speak for it.
-    So are those that never gain, and apply everywhere: they say in several point-wise operators what one does, or put
-    zeros around kernels and do nothing else; and those that look into what is made of constants, which is folded.
+    So are those that are idle.
     """
-    useless = (_rephrases, _unfolds, _enlarges)
-    useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not any(says(r) for says in useless)]
+    useful = [r for r in rules if foreign(r.target) <= foreign(r.source) and not is_idle(r)]
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
@@ -204,34 +199,3 @@ def _is_standard(definition: str) -> bool:
     """Whether what it defines is one of ONNX's own operators, so that any model may have it."""
     cls = defined(definition)
     return cls.onnx is not None and not cls.domain
-
-
-def _rephrases(rule: Rule) -> bool:
-    """Whether a rule makes several point-wise operators of a single one of ONNX: `x + y = x − (−y)`."""
-    before, after = ([t for t in subterms(*side) if t.inputs] for side in (rule.source, rule.target))
-    both = [t.operator for t in (*before, *after) if not isinstance(t.operator, Expand)]
-    plain = all(isinstance(op, Declared) and op.pointwise and not op.domain for op in both)
-    return len(before) == 1 and len(after) > 1 and plain
-
-
-def _unfolds(rule: Rule) -> bool:
-    """Whether a rule asks how something is made of constants."""
-    return any(is_leaf(t) and not t.is_variable for t in subterms(*rule.source))
-
-
-def _enlarges(rule: Rule) -> bool:
-    """Whether a rule puts zeros around kernels, and the target is the source but for that: as many operators run, of
-    more work. What merges with such a kernel is a rule by itself, since no rule is left out that others replay only
-    through more work.
-    """
-    before, after = (tuple(map(_without_zeros, side)) for side in (rule.source, rule.target))
-    return before == after and len(subterms(*rule.target)) > len(subterms(*rule.source))
-
-
-def _without_zeros(term: Term) -> str:
-    """How a term is spelled without the zeros around kernels and the pads of convolutions, which go with them."""
-    op, inputs = term.operator, list(term.inputs)
-    if isinstance(op, Conv):
-        op = replace(op, pads=(0,) * len(op.pads))
-        inputs = [i.inputs[0] if n == 1 and isinstance(i.operator, Pad) else i for n, i in enumerate(inputs)]
-    return f"({op} {' '.join(map(_without_zeros, inputs))})"

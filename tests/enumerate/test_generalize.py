@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.enumerate.generalize import LADDER, generalized
+from superopt.dim import assuming, symbol
+from superopt.enumerate.generality import LADDER
+from superopt.enumerate.generalize import generalized, typed
 from superopt.operators.constant import Band
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
+from superopt.operators.pointwise import Add
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean
 from superopt.rules.match import rewrites
 from superopt.rules.rule import Rule
-from superopt.term import Term, make, variable
+from superopt.term import Term, make, subterms, variable
 from superopt.verify.check import verify
 from superopt.verify.prove import Proved
 
@@ -79,3 +82,45 @@ def test_attributes_that_are_neither_nothing_nor_as_by_default_are_symbols() -> 
     (source,) = rule.source
     assert isinstance(source.operator, Pad)
     assert [d for d in source.operator.pads if not isinstance(d, int)] == [source.operator.pads[5]]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("group", [1, 2])
+def test_zeros_around_a_kernel_are_as_many_as_it_has_pads_less(stride: int, group: int) -> None:
+    """Found of 3×3 beside 1×1, stated of any kernel of which all pads are at most those of the other."""
+    x = variable("x", (7, 3 * group, 8, 9))
+    large, small = variable("y", (10, 3, 3, 3)), variable("z", (10, 3, 1, 1))
+    wide, narrow = (Conv((stride, stride), (p, p, p, p), group=group) for p in (1, 0))
+    rule = proved_first(
+        Add()(wide(x, large), narrow(x, small)), wide(x, Add()(large, Pad((0, 0, 1, 1, 0, 0, 1, 1))(small)))
+    )
+    assert {c.relation for c in rule.conditions} == {"<="}
+    assert len(rule.conditions) == 2
+    image = variable("x", (1, 4 * group, 32, 32))
+    kernels = variable("k", (6, 4, 7, 5)), variable("l", (6, 4, 3, 5))
+    given = Add()(
+        Conv((stride, stride), (3, 2, 3, 2), group=group)(image, kernels[0]),
+        Conv((stride, stride), (1, 2, 1, 2), group=group)(image, kernels[1]),
+    )
+    (made,) = rewrites(rule, given)
+    assert [t.operator.pads for t in subterms(made) if isinstance(t.operator, Pad)] == [(0, 0, 2, 0, 0, 0, 2, 0)]
+
+
+def test_pads_that_differ_before_and_after_an_axis_are_two_symbols() -> None:
+    conv = Conv((1, 1), (0, 1, 2, 1))
+    generality = next(g for g in LADDER if g.attributes == "rings")
+    before_h, before_w, after_h, after_w = generality.names(conv)[2:6]
+    assert before_h != after_h
+    assert before_w == after_w
+
+
+def test_windows_that_move_by_a_symbol_are_of_one_size_where_the_results_must_be() -> None:
+    """Their sizes are quotients, of which no symbol can be told but by what is divided."""
+    stride = symbol("s")
+    conv = Conv((stride, stride), (1, 1, 1, 1))
+    with assuming():
+        x = variable("x", map(symbol, "nchw"))
+        sides = (conv(x, variable("y", map(symbol, "ocij"))), conv(x, variable("z", map(symbol, "ocpq"))))
+        typed_sides = typed(*sides)
+    windows = [{str(side.inputs[1].shape[2:]) for side in both} for both in (sides, typed_sides)]
+    assert [len(found) for found in windows] == [2, 1]

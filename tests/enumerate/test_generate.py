@@ -11,7 +11,8 @@ from superopt.dim import assuming
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family, with_operators
-from superopt.enumerate.generalize import LADDER, abstracted, canonical, generalized
+from superopt.enumerate.generality import LADDER
+from superopt.enumerate.generalize import abstracted, canonical, generalized
 from superopt.enumerate.generate import Generated, _told, distinct, generate
 from superopt.enumerate.judges import first_proved
 from superopt.enumerate.prune import macros, prune_instances

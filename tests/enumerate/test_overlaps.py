@@ -81,6 +81,25 @@ def test_overlaps_of_shipped_rules_prove_and_are_replayed_over_a_peak_only() -> 
         assert Rules(rules).steps(rule.source, rule.target, 2, more=2) is not None, print_rule(rule)
 
 
+ENLARGED, RINGED = parse_file("""
+(rule enlarged (given (?x n c h w) (?y o c i j)) (from (conv ?x ?y))
+  (to (conv :pads (1 1 1 1) ?x (pad (0 0 1 1 0 0 1 1) ?y))))
+(rule ringed (given (?x n c h w) (?y o c i j) (?z o c (+ i (* -2 a) (* 2 b)) (+ j (* -2 p) (* 2 q))))
+  (if (<= 0 (- a b)) (<= 0 (- p q))) (from (add (conv :pads (a p a p) ?x ?y) (conv :pads (b q b q) ?x ?z)))
+  (to (conv :pads (a p a p) ?x (add ?y (pad (0 0 (- a b) (- p q) 0 0 (- a b) (- p q)) ?z)))))
+""").rules
+
+
+def test_what_holds_where_attributes_are_legal_may_be_a_part_and_says_so() -> None:
+    """A kernel of more rows beside one of more columns: both are enlarged before they are one."""
+    found = overlaps([ENLARGED, RINGED], [], [], most=4)
+    assert found
+    for rule in found:
+        assert rule.conditions
+        assert {c.relation for c in rule.conditions} == {"<="}
+        assert isinstance(verify(rule), Proved)
+
+
 def test_what_holds_at_some_sizes_only_is_never_a_part() -> None:
     assert not overlaps([CONDITIONAL, SUMMED], [], [], most=4)
 

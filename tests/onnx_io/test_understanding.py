@@ -180,6 +180,25 @@ def test_an_attribute_that_the_declaration_does_not_know_makes_a_node_opaque() -
     assert reasons == ["", "the declaration does not know the attribute spatial"]
 
 
+TRAINING = """g (float[2, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2, 3, 4] y, float[3] z)
+  { y, n, w = BatchNormalization<training_mode = 1, epsilon = 0.01>(x, s, b, m, v) z = Relu(READ) }"""
+
+
+def test_a_batch_normalization_in_training_mode_is_understood_where_nothing_is_learned() -> None:
+    """As the weights of convolutions are standardized by exporters."""
+    source = model(TRAINING.replace("READ", "s"), 17)
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = rewritten(program, terms(program), {})
+    rng = np.random.default_rng(0)
+    feed = {
+        i.name: rng.random([d.dim_value for d in i.type.tensor_type.shape.dim], np.float32) for i in source.graph.input
+    }
+    assert_close(run(ir.to_proto(made), feed), run(source, feed))
+    learned = understand(load(model(TRAINING.replace("READ", "n"), 17)))
+    assert learned.summary.opaque == {"BatchNormalization": {"output 'n' is used and not declared": 1}}
+
+
 def test_a_linear_resize_as_torch_writes_it_is_understood() -> None:
     source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 8, 9] y) <int64[2] to = {8, 9}, int64[2] some = {0, 2}>
       { s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to)

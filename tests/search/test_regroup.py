@@ -116,3 +116,21 @@ def test_three_branches_with_a_bias_each_become_one_convolution(order: int) -> N
     names = [t.operator.name for t in running(*outcome.best[0].graph.outputs)]
     assert sorted(n for n in names if n != "expand") == ["add", "conv", "relu"], names
     assert outcome.seen <= 16, "it went through orders of sums"
+
+
+@pytest.mark.parametrize("group", [1, 8])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("large", "small"), [(5, 3), (7, 3), (13, 5)])
+def test_a_kernel_beside_a_larger_one_becomes_one_with_it(large: int, small: int, stride: int, group: int) -> None:
+    """As large kernels are trained (Ding et al. 2022), for any sizes, strides and groups."""
+    x = variable("x", (1, 8, 15, 15), "float32")
+
+    def branch(size: int) -> Term:
+        kernel = variable(f"k{size}", (8, 8 // group, size, size), "float32", constant=True)
+        norm = (variable(f"{n}{size}", (8,), "float32", constant=True) for n in ("scale", "bias", "mean", "variance"))
+        return BatchNorm()(Conv((stride, stride), (size // 2,) * 4, (1, 1), group)(x, kernel), *norm)
+
+    given = Graph((x,), (Relu()(Add()(branch(large), branch(small))),))
+    outcome = backtrack(given, Matching(shipped()), AnalyticCost(), Limits(alpha=1.15))
+    names = [t.operator.name for t in running(*outcome.best[0].graph.outputs)]
+    assert sorted(n for n in names if n != "expand") == ["add", "conv", "relu"], names

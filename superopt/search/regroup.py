@@ -8,7 +8,7 @@ all pairs, and a sum is regrouped at once where a pair becomes less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import TypeAlias
 
@@ -75,20 +75,32 @@ def _says_so_of_differences(rule: Rule) -> bool:
     return len({p for p, _ in before}) == 3 and len(before) == 3 and sorted(before, key=repr) == sorted(after, key=repr)
 
 
-def parts_of(term: Term, differences: bool = True) -> list[Part]:
-    """What is added up, or multiplied, by a term and those below it that do the same, or take away."""
+def parts_of(term: Term, differences: bool = True, whole: Container[Term] = ()) -> list[Part]:
+    """What is added up, or multiplied, by a term and those below it that do the same, or take away, but for some that
+    stay `whole`.
+    """
     found = list[Part]()
     for place, i in enumerate(term.inputs):
         taken = isinstance(term.operator, Sub) and place == 1
-        deeper = _goes_on(term, i, differences) and not i.constant
-        found.extend((p, away != taken) for p, away in (parts_of(i, differences) if deeper else [(i, False)]))
+        deeper = _goes_on(term, i, differences, whole) and not i.constant
+        found.extend((p, away != taken) for p, away in (parts_of(i, differences, whole) if deeper else [(i, False)]))
     return found
 
 
-def _goes_on(term: Term, below: Term, differences: bool) -> bool:
+def _goes_on(term: Term, below: Term, differences: bool, whole: Container[Term] = ()) -> bool:
     """Whether what is below adds to the same sum, or product."""
     both = differences and isinstance(term.operator, Add | Sub) and isinstance(below.operator, Add | Sub)
-    return both or (below.operator == term.operator and not isinstance(term.operator, Sub))
+    alike = both or (below.operator == term.operator and not isinstance(term.operator, Sub))
+    return alike and below not in whole
+
+
+def _shared(term: Term) -> frozenset[Term]:
+    """What several terms below one take: it is computed anyway, so nothing is saved by taking it apart for one."""
+    seen, shared = set[Term](), set[Term]()
+    for t in subterms(term):
+        for i in {i for i in t.inputs if i.inputs}:
+            (shared if i in seen else seen).add(i)
+    return frozenset(shared)
 
 
 def regrouped(term: Term, saved: Callable[[Term], float], rules: Regrouping) -> Iterator[tuple[Rewrite, Term, float]]:
@@ -96,12 +108,13 @@ def regrouped(term: Term, saved: Callable[[Term], float], rules: Regrouping) -> 
     op, differences = term.operator, "sub" in rules
     if op.name not in rules or term.constant or not any(_goes_on(term, i, differences) for i in term.inputs):
         return
-    parts = parts_of(term, differences)
-    if len(parts) > MOST:
+    whole = _shared(term)
+    parts = parts_of(term, differences, whole)
+    if not 2 < len(parts) <= MOST:
         return
     rule = rules["sub" if any(away for _, away in parts) else op.name]
     op = Add() if isinstance(op, Sub) else op
-    together = {frozenset(pair) for pair in _pairs(term, differences)}
+    together = {frozenset(pair) for pair in _pairs(term, differences, whole)}
     for i, j in combinations(range(len(parts)), 2):
         (one, away), (other, other_away) = sorted((parts[i], parts[j]), key=lambda part: part[1])
         if frozenset((one, other)) in together:
@@ -112,12 +125,12 @@ def regrouped(term: Term, saved: Callable[[Term], float], rules: Regrouping) -> 
             yield rule, _joined(op, [*parts[:i], (pair, away), *parts[i + 1 : j], *parts[j + 1 :]]), saves
 
 
-def _pairs(term: Term, differences: bool) -> Iterator[tuple[Term, ...]]:
+def _pairs(term: Term, differences: bool, whole: Container[Term]) -> Iterator[tuple[Term, ...]]:
     """The inputs of a term, and of those below it that go on with it."""
     yield term.inputs
     for i in term.inputs:
-        if _goes_on(term, i, differences):
-            yield from _pairs(i, differences)
+        if _goes_on(term, i, differences, whole):
+            yield from _pairs(i, differences, whole)
 
 
 def _joined(op: Operator, parts: Sequence[Part]) -> Term:

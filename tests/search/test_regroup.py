@@ -118,6 +118,27 @@ def test_three_branches_with_a_bias_each_become_one_convolution(order: int) -> N
     assert outcome.seen <= 16, "it went through orders of sums"
 
 
+def test_a_sum_that_others_take_too_is_not_taken_apart() -> None:
+    """A block of RepViT (Wang et al. 2024): its input, which is a sum itself, is added to two convolutions of it."""
+    a, b = (variable(n, (1, 8, 6, 6), "float32") for n in "ab")
+    kernels = [variable(f"k{size}", (8, 1, size, size), "float32", constant=True) for size in (3, 1)]
+    x = Add()(a, b)
+    first, second = (Conv((1, 1), (k.shape[2] // 2,) * 4, (1, 1), 8)(x, k) for k in kernels)  # type: ignore[operator]
+    term = Add()(Add()(first, second), x)
+    pairs = set[frozenset[Term]]()
+
+    def looked_at(pair: Term) -> float:
+        pairs.add(frozenset(pair.inputs))
+        return 1.0
+
+    made = list(regrouped(term, looked_at, regrouping(shipped())))
+    assert pairs == {frozenset((first, x)), frozenset((second, x))}
+    assert len(made) == 2
+    outcome = backtrack(Graph((a, b), (term,)), Matching(shipped()), AnalyticCost(), Limits(alpha=1.15))
+    names = [t.operator.name for t in running(*outcome.best[0].graph.outputs)]
+    assert sorted(names) == ["add", "conv"], names
+
+
 @pytest.mark.parametrize("group", [1, 8])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("large", "small"), [(5, 3), (7, 3), (13, 5)])

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Literal, TypeAlias
 
 from superopt.dim import Dim
-from superopt.operators.declare import Declared
+from superopt.operators.declare import Declared, Field
 from superopt.term import Term, subterms
 
 Place: TypeAlias = tuple[str, int]
 """A kind of operator, and which of its attributes."""
+
+PADS = "pads"
+"""What widths before and after axes are called: of windows, which have none by default, and of zeros."""
 
 Kept: TypeAlias = Literal["all", "nonzero", "changed", "set", "rings", "shared", "channels", "none"]
 
 
 @dataclass(frozen=True)
 class Generality:
-    """What of the sizes found becomes a symbol: attributes (all, those that are not 0, those that are not what they are
-    by default, those that are neither, of these those that all operators of a kind have on both sides, or those that
-    are as many as channels, as groups of one channel each; none), and axes of size 1. With `cuts`, slices are cut where
-    concats below them were joined. With `alike`, attributes of one name and value are one symbol whatever has them, as
-    windows move alike in pools and convolutions.
+    """What of the sizes found becomes a symbol: some attributes, and with `ones` axes of size 1. With `cuts`, slices
+    are cut where concats below them were joined. With `alike`, attributes of one name and value are one symbol whatever
+    has them, as windows move alike in pools and convolutions.
 
-    Of "rings" are what is not as it is by default, and the pads of windows, 0 or not: kernels with zeros around go with
-    more of them. As many before an axis as after it are one symbol, since sizes know no more than their sum.
+    Attributes are "all"; those that are not 0 ("nonzero"), not as they are by default ("changed"), or neither ("set");
+    of the last those that all operators of a kind have on both sides ("shared"), or that are as many as channels, as
+    groups of one channel each ("channels"); or "none". "rings" are "set" and the pads of windows, 0 or not, since
+    kernels with zeros around go with more of them: where operators differ in them, as many before an axis as after it
+    are one symbol, of which sizes tell no more than the sum.
     """
 
     attributes: Kept
@@ -34,17 +38,16 @@ class Generality:
     cuts: bool = False
     alike: bool = False
 
-    def names(self, op: Declared) -> list[str]:
+    def names(self, op: Declared, shared: Container[Place]) -> list[str]:
         """What the symbols of an operator's size attributes begin with: the attribute's name, or the operator's."""
         found: list[str] = []
         for f in (f for f in op.fields if f.facts.size):
-            value = getattr(op, f.name)
-            many = value if isinstance(value, tuple) else (value,)
+            many = _many(op, f)
             first, half = 0 if self.alike else len(found), len(many) // 2
-            ringed = self.attributes == "rings" and f.name == "pads"
             for i, d in enumerate(many):
-                place = i - half if ringed and i >= half and many[i - half] == d else i
-                found.append(f"{f.name if self.alike else op.name}_{first + place}")
+                tied = i >= half and many[i - half] == d and (op.name, first + i) not in shared
+                ringed = tied and self.attributes == "rings" and f.name == PADS
+                found.append(f"{f.name if self.alike else op.name}_{first + (i - half if ringed else i)}")
         return found
 
     def staying(self, term: Term, shared: Container[Place]) -> Iterator[bool]:
@@ -52,6 +55,7 @@ class Generality:
         op = term.operator
         assert isinstance(op, Declared)
         channels = [i.shape[1] for i in term.inputs[:1] if i.type.rank > 1 and i.shape[1] != 1]
+        windows = [f.name == PADS and f.default is not MISSING for f in op.fields if f.facts.size for _ in _many(op, f)]
         for place, (value, default) in enumerate(zip(op.sizes(), op.default_sizes(), strict=True)):
             is_usual = bool(value == 0 or value == default)
             yield {
@@ -59,11 +63,17 @@ class Generality:
                 "nonzero": bool(value == 0),
                 "changed": bool(value == default),
                 "set": is_usual,
-                "rings": is_usual and bool(default != 0),
+                "rings": is_usual and not windows[place],
                 "shared": is_usual or (op.name, place) not in shared,
                 "channels": is_usual or value not in channels,
                 "none": True,
             }[self.attributes]
+
+
+def _many(op: Declared, field: Field) -> tuple[Dim, ...]:
+    """The sizes that an attribute is, or has."""
+    value = getattr(op, field.name)
+    return value if isinstance(value, tuple) else (value,)
 
 
 CONSTANTS = Generality("changed", ones=True)

@@ -11,38 +11,79 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from superopt.dim import Condition, Dim, Expr, Floor, Shape, assuming, equal, product, symbol
+from superopt.dim import Condition, Dim, Expr, Floor, Shape, assuming, equal, nonnegative, product, substitute, symbol
 from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
+from superopt.operators.padding import Pad
+from superopt.rules.match import commuted, rewrites
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
-from superopt.term import Term, Variable, make, replace_all, size_symbols, subterms, variable, variables
+from superopt.term import Term, Variable, made_over, make, replace_all, size_symbols, subterms, variable, variables
 
 
 def generalized(source: Term, target: Term, generality: Generality) -> Rule | None:
     """The rule over symbols that has the found equation as an instance; None where there is none of this generality."""
     try:
         with assuming():
-            left, right = canonical(typed(*_with_symbols((source, target), generality)))
-        asked = open_conditions((left,), (right,), legal=generality.attributes == "rings")
-        return Rule("candidate", (left,), (right,), asked)
+            roots = _with_symbols((source, target), generality)
+            rule = _stated(typed(*roots), generality)
+            if any(_numerators(c) is not None for c in conditions(*rule.source, *rule.target)):
+                narrower = _stated(typed(*roots, by_numerators=True), generality)
+                rule = narrower if _gives(narrower, source, target) else rule
     except (ShapeError, Undecided, RuleError):
         return None
+    return rule
+
+
+def _stated(sides: tuple[Term, ...], generality: Generality) -> Rule:
+    left, right = sides
+    left, right = canonical((left, tidied(right)))
+    return Rule(
+        "candidate", (left,), (right,), open_conditions((left,), (right,), legal=generality.attributes == "rings")
+    )
+
+
+def _gives(rule: Rule, source: Term, target: Term) -> bool:
+    """Whether a rule makes the target of the source."""
+    wanted = commuted(tidied(target))
+    return any(commuted(tidied(made)) == wanted for made in rewrites(rule, source))
+
+
+def tidied(target: Term) -> Term:
+    """What a rule leads to, without slices that cut nothing off, and with zeros around zeros put there at once."""
+    done: dict[Term, Term] = {}
+    for term in subterms(target):
+        made = made_over(term, tuple(done[i] for i in term.inputs))
+        op, below = made.operator, made.inputs[0] if made.inputs else made
+        if isinstance(op, Slice) and equal(op.start, 0) is True and equal(op.stop, below.shape[op.axis]) is True:
+            made = below
+        elif isinstance(op, Pad) and isinstance(below.operator, Pad):
+            both = zip(op.pads, below.operator.pads, strict=True)
+            made = make(Pad(tuple(a + b for a, b in both)), below.inputs)
+        done[term] = made
+    return done[target]
 
 
 def open_conditions(source: tuple[Term, ...], target: tuple[Term, ...], legal: bool = False) -> tuple[Condition, ...]:
     """Equalities and divisibilities that the targets ask for and the sources do not state; where these do not make sure
     of it, that the sizes in attributes are `legal` too.
     """
-    stated = {c.key for c in conditions(*source)}
+    stated = conditions(*source)
+    keys, rests = {c.key for c in stated}, {str(c.right - c.left) for c in stated if c.relation == "<="}
+    sizes = {name: symbol(name) + 1 for name in size_symbols(*source)}
+
+    def follows(asked: Condition) -> bool:
+        rest = asked.right - asked.left
+        by_sizes = str(rest) in rests or nonnegative(substitute(rest, sizes), least=0)
+        return asked.key in keys or (asked.relation == "<=" and by_sizes)
+
     operators = [t.operator for t in subterms(*target) if isinstance(t.operator, Declared)] if legal else []
     asked = dict.fromkeys(c for op in operators for c in op.legal() if isinstance(c, Condition))
-    stated |= {Condition("<=", least, symbol(name)).key for least in (0, 1) for name in size_symbols(*source)}
     asked |= dict.fromkeys(c for c in conditions(*target) if c.relation in ("=", "divides"))
-    return tuple(c for c in asked if c.key not in stated)
+    return tuple(c for c in asked if not follows(c))
 
 
 def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term, ...]:
@@ -73,7 +114,7 @@ def _with_symbols(roots: tuple[Term, ...], generality: Generality) -> tuple[Term
             stays = of_term.staying(term, shared)
             sizes = [
                 found.get(d, d if kept else symbol(f"{name}_{d}"))
-                for name, d, kept in zip(generality.names(op), op.sizes(), stays, strict=True)
+                for name, d, kept in zip(generality.names(op, shared), op.sizes(), stays, strict=True)
             ]
         done[term] = make(op.with_sizes(sizes), inputs)
     return tuple(
@@ -136,15 +177,15 @@ def _numbers(shape: Shape) -> tuple[int, ...]:
     return tuple(d for d in shape if isinstance(d, int))
 
 
-def typed(*roots: Term) -> tuple[Term, ...]:
-    """Terms of one value, with the equalities between sizes that they need solved. Raises `ShapeError` where none would
-    do.
+def typed(*roots: Term, by_numerators: bool = False) -> tuple[Term, ...]:
+    """Terms of one value, with the equalities between sizes that they need solved; those of quotients `by_numerators`,
+    which may be more than they need. Raises `ShapeError` where none would do.
     """
     for _ in range(8):
         asked = [*conditions(*roots)]
         for other in roots[1:]:
             asked += _of_one_shape(roots[0], other)
-        asked += _of_one_numerator(asked)
+        asked += [n for c in asked if by_numerators and (n := _numerators(c)) is not None]
         values, _ = unify(asked, _order(roots), positive_symbols(*roots))
         if not values:
             return roots
@@ -163,18 +204,16 @@ def _of_one_shape(term: Term, other: Term) -> Iterator[Condition]:
             yield truth
 
 
-def _of_one_numerator(asked: Sequence[Condition]) -> Iterator[Condition]:
-    """That what is divided by one size is equal, where the quotients have to be: all that is known to make them so."""
-    for c in asked:
-        difference = c.left - c.right if c.relation == "=" else 0
-        terms = difference.terms if isinstance(difference, Expr) else ()
-        if sorted(k for _, k in terms) == [-1, 1] and all(len(m) == 1 and isinstance(m[0], Floor) for m, _ in terms):
-            a, b = (m[0] for m, _ in terms)
-            assert isinstance(a, Floor)
-            assert isinstance(b, Floor)
-            same = equal(a.numerator, b.numerator) if equal(a.denominator, b.denominator) is True else True
-            if isinstance(same, Condition):
-                yield same
+def _numerators(asked: Condition) -> Condition | None:
+    """That what is divided by one size is equal, where two quotients have to be."""
+    difference = asked.left - asked.right if asked.relation == "=" else 0
+    terms = difference.terms if isinstance(difference, Expr) else ()
+    quotients = [m[0] for m, _ in terms if len(m) == 1 and isinstance(m[0], Floor)]
+    if len(quotients) != len(terms) or sorted(k for _, k in terms) != [-1, 1]:
+        return None
+    a, b = quotients
+    same = equal(a.numerator, b.numerator) if equal(a.denominator, b.denominator) is True else None
+    return same if isinstance(same, Condition) else None
 
 
 def _order(roots: tuple[Term, ...]) -> list[str]:

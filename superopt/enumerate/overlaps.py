@@ -15,7 +15,7 @@ from typing import NamedTuple
 from superopt.dim import Condition, assuming, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
 from superopt.enumerate.generality import LADDER
-from superopt.enumerate.generalize import generalized, open_conditions, typed
+from superopt.enumerate.generalize import generalized, open_conditions, tidied, typed
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
@@ -34,7 +34,7 @@ Changed = tuple[Term, dict[Term, Term]]
 
 
 class Sides(NamedTuple):
-    """Both sides of a rule; and whether the left does not make sure that the sizes of the right are legal."""
+    """Both sides of a rule, and whether it holds under conditions: that sizes of the right are legal."""
 
     left: Term
     right: Term
@@ -134,7 +134,8 @@ def _rule(
             (first,), (last,) = (replace_all((term,), changes) for term, changes in (low, end))
             if max(_count(first, same), _count(last, same)) > most:
                 return
-            start, over, stop = canonical(typed(*_substituted((first, peak, last), same, sizes)))
+            start, over, stop = typed(*_substituted((first, peak, last), same, sizes))
+            start, over, stop = canonical((start, over, tidied(stop)))
         if _is_bound(start) and max(map(operators, ((start,), (stop,)))) <= most and _is_peak(start, over, stop):
             yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,), legal))
     except (ShapeError, Undecided, RuleError):
@@ -180,7 +181,8 @@ def _is_bound(source: Term) -> bool:
 
 def _is_peak(low: Term, peak: Term, end: Term) -> bool:
     operators = [t.operator for t in subterms(low) if isinstance(t.operator, Declared)]
-    widths = [name for op in operators for d in op.sizes() if (name := symbol_name(d)) is not None]
-    kinds = kinds_of_sizes((low,)) + kinds_of_sizes((low,), ones=widths)  # as they are: images are larger than pads
+    steps = [name for op in operators for d in op.sizes() if (name := symbol_name(d)) is not None]
+    # Pads, strides and groups are mostly small beside the sizes of tensors.
+    kinds = kinds_of_sizes((low,)) + kinds_of_sizes((low,), ones=steps)
     before, between, after = (work((term,), kinds) for term in (low, peak, end))
     return any(b > UPHILL * a > UPHILL * c for a, b, c in zip(before, between, after, strict=True))

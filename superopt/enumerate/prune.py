@@ -117,8 +117,8 @@ def replaying(rules: Iterable[Rule]) -> Rules:
 def replayed(known: Rules, source: State, target: State, steps: int, facts: tuple[Fact, ...] = ()) -> bool:
     """Whether rules replay an equation in so many directed steps.
 
-    A search does not enlarge kernels unless something comes of it, so what merges convolutions that are enlarged before
-    that is not replayed.
+    A search takes no step that only enlarges kernels, so what merges convolutions is not replayed by way of one. That
+    other equations are, keeps those out that enlarge kernels as they go, and gain nothing.
     """
     merges = _convolutions(target) < _convolutions(source)
     return known.steps(source, target, steps, much=MUCH, facts=facts, beyond_final=not merges) is not None

@@ -95,12 +95,13 @@ class BatchNorm(Composite):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """In training mode by the mean and the variance of the input itself: weights are standardized so (Qiao et al.
-        2019), since they are there when the model is loaded.
+        """In training mode by the mean and the variance of the input itself, as exporters standardize the weights of
+        convolutions (Qiao et al. 2019); what it learns of them, further outputs, is not declared. Before opset 14 these
+        outputs alone say that it is in that mode.
         """
         x, scale, bias, *moments = present(node.inputs, 5)
         pass_over(node, "momentum")
-        if node.attributes.get("training_mode", 0):
+        if node.attributes.get("training_mode", 0) or (node.opset < 14 and node.outputs > 1):
             moments = _moments(x)
         return make(cls(float(node.attributes.get("epsilon", 1e-5))), (x, scale, bias, *moments))
 

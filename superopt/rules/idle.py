@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from superopt.dim import equal
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Expand, Slice
+from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
 from superopt.operators.padding import Pad
 from superopt.rules.rule import Rule
@@ -15,9 +14,9 @@ from superopt.term import Term, subterms
 
 def is_idle(rule: Rule) -> bool:
     """Whether a rule says in several point-wise operators what one does, or puts zeros around kernels and does nothing
-    else, or cuts nothing off, or looks into what is made of constants, which is computed beforehand.
+    else, or looks into what is made of constants, which is computed beforehand.
     """
-    return any(says(rule) for says in (_rephrases, _unfolds, enlarges, _cuts_nothing))
+    return any(says(rule) for says in (_rephrases, _unfolds, enlarges))
 
 
 def _rephrases(rule: Rule) -> bool:
@@ -30,29 +29,29 @@ def _rephrases(rule: Rule) -> bool:
 
 def _unfolds(rule: Rule) -> bool:
     """Whether a rule asks how something is made of constants."""
-    return any(t.constant and t.inputs and not isinstance(t.operator, Expand) for t in subterms(*rule.source))
+    return any(is_made_of_constants(t) for t in subterms(*rule.source))
+
+
+def is_made_of_constants(term: Term) -> bool:
+    """Whether a term is computed from constants, before the model runs; a broadcast is not."""
+    return term.constant and bool(term.inputs) and not isinstance(term.operator, Expand)
 
 
 def enlarges(rule: Rule) -> bool:
-    """Whether a rule puts zeros around what is convolved, and the target is the source but for that: as many operators
-    run, of more work. What merges with such a kernel is a rule by itself, since no rule is left out that others replay
-    only through more work.
+    """Whether a rule puts zeros around kernels, or around what they are made of, and the target is the source but for
+    that: as many operators run, of more work.
     """
     before, after = (tuple(map(_without_zeros, side)) for side in (rule.source, rule.target))
     return before == after and len(subterms(*rule.target)) > len(subterms(*rule.source))
 
 
-def _without_zeros(term: Term) -> str:
-    """How a term is spelled without zeros around anything, and without the pads of convolutions, which go with them."""
+def _without_zeros(term: Term, in_kernel: bool = False) -> str:
+    """How a term is spelled without the zeros in kernels and the pads of convolutions, which go with them."""
     op = term.operator
-    if isinstance(op, Pad):
-        return _without_zeros(term.inputs[0])
-    if isinstance(op, Conv):
-        op = replace(op, pads=(0,) * len(op.pads))
-    return f"({op} {' '.join(map(_without_zeros, term.inputs))})"
-
-
-def _cuts_nothing(rule: Rule) -> bool:
-    """Whether there is a slice in the target that takes all of an axis."""
-    slices = ((t.operator, t.inputs[0]) for t in subterms(*rule.target) if isinstance(t.operator, Slice))
-    return any(equal(op.start, 0) is True and equal(op.stop, x.shape[op.axis]) is True for op, x in slices)
+    if isinstance(op, Pad) and in_kernel:
+        return _without_zeros(term.inputs[0], in_kernel)
+    if not isinstance(op, Conv):
+        return f"({op} {' '.join(_without_zeros(i, in_kernel) for i in term.inputs)})"
+    image, kernel = term.inputs
+    op = replace(op, pads=(0,) * len(op.pads))
+    return f"({op} {_without_zeros(image, in_kernel)} {_without_zeros(kernel, in_kernel=True)})"

@@ -13,6 +13,7 @@ from superopt.dim import (
     Shape,
     assuming,
     equal,
+    nonnegative,
     substitute,
     substitute_condition,
     symbol_name,
@@ -189,7 +190,12 @@ def _holds(rule: Rule, bindings: Bindings, granted: Container[Condition]) -> boo
     if any(f.kind not in known_facts(bindings.tensors[f.of]) for f in rule.facts):
         return False
     truths = [substitute_condition(c, bindings.sizes) for c in rule.conditions]
-    return all(t is True or (isinstance(t, Condition) and t in granted) for t in truths)
+    return all(t is True or (isinstance(t, Condition) and (t in granted or _is_plain(t))) for t in truths)
+
+
+def _is_plain(condition: Condition) -> bool:
+    """Whether a condition holds of all sizes and attributes, of which none is negative."""
+    return condition.relation == "<=" and nonnegative(condition.right - condition.left, least=0)
 
 
 def instance_of(special: Rule, general: Rule) -> bool:

@@ -95,7 +95,9 @@ def _goes_on(term: Term, below: Term, differences: bool, whole: Container[Term] 
 
 
 def _shared(term: Term) -> frozenset[Term]:
-    """What several terms below one take: it is computed anyway, so nothing is saved by taking it apart for one."""
+    """What several terms below one take: taken apart for one of them, it is computed for the others all the same. Who
+    takes it beside a term is not looked at, since what replaces a term does not depend on what stands around it.
+    """
     seen, shared = set[Term](), set[Term]()
     for t in subterms(term):
         for i in {i for i in t.inputs if i.inputs}:

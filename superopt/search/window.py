@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from superopt.dim import assuming
 from superopt.operators.facts import known_facts
-from superopt.operators.layout import Expand
+from superopt.rules.idle import is_made_of_constants
 from superopt.term import Fact, Term, made_over, replace_all, variable
 
 Key: TypeAlias = "tuple[int, ...]"
@@ -112,7 +112,7 @@ def _levels(roots: Sequence[Term], depth: int) -> dict[Term, int]:
 
 def is_leaf(term: Term) -> bool:
     """Whether patterns see nothing of what a term is made of: it is a variable, or made of constants alone."""
-    return term.is_variable or (term.constant and bool(term.inputs) and not isinstance(term.operator, Expand))
+    return term.is_variable or is_made_of_constants(term)
 
 
 def _ends(term: Term, level: int, depth: int) -> bool:

@@ -8,10 +8,10 @@ from superopt.dim import assuming, symbol
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized, typed
 from superopt.operators.constant import Band
-from superopt.operators.layout import Expand, Reshape
+from superopt.operators.layout import Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
-from superopt.operators.pointwise import Add
+from superopt.operators.pointwise import Add, Relu
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean
 from superopt.rules.match import rewrites
@@ -106,12 +106,43 @@ def test_zeros_around_a_kernel_are_as_many_as_it_has_pads_less(stride: int, grou
     assert [t.operator.pads for t in subterms(made) if isinstance(t.operator, Pad)] == [(0, 0, 2, 0, 0, 0, 2, 0)]
 
 
-def test_pads_that_differ_before_and_after_an_axis_are_two_symbols() -> None:
-    conv = Conv((1, 1), (0, 1, 2, 1))
-    generality = next(g for g in LADDER if g.attributes == "rings")
-    before_h, before_w, after_h, after_w = generality.names(conv)[2:6]
-    assert before_h != after_h
-    assert before_w == after_w
+def test_pads_that_kernels_share_may_differ_before_and_after_an_axis() -> None:
+    """Found of 3×3 beside 3×1, of which rows have the same pads: those are any, as for what looks back alone."""
+    x, large, small = variable("x", (7, 3, 8, 9)), variable("y", (10, 3, 3, 3)), variable("z", (10, 3, 3, 1))
+    wide, narrow = Conv((1, 1), (1, 1, 1, 1)), Conv((1, 1), (1, 0, 1, 0))
+    rule = proved_first(
+        Add()(wide(x, large), narrow(x, small)), wide(x, Add()(large, Pad((0, 0, 0, 1, 0, 0, 0, 1))(small)))
+    )
+    given = Add()(Conv((1, 1), (2, 1, 0, 1))(x, large), Conv((1, 1), (2, 0, 0, 0))(x, small))
+    (made,) = rewrites(rule, given)
+    assert [t.operator.name for t in subterms(made) if not t.is_variable] == ["pad", "add", "conv"]
+
+
+def test_what_solves_more_than_must_be_equal_is_stated_only_where_it_was_found() -> None:
+    """Of 7 and 8 rows by twos there are as many, and no rule about equal numbers of rows says so."""
+    x, y, z = variable("x", (7, 3, 8, 8)), variable("y", (5, 3, 3, 3)), variable("z", (5, 3, 2, 2))
+    source = Add()(Conv((2, 2), (1, 1, 1, 1))(x, y), Conv((2, 2), (0, 0, 0, 0))(x, z))
+    target = Conv((2, 2), (1, 1, 1, 1))(x, Add()(y, Pad((0, 0, 1, 1, 0, 0, 0, 0))(z)))
+    assert source.shape == target.shape
+    stated = [rule for g in LADDER if (rule := generalized(source, target, g)) is not None]
+    assert stated
+    for rule in stated:
+        assert target in set(rewrites(rule, source))
+
+
+def test_a_target_is_stated_without_what_does_nothing() -> None:
+    x, y = variable("x", (7, 6, 8, 9)), variable("y", (5, 6, 3, 3))
+    conv = Conv((1, 1), (2, 2, 2, 2))
+    zeros = Pad((0, 0, 1, 1, 0, 0, 1, 1))
+    forms = [generalized(Relu()(Relu()(x)), Slice(1, 0, 6)(Relu()(x)), g) for g in LADDER]
+    assert [op for op in forms if op is not None]
+    assert {t.operator.name for rule in forms if rule is not None for t in subterms(*rule.target)} == {
+        "variable",
+        "relu",
+    }
+    twice = generalized(conv(x, zeros(zeros(y))), conv(x, zeros(Slice(0, 0, 5)(zeros(y)))), LADDER[-1])
+    assert twice is not None
+    assert sum(isinstance(t.operator, Pad) for t in subterms(*twice.target)) == 1
 
 
 def test_windows_that_move_by_a_symbol_are_of_one_size_where_the_results_must_be() -> None:
@@ -121,6 +152,6 @@ def test_windows_that_move_by_a_symbol_are_of_one_size_where_the_results_must_be
     with assuming():
         x = variable("x", map(symbol, "nchw"))
         sides = (conv(x, variable("y", map(symbol, "ocij"))), conv(x, variable("z", map(symbol, "ocpq"))))
-        typed_sides = typed(*sides)
+        typed_sides = typed(*sides, by_numerators=True)
     windows = [{str(side.inputs[1].shape[2:]) for side in both} for both in (sides, typed_sides)]
     assert [len(found) for found in windows] == [2, 1]

@@ -199,6 +199,27 @@ def test_a_batch_normalization_in_training_mode_is_understood_where_nothing_is_l
     assert learned.summary.opaque == {"BatchNormalization": {"output 'n' is used and not declared": 1}}
 
 
+@pytest.mark.parametrize("opset", [9, 15])
+def test_weights_that_are_standardized_are_constants_by_their_own_moments(opset: int) -> None:
+    """Before opset 14 further outputs alone say that a batch normalization is in training mode."""
+    said, outputs = ("", "y, m1, v1, p, q") if opset < 14 else ("<training_mode = 1>", "y, m1, v1")
+    source = model(
+        f"""g (float[1, 2, 3] x) => (float[1, 2, 3] z)
+          <float[1, 2, 3] w = {{1, 2, 4, 8, 16, 32}}, float[2] s = {{1, 2}}, float[2] b = {{0, 1}},
+           float[2] m = {{3, 4}}, float[2] v = {{5, 6}}> {{ {outputs} = BatchNormalization{said}(w, s, b, m, v) z = Add(x, y) }}""",
+        opset,
+    )
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    feed = {"x": np.zeros((1, 2, 3), np.float32)}
+    (found,) = run(ir.to_proto(rewritten(program, terms(program), {})), feed)
+    assert_close([found], run(source, feed))
+    w = np.array([[1, 2, 4], [8, 16, 32]])
+    centred = w - w.mean(1, keepdims=True)
+    wanted = centred / np.sqrt(w.var(1, keepdims=True) + 1e-5) * [[1], [2]] + [[0], [1]]
+    assert_close([found], [wanted[None].astype(np.float32)])
+
+
 def test_a_linear_resize_as_torch_writes_it_is_understood() -> None:
     source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 8, 9] y) <int64[2] to = {8, 9}, int64[2] some = {0, 2}>
       { s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to)

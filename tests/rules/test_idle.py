@@ -22,9 +22,6 @@ IDLE = {
       (from (conv ?x ?k)) (to (conv :pads (1 1 1 1) ?x (pad (0 0 1 1 0 0 1 1) ?k)))""",
     "it puts zeros around what a kernel is made of": f"""{KERNEL}
       (from (conv ?x (relu ?k))) (to (conv :pads (1 1 1 1) ?x (relu (pad (0 0 1 1 0 0 1 1) ?k))))""",
-    "it puts zeros around an image": f"""{KERNEL}
-      (from (conv :pads (1 1 1 1) ?x ?k)) (to (conv (pad (0 0 1 1 0 0 1 1) ?x) ?k))""",
-    "it cuts nothing off": "(given (?x n c)) (from (relu (relu ?x))) (to (slice 1 0 c (relu ?x)))",
     "it looks into what is made of constants": """(given (?x n c))
       (from (matmul ?x (mul (band c) (band c)))) (to (matmul ?x (band c)))""",
 }
@@ -35,6 +32,8 @@ AT_WORK = {
       (to (conv :pads (1 1 1 1) ?x (add ?k (pad (0 0 1 1 0 0 1 1) ?l))))""",
     "zeros become pads": f"""{KERNEL}
       (from (conv (pad (0 0 1 1 0 0 1 1) ?x) ?k)) (to (conv :pads (1 1 1 1) ?x ?k))""",
+    "zeros are put around an image, or around both parts of a sum": """(given (?x n c) (?y n c))
+      (from (pad (a b d e) (add ?x ?y))) (to (add (pad (a b d e) ?x) (pad (a b d e) ?y)))""",
     "something is cut off": """(given (?x n c) (?y n d))
       (from (slice 1 0 c (relu (concat 1 ?x ?y)))) (to (slice 1 0 c (concat 1 (relu ?x) (relu ?y))))""",
     "several operators become two": "(given (?x n c)) (from (neg (neg (relu ?x)))) (to (relu (relu ?x)))",

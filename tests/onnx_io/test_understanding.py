@@ -206,7 +206,8 @@ def test_weights_that_are_standardized_are_constants_by_their_own_moments(opset:
     source = model(
         f"""g (float[1, 2, 3] x) => (float[1, 2, 3] z)
           <float[1, 2, 3] w = {{1, 2, 4, 8, 16, 32}}, float[2] s = {{1, 2}}, float[2] b = {{0, 1}},
-           float[2] m = {{3, 4}}, float[2] v = {{5, 6}}> {{ {outputs} = BatchNormalization{said}(w, s, b, m, v) z = Add(x, y) }}""",
+           float[2] m = {{3, 4}}, float[2] v = {{5, 6}}>
+          {{ {outputs} = BatchNormalization{said}(w, s, b, m, v) z = Add(x, y) }}""",
         opset,
     )
     program = understand(load(source))

@@ -29,21 +29,31 @@ def generalized(source: Term, target: Term, generality: Generality) -> Rule | No
     try:
         with assuming():
             roots = _with_symbols((source, target), generality)
-            rule = _stated(typed(*roots), generality)
-            if any(_numerators(c) is not None for c in conditions(*rule.source, *rule.target)):
-                narrower = _stated(typed(*roots, by_numerators=True), generality)
-                rule = narrower if _gives(narrower, source, target) else rule
-    except (ShapeError, Undecided, RuleError):
+    except (ShapeError, Undecided):
         return None
+    rule = _stated(roots, generality)
+    if _has_quotients(roots):
+        narrower = _stated(roots, generality, by_numerators=True)
+        return narrower if narrower is not None and _gives(narrower, source, target) else rule
     return rule
 
 
-def _stated(sides: tuple[Term, ...], generality: Generality) -> Rule:
-    left, right = sides
-    left, right = canonical((left, tidied(right)))
-    return Rule(
-        "candidate", (left,), (right,), open_conditions((left,), (right,), legal=generality.attributes == "rings")
-    )
+def _stated(roots: tuple[Term, ...], generality: Generality, by_numerators: bool = False) -> Rule | None:
+    """The rule from one term to another with their sizes solved for, see `typed`; None where there is none."""
+    try:
+        with assuming():
+            left, right = typed(*roots, by_numerators=by_numerators)
+            left, right = canonical((left, tidied(right)))
+        asked = open_conditions((left,), (right,), legal=generality.attributes == "rings")
+        return Rule("candidate", (left,), (right,), asked)
+    except (ShapeError, Undecided, RuleError):
+        return None
+
+
+def _has_quotients(roots: tuple[Term, ...]) -> bool:
+    """Whether windows move by a symbol, so that how many there are is rounded down."""
+    dims = (d for t in subterms(*roots) for d in t.shape if isinstance(d, Expr))
+    return any(isinstance(atom, Floor) for d in dims for monomial, _ in d.terms for atom in monomial)
 
 
 def _gives(rule: Rule, source: Term, target: Term) -> bool:

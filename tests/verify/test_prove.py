@@ -13,7 +13,7 @@ import pytest
 from benchmarks.mutants import mutants
 from superopt.dim import assuming, symbol
 from superopt.operators.constant import Scalar
-from superopt.operators.instances import all_symbols
+from superopt.operators.instances import all_symbols, small_instances
 from superopt.operators.laws import Law, Scope, laws_in
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Mul, Relu
@@ -22,8 +22,9 @@ from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
 from superopt.verify import prove as prover
-from superopt.verify.check import execute, verify
+from superopt.verify.check import Difference, execute, verify
 from superopt.verify.prove import Proved, Unknown, prove
+from superopt.verify.witness import differing
 
 RULES = [rule for path in shipped_rules() for rule in load_rules(path).rules]
 LEAST = 100
@@ -83,9 +84,21 @@ def _demand_not_wrongly_proved(mutant: Rule) -> None:
     verdict = prove(mutant.source, mutant.target, mutant.conditions, resources=200_000)
     if isinstance(verdict, Proved):  # some changes change nothing: then it is true when executed, too
         done = execute(mutant.source, mutant.target, mutant.conditions, count=8, seed=4)
+        if isinstance(done, Difference) and done.carrier == "every carrier":
+            done = _agreements(mutant)  # it holds of functions that exact carriers have in name only: tanh x <= x
         assert isinstance(done, int), f"proved, and wrong: {print_rule(mutant)}{verdict}\n{done}"
         enough = 3 if all_symbols(*mutant.source, *mutant.target) else 1  # numbers have one shape
         assert done >= enough, f"proved, and hardly executed: {print_rule(mutant)}"
+
+
+def _agreements(rule: Rule) -> int | str:
+    """At how many small shapes both sides agree in 64-bit floating point, or where they do not."""
+    done, count = 0, len(rule.source)
+    for example in small_instances((*rule.source, *rule.target), rule.conditions, 8, seed=4):
+        if differing(example[:count], example[count:], rule.facts, seed=4 + done, simple=False) is not None:
+            return f"they differ at {example}"
+        done += 1
+    return done
 
 
 def test_no_rule_proves_with_a_target_of_other_values() -> None:

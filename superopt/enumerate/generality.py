@@ -97,7 +97,7 @@ LADDER = (
     Generality("channels", ones=False),
     Generality("none", ones=False),
 )
-"""From the most general to the least."""
+"""In the order in which they are tried: what proves is stated no less generally."""
 
 
 def shared_places(roots: tuple[Term, ...]) -> frozenset[Place]:

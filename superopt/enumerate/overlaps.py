@@ -180,9 +180,9 @@ def _is_bound(source: Term) -> bool:
 
 
 def _is_peak(low: Term, peak: Term, end: Term) -> bool:
-    operators = [t.operator for t in subterms(low) if isinstance(t.operator, Declared)]
-    steps = [name for op in operators for d in op.sizes() if (name := symbol_name(d)) is not None]
+    declared = [t.operator for t in subterms(low) if isinstance(t.operator, Declared)]
+    attributes = [name for op in declared for d in op.sizes() if (name := symbol_name(d)) is not None]
     # Pads, strides and groups are mostly small beside the sizes of tensors.
-    kinds = kinds_of_sizes((low,)) + kinds_of_sizes((low,), ones=steps)
+    kinds = kinds_of_sizes((low,)) + kinds_of_sizes((low,), ones=attributes)
     before, between, after = (work((term,), kinds) for term in (low, peak, end))
     return any(b > UPHILL * a > UPHILL * c for a, b, c in zip(before, between, after, strict=True))

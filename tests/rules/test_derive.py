@@ -72,13 +72,16 @@ def test_the_last_step_is_looked_for(case: str) -> None:
     assert len(Target.of((commuted(term(target)),)).where(below, commuted)) == places
 
 
+@pytest.mark.parametrize("name", ["assoc", "twice"])
+def test_a_final_rule_is_the_last_step(name: str) -> None:
+    source, target = (term("(add (add (relu (relu ?a)) ?b) ?c)"),), (term("(add (relu ?a) (add ?b ?c))"),)
+    found = Rules(RULES, final=lambda rule: rule.name == name).steps(source, target, beyond_final=False)
+    assert found is not None
+    assert [step.rule.name for step in found][1:] == [name]
+
+
 def test_no_step_goes_on_from_what_a_final_rule_makes() -> None:
     source, target = (term("(add (add (relu (relu ?a)) ?b) ?c)"),), (term("(add (relu ?a) (add ?b ?c))"),)
-    for name in ("assoc", "twice"):
-        rules = Rules(RULES, final=lambda rule, name=name: rule.name == name)  # type: ignore[misc]
-        found = rules.steps(source, target, beyond_final=False)
-        assert found is not None
-        assert [step.rule.name for step in found][1:] == [name]
     rules = Rules(RULES, final=lambda _: True)
     assert rules.steps(source, target, beyond_final=False) is None
     assert rules.steps(source, target) is not None

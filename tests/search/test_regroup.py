@@ -121,9 +121,13 @@ def test_three_branches_with_a_bias_each_become_one_convolution(order: int) -> N
 def test_a_sum_that_others_take_too_is_not_taken_apart() -> None:
     """A block of RepViT (Wang et al. 2024): its input, which is a sum itself, is added to two convolutions of it."""
     a, b = (variable(n, (1, 8, 6, 6), "float32") for n in "ab")
-    kernels = [variable(f"k{size}", (8, 1, size, size), "float32", constant=True) for size in (3, 1)]
     x = Add()(a, b)
-    first, second = (Conv((1, 1), (k.shape[2] // 2,) * 4, (1, 1), 8)(x, k) for k in kernels)  # type: ignore[operator]
+
+    def convolved(size: int) -> Term:
+        kernel = variable(f"k{size}", (8, 1, size, size), "float32", constant=True)
+        return Conv((1, 1), (size // 2,) * 4, (1, 1), 8)(x, kernel)
+
+    first, second = convolved(3), convolved(1)
     term = Add()(Add()(first, second), x)
     pairs = set[frozenset[Term]]()
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.dim import Dim, assuming
+from superopt.dim import Dim, assuming, equal
 from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
@@ -170,8 +170,16 @@ def _made(
             made = template.made(template.with_numbers(numbers[:-1]), numbers[-1], inputs)
     except SuperoptError:
         return None
-    same = made.type.dtype == term.type.dtype and made.type.rank == term.type.rank
-    return made if same and all(c.relation == "<=" for c in conditions) else None
+    return made if _is_alike(made, term) and all(c.relation == "<=" for c in conditions) else None
+
+
+def _is_alike(made: Term, term: Term) -> bool:
+    """Whether two terms are of one type, whatever symbols stand for: a form does not tell a value from its copies along
+    further axes, which may be of one place.
+    """
+    if made.type.dtype != term.type.dtype or made.type.rank != term.type.rank:
+        return False
+    return all(equal(a, b) is True for a, b in zip(made.shape, term.shape, strict=True))
 
 
 def _is_solution(

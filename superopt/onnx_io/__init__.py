@@ -6,6 +6,7 @@ from superopt.onnx_io.emit import random_weights, rewritten, standalone, standal
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.importer import understand
+from superopt.onnx_io.nudged import neighbours, save_nudged
 from superopt.onnx_io.opsets import highest_opset
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.program import Program, Step, Summary
@@ -23,10 +24,12 @@ __all__ = [
     "highest_opset",
     "left_to_chance",
     "load",
+    "neighbours",
     "opset_of",
     "random_weights",
     "rewritten",
     "save",
+    "save_nudged",
     "standalone",
     "standalone_apart",
     "to_proto",

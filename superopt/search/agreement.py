@@ -133,7 +133,7 @@ class _Worst:
             elif not np.array_equal(found, expected):
                 self.error = math.inf
                 self._fail("is not equal, and is of no floating-point type")
-        elif not _same_special(found, expected):
+        elif not same_special(found, expected):
             self.error = math.inf
             self._fail("is infinite or not a number in other places")
         else:
@@ -147,7 +147,7 @@ class _Worst:
             self.error, self.bound = error, bound
         if error > bound:
             self._fail(f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed")
-        if exact is None or not _same_special(expected, exact):
+        if exact is None or not same_special(expected, exact):
             return
         ours, theirs = relative_error(expected, exact), relative_error(found, exact)
         self.original_error = max(ours, self.original_error or 0.0)
@@ -186,7 +186,7 @@ def relative_error(found: Array, expected: Array) -> float:
     return difference / largest if largest else (math.inf if difference else 0.0)
 
 
-def _same_special(found: Array, expected: Array) -> bool:
+def same_special(found: Array, expected: Array) -> bool:
     """Whether infinities and NaNs stand in the same places."""
     return found.shape == expected.shape and all(
         np.array_equal(test(found), test(expected)) for test in (np.isnan, np.isposinf, np.isneginf)

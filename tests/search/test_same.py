@@ -196,6 +196,36 @@ def test_rounding_of_an_ill_conditioned_sample_is_allowed(tmp_path: Path) -> Non
     assert examine(original, candidate, RUNTIME).agrees
 
 
+NORM_OF_TOKENS = """g (int64[2,16] x) => (float[2,16,8] y) {
+  t = Gather (table, x)
+  mean = ReduceMean <axes=[2]> (t)
+  squares = Mul (t, t)
+  of_squares = ReduceMean <axes=[2]> (squares)
+  square = Mul (mean, mean)
+  variance = Sub (of_squares, square)
+  d = Sub (t, mean)
+  y = Div (d, variance)
+}"""
+"""The difference of two numbers that are nearly one: its rounding errors are a thousand times as large."""
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_where_inputs_have_no_neighbours_those_of_the_weights_tell_how_ill_conditioned_it_is(
+    tmp_path: Path, factor: float
+) -> None:
+    rng = np.random.default_rng(0)
+    table = (100 + rng.standard_normal((2, 8))).astype(np.float32)
+    text = NORM_OF_TOKENS.replace("squares = Mul (t, t)", "e = Sub (t, mean) squares = Mul (e, e)")
+    otherwise = text.replace("variance = Sub (of_squares, square)", "variance = Mul (of_squares, f)")
+    weights = {"table": table, "f": np.array(factor, np.float32)}
+    original = write(tmp_path / "a.onnx", NORM_OF_TOKENS, {"table": table})
+    found = examine(
+        original, write(tmp_path / "b.onnx", otherwise.replace("square = Mul (mean, mean)", ""), weights), RUNTIME
+    )
+    assert found.agrees == (factor == 1.0), found.reason
+    assert found.outputs[0].error > 2e-4, "without the weights it would not agree"
+
+
 @pytest.mark.parametrize(
     ("found", "expected", "error"),
     [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 2.2], [1.0, 2.0], 0.1), ([1.0], [0.0], np.inf), ([0.0], [0.0], 0.0)],

@@ -20,6 +20,7 @@ import onnx_ir as ir
 from superopt.cost.child import Child
 from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.cost.whole import around
@@ -32,12 +33,14 @@ from superopt.operators.files import declare_files
 from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.account import report_of
+from superopt.search.likely import likely
 from superopt.search.objectives import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
+from superopt.search.runs import first_that_runs
+from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
@@ -45,6 +48,9 @@ from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
 Model = str | Path | onnx.ModelProto | ir.Model
+
+PATIENCE_S = 60.0
+"""How long a model may take to run at sizes that nobody asked for."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,8 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
-        settings = settings_of(program, options.ranges())
+        asked = settings_of(program, options.ranges())
+        settings = likely(program, asked, partial(_first_that_runs, child, runtime.standard, working))
         sizes, highest = settings[0].sizes, highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
         cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
@@ -190,8 +197,17 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             inputs=[dict(i) for i in options.inputs],
             progress=progress,
             settings=settings,
+            asked=asked,
         )
         yield before, trial
+
+
+def _first_that_runs(child: Child, standard: Runtime, model: Path, settings: Sequence[Setting]) -> int | None:
+    """The first of some settings that a model runs at, if it does so in reasonable time."""
+    try:
+        return child.call(PATIENCE_S, first_that_runs, standard, model, [s.draw() for s in settings])
+    except RuntimeFailed:  # what is wrong with it will be said where it is measured
+        return None
 
 
 def _result(
@@ -208,7 +224,7 @@ def _result(
         optimized = load(tried.candidate)
         held(optimized)  # the folder goes, and with it the files of the weights
     after = None if optimized is None else parts.ModelFacts(**facts(optimized))
-    asked = _settings(options, files, assumed(trial.program, trial.settings[0]))
+    asked = _settings(options, files, assumed(trial.program, trial.asked[0], trial.settings[0]))
     report = report_of(tried, before, after, trial.program, trial.cost, asked, str(trial.settings[0]))
     return Result(load(model) if optimized is None else optimized, report)
 

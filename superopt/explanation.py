@@ -58,7 +58,7 @@ def _facts(report: Report) -> str:
     if report.measured is not None and report.measured.shapes:
         rows.append(("at sizes", report.measured.shapes))
     if assumed := report.settings.assumed:
-        rows.append(("symbolic sizes taken as 1", " ".join(f"{name}:{shape}" for name, shape in assumed.items())))
+        rows.append(("symbolic sizes taken as", " ".join(f"{name}:{shape}" for name, shape in assumed.items())))
     if report.compared is not None:
         worst = max((o.error for o in report.compared.outputs), default=0.0)
         rows.append(("compared", f"on {report.compared.samples} inputs; largest relative error {worst:.2g}"))

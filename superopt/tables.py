@@ -160,7 +160,7 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     if sizes := report.settings.assumed:
         first = [f"--shape {name}:{shape}" for name, shape in list(sizes.items())[:_MOST_INPUTS]]
         more = f" and so on for {len(sizes)} inputs" if len(sizes) > _MOST_INPUTS else ""
-        yield f"symbolic sizes were taken as 1, as by {' '.join(first)}{more}; say there what it is to be fast at"
+        yield f"symbolic sizes were taken as by {' '.join(first)}{more}; say there what it is to be fast at"
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"

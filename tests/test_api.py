@@ -147,9 +147,9 @@ TEXTS: Typed = ("x", TensorProto.STRING, [2])
         ),
         model(
             [helper.make_node("Conv", ["x", "k"], ["y"])],
-            [("x", 1, ["N", 3, "H", "W"])],  # at the size of 1 that is assumed, no window fits
+            [("x", 1, ["N", 3, "H", "W"])],  # at no size that is likely the window fits
             [("y", 1, ["N", 4, "H2", "W2"])],
-            {"k": weight(4, 3, 3, 3)},
+            {"k": weight(4, 3, 701, 1)},
         ),
     ],
     ids=["texts", "no nodes", "empty tensors", "no kernel for its type", "sizes that do not fit"],

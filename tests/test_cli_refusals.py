@@ -178,15 +178,18 @@ def test_weights_are_not_overwritten_where_the_model_is_a_link(inside: Command, 
     assert weights.read_bytes() == before
 
 
-def test_sizes_that_were_taken_as_one_are_told_and_how_to_give_others(tmp_path: Path, rules: Path) -> None:
-    """A convolution that has no room at size 1: what could not be measured says where it was tried."""
+@pytest.mark.parametrize(("kernel", "taken"), [(7, "1,3,224,8"), (701, "1,3,1,8")])
+def test_sizes_that_nobody_gave_are_told_and_how_to_give_others(
+    kernel: int, taken: str, tmp_path: Path, rules: Path
+) -> None:
+    """A convolution that has room at a likely size, and one that has at none: that it could not be measured is told."""
     ends = [("x", TensorProto.FLOAT, [1, 3, "H", 8]), ("y", TensorProto.FLOAT, [1, 2, "h", 2])]
     node = helper.make_node("Conv", ["x", "k"], ["y"])
-    onnx.save(model([node], ends[:1], ends[1:], {"k": weight(2, 3, 7, 7)}), tmp_path / "m.onnx")
+    onnx.save(model([node], ends[:1], ends[1:], {"k": weight(2, 3, kernel, 7)}), tmp_path / "m.onnx")
     asked = ("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t")
     ran = superopt(*asked, cwd=tmp_path)
-    assert "it could not be measured" in ran.out
-    assert "symbolic sizes were taken as 1, as by --shape x:1,3,1,8" in " ".join(ran.out.split())
-    given = superopt(*asked, "--shape", "x:1,3,64,8", "--overwrite", cwd=tmp_path)
+    assert ("it could not be measured" in ran.out) == (kernel > 700)
+    assert f"symbolic sizes were taken as by --shape x:{taken}" in " ".join(ran.out.split())
+    given = superopt(*asked, "--shape", f"x:1,3,{kernel},8", "--overwrite", cwd=tmp_path)
     assert "it could not be measured" not in given.out
     assert "symbolic sizes were taken" not in given.out

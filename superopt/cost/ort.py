@@ -29,6 +29,9 @@ _FAILURES: tuple[type[Exception], ...] = (
 Provider: TypeAlias = "tuple[str, dict[str, str]]"
 """What runs operators: onnxruntime's name for it, and its options."""
 
+_MISDECLARED = "for output: "
+"""What onnxruntime says of an output whose rank or sizes are others than declared, before it says which."""
+
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
 
@@ -122,6 +125,11 @@ class BoundSession:
     place: ClassVar[str] = "cpu"
     """Where inputs lie, and outputs are left."""
 
+    _misdeclared = False
+    """Whether outputs are of another shape than the model says: onnxruntime gives such, and refuses to do so twice into
+    the same memory.
+    """
+
     def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float]) -> None:
         self._clock = clock
         # The binding points into these arrays, so they stay alive with it.
@@ -130,8 +138,7 @@ class BoundSession:
             self.binding = session.io_binding()
             for name, value in self._feeds.items():
                 self.give(name, value)
-            for output in session.get_outputs():
-                self.binding.bind_output(output.name, self.place)
+            self._bind_outputs()
             self.binding.synchronize_inputs()
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
@@ -139,11 +146,21 @@ class BoundSession:
     def run(self) -> float:
         """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
         try:
+            if self._misdeclared:
+                self._bind_outputs()
             start = self._clock()
             self.execute()
             return self._clock() - start
         except _FAILURES as error:
+            if _MISDECLARED in str(error) and not self._misdeclared:
+                self._misdeclared = True
+                return self.run()
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
+
+    def _bind_outputs(self) -> None:
+        self.binding.clear_binding_outputs()
+        for output in self._session.get_outputs():
+            self.binding.bind_output(output.name, self.place)
 
     def give(self, name: str, value: NDArray[Any]) -> None:
         """Bind an input."""

@@ -78,7 +78,7 @@ def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[A
             seed,
             trial.inputs,
             draws,
-            settings=trial.settings,
+            settings=trial.compared,
             caller=trial.cost.child,
             working=trial.working,
         )

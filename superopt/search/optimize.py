@@ -116,7 +116,9 @@ def _demand_runs(trial: Trial) -> None:
     standard = trial.cost.runtime.standard
     if standard != trial.cost.runtime:  # the standard itself comes with superopt
         trial.cost.demand_runs()
-    for setting in trial.settings if trial.settings[0].shapes else ():
+    for setting in trial.settings:
+        if not setting.shapes or setting.likely:
+            continue
         try:
             trial.cost.child.call(LONGEST_S, run_once, standard, trial.working, setting.draw())
         except RuntimeFailed as error:

@@ -47,6 +47,18 @@ def run_once(runtime: Runtime, model: Path, draw: Draw) -> None:
     runtime.run(session, runtime.feeds(session, 0, draw))
 
 
+def first_that_runs(runtime: Runtime, model: Path, draws: Sequence[Draw]) -> int | None:
+    """Which of some ways to draw inputs is the first whose inputs the model accepts. Raises `RuntimeFailed` where it
+    does not load.
+    """
+    session = runtime.session(model, optimize=False)
+    for i, draw in enumerate(draws):
+        with suppress(RuntimeFailed):
+            runtime.run(session, runtime.feeds(session, 0, draw))
+            return i
+    return None
+
+
 def ran(
     runtime: Runtime, model: Path, optimize: bool, interface: Interface, feeds: Sequence[Feeds], folder: Path
 ) -> tuple[str, list[list[Value]]]:

@@ -75,7 +75,7 @@ def examine(
     with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder) as exact:
         interface, outputs = caller.call(LONGEST_S, expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
-        accepted = [i for i, values in enumerate(outputs) if values is not None]
+        accepted = [i for i, values in enumerate(outputs) if values is not None and not _are_empty(values)]
         samples = [Sample(feeds[i], outputs[i] or [], [None] * len(names)) for i in accepted]
         if not samples:
             return Agreement(False, False, "the original runs on none of the inputs", 0, ())
@@ -90,6 +90,11 @@ def examine(
         _add_noise(working or original, runtime, interface, late, seed, caller, folder)
         _add_noise_of_weights(working or original, standard, interface, _apart(names, samples), seed, caller, folder)
         return judged(names, samples)
+
+
+def _are_empty(outputs: Sequence[Value]) -> bool:
+    """Whether outputs hold nothing, so that nothing can be told of them."""
+    return bool(outputs) and all(0 in value.shape for value in outputs)
 
 
 @contextmanager

@@ -24,10 +24,13 @@ _SIZE = re.compile(r"([1-9][0-9]{0,8})(?:\.\.([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open."""
+    """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open. They are `likely`
+    where nobody said all of them.
+    """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    likely: bool = False
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""
@@ -89,15 +92,15 @@ def settings_of(program: Program, asked: Mapping[str, Sequence[Range]]) -> tuple
     middle = {n: round(math.sqrt(low * high)) for n, (low, high) in ranges.items()}
     least, most = ({n: ends[i] for n, ends in ranges.items()} for i in (0, 1))
     several = [middle, least, most] if least != most else [most]
-    settings = tuple(_setting(program, dict(sizes)) for sizes in dict.fromkeys(tuple(s.items()) for s in several))
+    settings = tuple(sized(program, dict(sizes)) for sizes in dict.fromkeys(tuple(s.items()) for s in several))
     return settings if asked else (Setting(),)
 
 
-def assumed(program: Program, setting: Setting) -> dict[str, str]:
-    """What inputs are taken to be as long as nobody says their sizes, as `read_shape` reads it: open sizes are 1."""
+def assumed(program: Program, asked: Setting, taken: Setting) -> dict[str, str]:
+    """What inputs are taken to be whose sizes nobody said, as `read_shape` reads it; sizes still open are 1."""
     inputs = {name: program.values[name].shape for name in program.inputs if name in program.values}
-    left = {n: shape for n, shape in inputs.items() if any(symbols(d) - set(setting.sizes) for d in shape)}
-    return {n: ",".join(str(sized_dim(d, setting.sizes)) for d in shape) for n, shape in left.items()}
+    left = {n: shape for n, shape in inputs.items() if any(symbols(d) - set(asked.sizes) for d in shape)}
+    return {n: ",".join(str(sized_dim(d, taken.sizes)) for d in shape) for n, shape in left.items()}
 
 
 def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str, Range], only_symbols: bool) -> None:
@@ -123,7 +126,8 @@ def _match(program: Program, name: str, given: Sequence[Range], ranges: dict[str
             raise UsageError(f"shape: size {axis} of input {name!r} is {told}, not {shape_text([range_])}")
 
 
-def _setting(program: Program, sizes: dict[str, int]) -> Setting:
+def sized(program: Program, sizes: Mapping[str, int]) -> Setting:
+    """The setting in which symbols have these sizes."""
     inputs = {name: program.values[name].shape for name in program.inputs if name in program.values}
     return Setting(sizes, {name: tuple(_number(d, sizes) for d in shape) for name, shape in inputs.items()})
 

@@ -13,6 +13,7 @@ from superopt.onnx_io import Program
 from superopt.search.agreement import Agreement
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement
+from superopt.search.likely import compared_at
 from superopt.search.objective import Objective, Weighed
 from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import Piece
@@ -51,7 +52,8 @@ class Trial:
 
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
     sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
-    `settings`, and in none of the others slower. `limit` is in seconds from when this is made.
+    `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
+    open. `limit` is in seconds from when this is made.
     """
 
     program: Program
@@ -64,12 +66,18 @@ class Trial:
     inputs: Sequence[Feeds]
     progress: Progress
     settings: Sequence[Setting] = (Setting(),)
+    asked: Sequence[Setting] = (Setting(),)
     start: float = field(default_factory=time.monotonic)
 
     @property
     def cost(self) -> MeasuredCost:
         """What measures seconds."""
         return self.objective.machine
+
+    @property
+    def compared(self) -> tuple[Setting, ...]:
+        """The settings in which a candidate is compared with the original, in turns."""
+        return compared_at(self.program, self.settings, self.asked)
 
     @property
     def end(self) -> float:

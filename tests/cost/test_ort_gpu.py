@@ -230,6 +230,7 @@ def test_a_run_binds_everything_on_the_gpu_and_waits_for_its_end(monkeypatch: py
     bound = OnnxCuda(1).bound(session, {"x": np.ones(2, np.float32)})
     assert did == [
         ("bind_ortvalue_input", "x", ("cuda", [1.0, 1.0])),
+        ("clear_binding_outputs",),
         ("bind_output", "y", "cuda"),
         ("synchronize_inputs",),
     ]

@@ -133,6 +133,14 @@ def test_a_model_that_does_not_run_is_a_named_error_and_prints_nothing(capfd: py
     assert capfd.readouterr() == ("", "")
 
 
+def test_an_output_that_is_declared_of_another_rank_is_timed_all_the_same() -> None:
+    """As ddddocr's is: onnxruntime gives it once, and refuses to put a second into its memory."""
+    session = RUNTIME.session(model("g (float[2,3] x, int64[n] s) => (float[a,b] y) { y = Reshape(x, s) }"))
+    feeds = {"x": np.ones((2, 3), np.float32), "s": np.array([1, 2, 3])}
+    assert RUNTIME.run(session, feeds)[0].shape == (1, 2, 3)
+    assert RUNTIME.time(session, feeds).runs >= 7
+
+
 @each_runtime
 def test_a_missing_input_is_a_named_error(runtime: Runtime) -> None:
     with pytest.raises(RuntimeFailed, match="x"):

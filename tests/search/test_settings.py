@@ -38,12 +38,11 @@ def test_a_shape_is_an_input_and_sizes_or_ranges(text: str, read: object) -> Non
 
 def test_sizes_that_nobody_gave_are_told_as_they_are_taken() -> None:
     one_open = settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5))})[0]
-    assert assumed(program(), Setting()) == {"x": "1,3,1", "z": "1,1,1"}
-    assert assumed(program(), one_open) == {"z": "4,1,1"}
-    assert (
-        assumed(program(), settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5)), "z": ((4, 4), (7, 7), (1, 1))})[0])
-        == {}
-    )
+    all_said = settings_of(program(), {"x": ((4, 4), (3, 3), (5, 5)), "z": ((4, 4), (7, 7), (1, 1))})[0]
+    assert assumed(program(), Setting(), Setting()) == {"x": "1,3,1", "z": "1,1,1"}
+    assert assumed(program(), Setting(), all_said) == {"x": "4,3,5", "z": "4,7,1"}
+    assert assumed(program(), one_open, one_open) == {"z": "4,1,1"}
+    assert assumed(program(), all_said, all_said) == {}
 
 
 @pytest.mark.parametrize(

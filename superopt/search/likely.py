@@ -1,0 +1,150 @@
+"""Sizes that a model with symbolic ones is likely run at, where nobody says which: the first of a few that it accepts.
+
+Batches are of one: single inputs are what is served most. But of an image or a sentence of one element nothing can be
+told, and many networks accept none: those that halve an image five times and join what is left take multiples of 32.
+What an axis is shows in its place, in the sizes beside it, and in its name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+
+from superopt.dim import Shape, substitute, symbol_name, symbols
+from superopt.onnx_io import Program
+from superopt.search.settings import Setting, sized
+
+IMAGES = (224, 320, 640, 64)
+"""The sides that images are tried with: of classifiers, of detectors, and small ones."""
+
+LENGTHS = (128, 512, 16000, 16, 2)
+"""The lengths that sequences are tried with: tokens, frames, and samples of a second."""
+
+MOST_TRIED = 9
+"""How many sizes are tried, at most."""
+
+MOST_ELEMENTS = 2**23
+"""Inputs of more elements are not made without being asked for."""
+
+OTHER_SIDES, OTHER_LENGTH, OTHER_BATCH = (64, 96), 16, 2
+"""The sizes beside the likely ones at which a candidate is compared: an image is no square there."""
+
+OTHER_SMALL = 3
+"""And the size that all have in one sample, of those that accept as little."""
+
+COLOURS = (1, 3, 4)
+"""As many channels images have."""
+
+
+class Axis(Enum):
+    """What a symbolic size is the size of."""
+
+    BATCH = auto()
+    CHANNELS = auto()
+    SIDE = auto()
+    """Of an image."""
+    LENGTH = auto()
+    """Of a sequence; with a past, of what is new."""
+    PAST = auto()
+    """Of what was computed before, as decoders keep it."""
+    WHOLE = auto()
+    """Of past and new together."""
+
+
+_NAMES = (
+    (re.compile("batch"), Axis.BATCH),
+    (re.compile("total"), Axis.WHOLE),
+    (re.compile("past|cache"), Axis.PAST),
+    (re.compile("height|width"), Axis.SIDE),
+    (re.compile("seq|len|time|frame|sample|token|step"), Axis.LENGTH),
+)
+"""What exporters call sizes, in lower case; the first that fits holds."""
+
+
+def likely(
+    program: Program, asked: Sequence[Setting], first: Callable[[Sequence[Setting]], int | None]
+) -> tuple[Setting, ...]:
+    """The settings asked for, with the sizes that they leave open; as they are where batches alone are open, or no size
+    that is tried does. `first` tells the first of several settings that the model runs at.
+    """
+    kinds = {name: kind for name, kind in _axes(program).items() if name not in asked[0].sizes}
+    if set(kinds.values()) <= {Axis.BATCH}:
+        return tuple(asked)
+    tried = [{**_sizes(kinds, [side], length), **asked[0].sizes} for side, length in _sides_and_lengths(kinds)]
+    tried = [sizes for sizes in tried if _is_moderate(program, sizes) and _has_room(program, sizes)][:MOST_TRIED]
+    found = first([sized(program, sizes) for sizes in tried]) if tried else None
+    if found is None:
+        return tuple(asked)
+    return tuple(replace(sized(program, {**tried[found], **s.sizes}), likely=True) for s in asked)
+
+
+def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[Setting]) -> tuple[Setting, ...]:
+    """The settings that samples are drawn at, in turns, for comparing: where the sizes are likely ones, a few others
+    too, since what is the same is so at all sizes. Those that the original does not accept are left out.
+    """
+    if not settings[0].likely or asked[0].sizes:
+        return tuple(settings)
+    axes = _axes(program)
+    other, small = _sizes(axes, OTHER_SIDES, OTHER_LENGTH, OTHER_BATCH), dict.fromkeys(axes, OTHER_SMALL)
+    others = [sized(program, sizes) if _has_room(program, sizes) else settings[0] for sizes in (other, small)]
+    return settings[0], others[0], settings[0], others[1], settings[0]
+
+
+def _axes(program: Program) -> dict[str, Axis]:
+    """What the symbols of a model's inputs are, of inputs of most axes first."""
+    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    found: dict[str, Axis] = {}
+    for shape in sorted(shapes, key=len, reverse=True):
+        for place, dim in enumerate(shape):
+            for name in sorted(symbols(dim)):
+                alone = symbol_name(dim) is not None
+                found.setdefault(name, _axis(name, place if alone else len(shape), shape))
+    return found
+
+
+def _axis(name: str, place: int, shape: Shape) -> Axis:
+    for pattern, axis in _NAMES:
+        if pattern.search(name.lower()):
+            return axis
+    is_open = [not isinstance(d, int) for d in shape]
+    if place == 0 and len(shape) > 1:
+        return Axis.BATCH
+    if len(shape) == 3 and place == 1 and is_open == [False, True, False]:
+        return Axis.BATCH  # the state of a recurrent network: layers, batch, channels
+    if len(shape) == 4 and all(is_open[1:]):
+        return Axis.CHANNELS if place == 1 else Axis.SIDE
+    has_colours = any(isinstance(d, int) and d in COLOURS for d in (shape[1:2] + shape[-1:]))
+    is_image = len(shape) > 3 and (has_colours or sum(is_open[2:]) > 1)
+    return Axis.SIDE if is_image else Axis.LENGTH
+
+
+def _sides_and_lengths(kinds: Mapping[str, Axis]) -> Iterator[tuple[int, int]]:
+    has_images = Axis.SIDE in kinds.values()
+    has_lengths = bool({Axis.LENGTH, Axis.PAST, Axis.WHOLE} & set(kinds.values()))
+    yield from itertools.product(IMAGES if has_images else IMAGES[:1], LENGTHS if has_lengths else LENGTHS[:1])
+
+
+def _sizes(kinds: Mapping[str, Axis], sides: Sequence[int], length: int, batch: int = 1) -> dict[str, int]:
+    """A size for each symbol; the sides of an image take turns."""
+    of_kind = {Axis.BATCH: batch, Axis.CHANNELS: 3, Axis.LENGTH: length, Axis.PAST: length - 1, Axis.WHOLE: length}
+    if Axis.PAST in kinds.values():
+        of_kind[Axis.LENGTH] = 1
+    turns = itertools.cycle(sides)
+    return {name: next(turns) if kind is Axis.SIDE else of_kind[kind] for name, kind in kinds.items()}
+
+
+def _is_moderate(program: Program, sizes: Mapping[str, int]) -> bool:
+    """Whether no input is huge."""
+    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    found = [[d for d in (substitute(dim, sizes) for dim in shape) if isinstance(d, int)] for shape in shapes]
+    return all(math.prod(numbers) <= MOST_ELEMENTS for numbers in found)
+
+
+def _has_room(program: Program, sizes: Mapping[str, int]) -> bool:
+    """Whether no value is empty: of an image smaller than a window onnxruntime gives what no definition does."""
+    dims = {d for term in program.values.values() for d in term.shape if not isinstance(d, int)}
+    return all(not isinstance(d, int) or d >= 1 for d in (substitute(dim, sizes) for dim in dims))

@@ -1,0 +1,116 @@
+"""Sizes that symbolic ones are taken to have where nobody says, and those that candidates are compared at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.onnx_io import Program, load, understand
+from superopt.search.likely import compared_at, likely
+from superopt.search.settings import Setting, settings_of
+from tests.models import model, weight
+
+Dims = Sequence[int | str | None]
+
+
+def program(*inputs: Dims) -> Program:
+    """A model of inputs of these sizes, none of which is looked at."""
+    ends = [(f"x{i}", TensorProto.FLOAT, dims) for i, dims in enumerate(inputs)]
+    nodes = [helper.make_node("Relu", [name], [f"y{i}"]) for i, (name, *_) in enumerate(ends)]
+    return understand(load(model(nodes, ends, [(f"y{i}", TensorProto.FLOAT, e[2]) for i, e in enumerate(ends)])))
+
+
+def the_first(settings: Sequence[Setting]) -> int:
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sizes"),
+    [
+        ([["N", 3, "H", "W"]], [(1, 3, 224, 224)]),
+        ([["N", "H", "W", 3]], [(1, 224, 224, 3)]),
+        ([[None, None, None, None]], [(1, 3, 224, 224)]),
+        ([["N", 3, 48, "W"]], [(1, 3, 48, 224)]),
+        ([["batch", "sequence"], ["batch", "sequence"]], [(1, 128), (1, 128)]),
+        ([["sequence", "batch", 64]], [(128, 1, 64)]),
+        ([["N", 80, "frames"]], [(1, 80, 128)]),
+        ([["n"]], [(128,)]),
+        ([["N", 512], ["N"]], [None, None]),
+        ([[4, 3, 8, 8]], [None]),
+        ([[None, None], [2, None, 128]], [(1, 128), (2, 1, 128)]),
+        (
+            [["batch", "sequence_length"], ["batch", "past_length + sequence_length"], ["batch", 4, "past_length", 8]],
+            [(1, 1), (1, 128), (1, 4, 127, 8)],
+        ),
+        ([["b", "seq"], ["b", "total_seq"], ["b", 4, "past_seq", 8]], [(1, 1), (1, 128), (1, 4, 127, 8)]),
+    ],
+    ids=str,
+)
+def test_what_an_axis_is_shows_in_its_place_and_its_name(
+    inputs: Sequence[Dims], sizes: Sequence[tuple[int, ...] | None]
+) -> None:
+    (found,) = likely(program(*inputs), [Setting()], the_first)
+    assert [found.shapes.get(f"x{i}") for i in range(len(inputs))] == sizes
+    assert found.likely == (None not in sizes)
+
+
+def test_sizes_are_tried_until_the_model_runs_and_given_ones_are_kept() -> None:
+    given, tried = program(["N", 3, "H", "W"]), list[Setting]()
+
+    def the_last(settings: Sequence[Setting]) -> int:
+        tried.extend(settings)
+        return len(settings) - 1
+
+    assert [s.shapes["x0"] for s in likely(given, [Setting()], the_last)] == [(1, 3, 64, 64)]
+    assert [s.shapes["x0"][2] for s in tried] == [224, 320, 640, 64]
+    asked = settings_of(program(["N", 3, "H", "W"], ["N", "H"]), {"x1": ((2, 8), (50, 50))})
+    found = likely(program(["N", 3, "H", "W"], ["N", "H"]), asked, the_first)
+    assert [s.shapes["x0"] for s in found] == [(4, 3, 50, 224), (2, 3, 50, 224), (8, 3, 50, 224)]
+
+
+def test_where_no_size_runs_sizes_stay_open() -> None:
+    assert likely(program(["N", 3, "H", "W"]), [Setting()], lambda settings: None) == (Setting(),)
+
+
+def test_no_huge_input_is_made_without_being_asked_for() -> None:
+    (found,) = likely(program(["N", 4096, "a", "b", "c"]), [Setting()], the_first)
+    assert not found.likely
+
+
+def test_a_candidate_is_compared_at_other_sizes_than_it_is_measured_at() -> None:
+    given = program(["N", 3, "H", "W"])
+    found = likely(given, [Setting()], the_first)
+    shapes = [s.shapes["x0"] for s in compared_at(given, found, [Setting()])]
+    assert shapes == [(1, 3, 224, 224), (2, 3, 64, 96), (1, 3, 224, 224), (3, 3, 3, 3), (1, 3, 224, 224)]
+    asked = settings_of(given, {"x0": ((1, 1), (3, 3), (8, 8), (8, 8))})
+    assert compared_at(given, asked, asked) == asked
+
+
+def test_an_image_that_a_window_does_not_fit_into_is_compared_with_nothing() -> None:
+    """onnxruntime gives one place where there is none, as it rounds toward zero."""
+    ends = [("x", TensorProto.FLOAT, ["N", 3, "H", "W"]), ("y", TensorProto.FLOAT, ["N", 3, "h", "w"])]
+    pool = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[4, 4], strides=[4, 4])
+    given = understand(load(model([pool], ends[:1], ends[1:])))
+    found = likely(given, [Setting()], the_first)
+    assert {s.shapes["x"][2] for s in compared_at(given, found, [Setting()])} == {224, 64}
+
+
+def test_a_network_that_takes_multiples_of_32_is_searched_at_a_size_that_it_takes(options: Options) -> None:
+    """Halved and doubled again, an image of another size cannot be added to itself; at the size of 1 nothing runs."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["small"], kernel_shape=[32, 32], strides=[32, 32]),
+        helper.make_node("ConvTranspose", ["small", "k"], ["large"], strides=[32, 32]),
+        helper.make_node("Add", ["large", "x"], ["z"]),
+        helper.make_node("Relu", ["z"], ["more"]),
+        helper.make_node("Relu", ["more"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, ["N", 3, "H", "W"]), ("y", TensorProto.FLOAT, ["N", 3, "H", "W"])]
+    given = model(nodes, ends[:1], ends[1:], {"k": weight(3, 3, 32, 32)})
+    report = superopt.optimize(given, options).report
+    assert report.settings.assumed == {"x": "1,3,224,224"}
+    assert report.measured is not None
+    assert "runs on none" not in report.reason

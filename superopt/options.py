@@ -37,8 +37,8 @@ Shapes = Annotated[
         "--shape",
         metavar="INPUT:SIZES",
         help="Sizes of an input that has symbolic ones, as in x:1..8,128. Of a range, the middle, least and most are"
-        " tried, and the result is slower at none. Where nobody says, likely ones at which the model runs: batches of 1,"
-        " images of 224, sequences of 128; what was taken is told.",
+        " tried, and the result is slower at none. Where nobody says, likely ones at which the model runs: batches"
+        " of 1, images of 224, sequences of 128; what was taken is told.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Do all but write the model.")]

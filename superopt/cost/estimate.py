@@ -2,7 +2,8 @@
 
 Searches look at thousands of graphs, and most are not worth a measurement. Kernels that are alike (convolutions of one
 point, depthwise ones, transposes, …) miss their analytic cost by about the same factor, so what is known of a few tells
-where to look. A kind of which none was measured is taken to miss it as the others do. What is found there is measured.
+where to look. A kind of which none was measured is taken to miss it as the others do, the analytic cost itself among
+them: where one kernel is all that was measured, and slow, its parts would not be looked at. What is found is measured.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Estimates:
         kind = self._kind(kernel)
         self._seen[kind].append(seconds / self._analytic.seconds(kernel))
         self._factors[kind] = statistics.median(self._seen[kind])
-        self._usual = statistics.median(self._factors.values())
+        self._usual = statistics.median_low([1.0, *self._factors.values()])
 
     def seconds(self, kernel: Kernel) -> float:
         """The seconds that a kernel may take; as other kinds do, where nothing of its kind was measured."""

@@ -20,7 +20,6 @@ import onnx_ir as ir
 from superopt.cost.child import Child
 from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.cost.whole import around
@@ -33,14 +32,13 @@ from superopt.operators.files import declare_files
 from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.account import report_of
-from superopt.search.likely import likely
 from superopt.search.objectives import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.runs import first_that_runs
-from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
+from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
+from superopt.search.settled import settled
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
@@ -48,9 +46,6 @@ from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
 Model = str | Path | onnx.ModelProto | ir.Model
-
-PATIENCE_S = 60.0
-"""How long a model may take to run at sizes that nobody asked for."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +177,8 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         asked = settings_of(program, options.ranges())
-        settings = likely(program, asked, partial(_first_that_runs, child, runtime.standard, working))
-        sizes, highest = settings[0].sizes, highest_opset(program)
+        found = settled(program, working, asked, runtime.standard, child, folder)
+        sizes, highest = dict(found.sizes), highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
         cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
         trial = Trial(
@@ -196,18 +191,10 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             seed=options.seed,
             inputs=[dict(i) for i in options.inputs],
             progress=progress,
-            settings=settings,
+            settings=found.settings,
             asked=asked,
         )
         yield before, trial
-
-
-def _first_that_runs(child: Child, standard: Runtime, model: Path, settings: Sequence[Setting]) -> int | None:
-    """The first of some settings that a model runs at, if it does so in reasonable time."""
-    try:
-        return child.call(PATIENCE_S, first_that_runs, standard, model, [s.draw() for s in settings])
-    except RuntimeFailed:  # what is wrong with it will be said where it is measured
-        return None
 
 
 def _result(

@@ -98,7 +98,8 @@ def inspect(
     A node is understood where it was read as terms, so that rewrites can apply to it; opaque nodes are carried through
     as they are. The columns flops and time say how much it matters: each operator's share of the model's arithmetic,
     and of its measured time (onnxruntime's profiler, one thread, random inputs, nothing optimized, so that nodes stay
-    the model's own). Symbolic sizes count as 1. Constants, and nodes that only compute constants, are not counted.
+    the model's own). Symbolic sizes count as likely ones, which are told. Constants, and nodes that only compute
+    constants, are not counted.
 
     Exit codes: 0 done, also where the model cannot be run and time is not shown; 2 usage; 3 invalid model.
     """

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from superopt.cost.child import Child
 from superopt.cost.flops import flops, is_floating
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.profile import Profile, profile
@@ -19,9 +21,13 @@ from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
 from superopt.search.report import Part
+from superopt.search.settings import Setting, assumed
+from superopt.search.settled import settled
 from superopt.term import Graph, Type
 
 Progress = Callable[[str, float], None]
+Sizes = Mapping[str, int]
+"""Of symbols."""
 
 
 class Share(Part):
@@ -55,7 +61,8 @@ class Inspection(Part):
     """A whole model; constants are not counted. `whole` is all of it, `known` what is understood.
 
     `added_seconds` is what the runtime's additions take: casts, and what untimed nodes are made of. Times are medians
-    of `runs` runs; where nothing was timed, `not_timed` says why.
+    of `runs` runs; where nothing was timed, `not_timed` says why. `assumed` are the sizes of inputs that have symbolic
+    ones.
     """
 
     groups: tuple[Group, ...]
@@ -64,6 +71,7 @@ class Inspection(Part):
     added_seconds: float | None
     runs: int
     not_timed: str | None
+    assumed: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -79,19 +87,21 @@ class _Node:
 def inspect_model(source: str | Path, timed: bool = True, progress: Progress | None = None) -> Inspection:
     """Inspect a model, and run it a few times unless told otherwise.
 
-    Symbolic sizes count as 1. Raises `InvalidModel` and `UsageError`; a model that cannot be run is inspected all the
-    same.
+    Symbolic sizes count as likely ones at which it runs, or 1. Raises `InvalidModel` and `UsageError`; a model that
+    cannot be run is inspected all the same.
     """
     progress = progress or (lambda stage, done: None)
     program = understand(load(source))
+    with temporary_folder() as folder, closing(Child()) as child:
+        taken = settled(program, Path(source), (Setting(),), OnnxRuntime(1), child if timed else None, folder)
     times, not_timed = None, None if timed else "not asked for"
     if timed:
         progress("measure", 0.5)
         try:
-            times = _profile(program)
+            times = _profile(program, taken.settings[0])
         except SuperoptError as error:
             not_timed = str(error)
-    nodes = _nodes(program, times)
+    nodes = _nodes(program, times, taken.sizes)
     total = sum(n.flops or 0 for n in nodes)
     spent = None if times is None else times.added + sum(n.seconds or 0.0 for n in nodes)
     groups = []
@@ -106,14 +116,18 @@ def inspect_model(source: str | Path, timed: bool = True, progress: Progress | N
         added_seconds=None if times is None else times.added,
         runs=0 if times is None else times.runs,
         not_timed=not_timed,
+        assumed=assumed(program, Setting(), taken.settings[0]),
     )
 
 
-def _nodes(program: Program, times: Profile | None) -> list[_Node]:
+def _nodes(program: Program, times: Profile | None, sizes: Sizes) -> list[_Node]:
     names = {node: _name(i) for i, node in enumerate(program.model.graph)}
     seconds = {} if times is None else times.nodes
     found = tensors(program.model)
-    return [_Node(_operator(s), s.reason, _flops(s, program, found), seconds.get(names[s.node])) for s in program.steps]
+    return [
+        _Node(_operator(s), s.reason, _flops(s, program, found, sizes), seconds.get(names[s.node]))
+        for s in program.steps
+    ]
 
 
 def _share(nodes: Sequence[_Node], total: int, spent: float | None) -> Share:
@@ -144,7 +158,7 @@ def _name(position: int) -> str:
     return f"superopt:{position}"
 
 
-def _profile(program: Program) -> Profile:
+def _profile(program: Program, setting: Setting) -> Profile:
     """Time a copy of the model in which every node has a name of its own. Raises `SuperoptError`."""
     named = load(program.model)
     names = []
@@ -155,26 +169,28 @@ def _profile(program: Program) -> Profile:
         path = folder / "named.onnx"
         save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
         try:
-            return profile(path, names, folder, OnnxRuntime(threads=1))
+            return profile(path, names, folder, OnnxRuntime(threads=1), setting.draw())
         except RuntimeFailed as error:  # the copy's path means nothing to who asked
             raise RuntimeFailed(str(error).replace(str(path), "a copy of it")) from None
 
 
-def _flops(step: Step, program: Program, found: Mapping[str, Tensor]) -> int | None:
+def _flops(step: Step, program: Program, found: Mapping[str, Tensor], sizes: Sizes) -> int | None:
     """The operations of a step; of an opaque one, the floating-point elements that it gives. None where not known."""
     try:
-        return flops(step.terms) if step.terms else sum(_elements(name, program, found) for name in step.outputs)
+        if step.terms:
+            return flops(step.terms, sizes)
+        return sum(_elements(name, program, found, sizes) for name in step.outputs)
     except (SuperoptError, KeyError):
         return None
 
 
-def _elements(name: str, program: Program, found: Mapping[str, Tensor]) -> int:
+def _elements(name: str, program: Program, found: Mapping[str, Tensor], sizes: Sizes) -> int:
     """How many floating-point numbers a value holds. Raises `KeyError` or `NotUnderstood` where that is not known."""
     if name in program.values:  # the terms before it may know a size that ONNX's inference does not
         value = program.values[name]
         if not is_floating(value.type):
             return 0
-        return math.prod(concrete(concretize(Graph((value,), (value,)), {}).outputs[0].shape, name))
+        return math.prod(concrete(concretize(Graph((value,), (value,)), sizes).outputs[0].shape, name))
     tensor = found[name]
     dims = tuple(d if isinstance(d, int) else DEFAULT_SIZE for d in tensor.dims)
     return math.prod(dims) if is_floating(Type(tensor.dtype, dims)) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -73,6 +73,8 @@ def _totals(found: Inspection) -> Iterable[str]:
     if known.time_share is not None:
         parts.append(f"{'at least ' if known.untimed else ''}{_share(known.time_share)} of time")
     yield ", ".join(parts)
+    if found.assumed:
+        yield f"symbolic sizes were taken as {' '.join(_first_few(found.assumed))}"
     if whole.seconds is not None and found.added_seconds is not None:
         total = whole.seconds + found.added_seconds
         yield f"time: {total * 1e3:.4g} ms a run, one thread, nothing optimized; medians of {found.runs} runs"
@@ -158,9 +160,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     for there in report.elsewhere:
         yield f"{there.speedup:.3f}x at {there.shapes} (95 % interval {there.low:.3f} to {there.high:.3f})"
     if sizes := report.settings.assumed:
-        first = [f"--shape {name}:{shape}" for name, shape in list(sizes.items())[:_MOST_INPUTS]]
-        more = f" and so on for {len(sizes)} inputs" if len(sizes) > _MOST_INPUTS else ""
-        yield f"symbolic sizes were taken as by {' '.join(first)}{more}; say there what it is to be fast at"
+        taken = " ".join(_first_few(sizes, "--shape "))
+        yield f"symbolic sizes were taken as by {taken}; say there what it is to be fast at"
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
@@ -173,6 +174,13 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     )
     if target is not None:
         yield f"written to {target}"
+
+
+def _first_few(sizes: Mapping[str, str], before: str = "") -> Iterable[str]:
+    """Inputs and their sizes, and how many there are where these are too many."""
+    yield from (f"{before}{name}:{shape}" for name, shape in list(sizes.items())[:_MOST_INPUTS])
+    if len(sizes) > _MOST_INPUTS:
+        yield f"and so on for {len(sizes)} inputs"
 
 
 def _milliseconds(time: Seconds) -> str:

@@ -108,12 +108,6 @@ def test_a_composite_operator_takes_what_its_shortest_definition_takes(tmp_path:
     assert group(inspected(proto, tmp_path, timed=False), "LRN").flops == min(alternatives)
 
 
-def test_symbolic_sizes_count_as_one(tmp_path: Path) -> None:
-    relu = helper.make_node("Relu", ["x"], ["y"])
-    found = inspected(chain(relu, shape=["N", 4, "H", 8]), tmp_path)
-    assert (found.whole.flops, found.not_timed) == (4 * 8, None)
-
-
 def test_opaque_nodes_count_as_one_operation_an_element(tmp_path: Path) -> None:
     half = chain(helper.make_node("Relu", ["x"], ["y"]), kind=TensorProto.FLOAT16)
     found = group(inspected(half, tmp_path), "Relu")
@@ -239,3 +233,14 @@ def test_an_input_that_no_machine_holds_is_said_and_not_drawn(size: int, tmp_pat
     assert found.known.nodes == 1
     assert found.not_timed is not None
     assert f'input "x" of shape [{size}, {size}] does not fit in memory' in found.not_timed
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_symbolic_sizes_are_taken_as_likely_ones_and_told(timed: bool, tmp_path: Path) -> None:
+    ends = [("x", TensorProto.FLOAT, ["N", 3, "H", "W"]), ("y", TensorProto.FLOAT, ["N", 4, "H2", "W2"])]
+    node = helper.make_node("Conv", ["x", "k"], ["y"])
+    onnx.save(model([node], ends[:1], ends[1:], {"k": weight(4, 3, 3, 3)}), tmp_path / "m.onnx")
+    found = inspect_model(tmp_path / "m.onnx", timed)
+    assert found.assumed == {"x": "1,3,224,224"}
+    assert found.whole.flops == 2 * 27 * 4 * 222 * 222
+    assert (found.whole.seconds is not None) == timed

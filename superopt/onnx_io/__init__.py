@@ -6,9 +6,9 @@ from superopt.onnx_io.emit import random_weights, rewritten, standalone, standal
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.importer import understand
-from superopt.onnx_io.nudged import neighbours, save_nudged
 from superopt.onnx_io.opsets import highest_opset
 from superopt.onnx_io.passed_on import to_proto
+from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.skeleton import opset_of
 
@@ -30,6 +30,7 @@ __all__ = [
     "rewritten",
     "save",
     "save_nudged",
+    "save_showing",
     "standalone",
     "standalone_apart",
     "to_proto",

@@ -59,6 +59,12 @@ def first_that_runs(runtime: Runtime, model: Path, draws: Sequence[Draw]) -> int
     return None
 
 
+def shapes(runtime: Runtime, model: Path, draw: Draw) -> list[tuple[int, ...]]:
+    """The shapes of what a model gives for random inputs. Raises `RuntimeFailed`."""
+    session = runtime.session(model, optimize=False)
+    return [array.shape for array in runtime.run(session, runtime.feeds(session, 0, draw))]
+
+
 def ran(
     runtime: Runtime, model: Path, optimize: bool, interface: Interface, feeds: Sequence[Feeds], folder: Path
 ) -> tuple[str, list[list[Value]]]:

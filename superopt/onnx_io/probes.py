@@ -1,11 +1,13 @@
-"""A model whose weights are each moved to a neighbouring number: how it differs tells how well conditioned it is.
+"""Copies of a model that tell something of it when they run.
 
-Of inputs that are no floating-point numbers, tokens or bytes, none has a neighbour that means nearly the same.
+With each weight moved to a neighbouring number, how it differs tells how well conditioned it is: of inputs that are no
+floating-point numbers, tokens or bytes, none has a neighbour that means nearly the same. With inner values as outputs,
+it tells their sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,18 @@ def save_nudged(source: Path, target: Path, seed: int) -> None:
     for node, tensor in _constants(model):
         node.attributes["value"] = ir.AttrTensor("value", _moved(tensor, rng))
     save(model, target, external_data=True)
+
+
+def save_showing(source: Path, target: Path, names: Collection[str]) -> list[str]:
+    """Write a copy of a model whose outputs are inner values of these names, and say which, in order: those that are
+    there. Raises what `load` and `save` do.
+    """
+    model = load(source)
+    values = {v.name: v for node in model.graph for v in node.outputs}
+    shown = [name for name in names if name in values]
+    model.graph.outputs[:] = [values[name] for name in shown]
+    save(model, target)
+    return shown
 
 
 def _constants(model: ir.Model) -> Iterator[tuple[ir.Node, ir.TensorProtocol]]:

@@ -1,0 +1,72 @@
+"""What the sizes of a model are while it is searched: those asked for, likely ones where nobody says, and those within
+it that nothing tells before it runs.
+
+What a node gives that is carried through has sizes of its own names: taken as 1, half a detector would be searched for
+images of one place. So the model is run once, and they are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from superopt.cost.child import Caller
+from superopt.cost.runtime import Runtime, RuntimeFailed
+from superopt.errors import SuperoptError
+from superopt.onnx_io import Program, save_showing
+from superopt.search.likely import likely
+from superopt.search.runs import first_that_runs, shapes
+from superopt.search.settings import Setting
+
+PATIENCE_S = 60.0
+"""How long a model may take to run at sizes that nobody asked for."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The settings that a model is to be fast in, and the sizes of its symbols in the first, where they are known."""
+
+    settings: tuple[Setting, ...]
+    sizes: Mapping[str, int]
+
+
+def settled(
+    program: Program, model: Path, asked: Sequence[Setting], standard: Runtime, caller: Caller | None, folder: Path
+) -> Settled:
+    """The sizes of a model that lies in a file; what is made to see them goes into the folder.
+
+    Nothing is run where all sizes are given, and without a `caller`: then the first likely ones are taken. What is
+    wrong with a model that does not run is not said here.
+    """
+    if caller is None:
+        settings = likely(program, asked, lambda _: 0)
+        return Settled(settings, settings[0].sizes)
+
+    def first(settings: Sequence[Setting]) -> int | None:
+        draws = [setting.draw() for setting in settings]
+        try:
+            return caller.call(PATIENCE_S, first_that_runs, standard, model, draws)
+        except RuntimeFailed:
+            return None
+
+    settings = likely(program, asked, first)
+    try:
+        seen = _seen(program, model, settings[0], standard, caller, folder)
+    except SuperoptError:
+        seen = {}
+    return Settled(settings, {**seen, **settings[0].sizes})
+
+
+def _seen(
+    program: Program, model: Path, setting: Setting, standard: Runtime, caller: Caller, folder: Path
+) -> dict[str, int]:
+    """The sizes of symbols that are no input's, as the model has them; what is empty there counts as 1."""
+    places = {s: place for s, place in program.size_sources.items() if s not in setting.sizes}
+    names = {name for name, _ in places.values()} - set(program.inputs)
+    if not names:
+        return {}
+    shown = save_showing(model, folder / "shown.onnx", sorted(names))
+    found = caller.call(PATIENCE_S, shapes, standard, folder / "shown.onnx", setting.draw())
+    shape_of = dict(zip(shown, found, strict=True))
+    return {s: max(shape_of[name][axis], 1) for s, (name, axis) in places.items() if name in shape_of}

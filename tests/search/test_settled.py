@@ -1,0 +1,60 @@
+"""Sizes that are seen as a model runs: of inputs that nobody gave, and of what is carried through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from superopt.cost.child import Here
+from superopt.cost.ort import OnnxRuntime
+from superopt.onnx_io import load, understand
+from superopt.search.settings import Setting
+from superopt.search.settled import Settled, settled
+from tests.models import model, weight
+
+RUNTIME = OnnxRuntime()
+
+
+def taken(given: onnx.ModelProto, folder: Path, caller: Here | None) -> Settled:
+    onnx.save(given, folder / "m.onnx")
+    program = understand(load(folder / "m.onnx"))
+    return settled(program, folder / "m.onnx", (Setting(),), RUNTIME, caller, folder)
+
+
+def chosen(rows: int | str) -> onnx.ModelProto:
+    """How many are more than nothing, nothing tells before it runs."""
+    nodes = [
+        helper.make_node("NonZero", ["m"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["rows"]),
+        helper.make_node("GatherND", ["x", "rows"], ["found"]),
+        helper.make_node("Relu", ["found"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, [rows, 8]), ("y", TensorProto.FLOAT, ["n"])]
+    return model(nodes, ends[:1], ends[1:], {"m": (weight(5, 8) > 0)})
+
+
+@pytest.mark.parametrize("rows", [5, "length"])
+def test_how_many_are_chosen_is_seen(rows: int | str, tmp_path: Path) -> None:
+    found = taken(chosen(rows), tmp_path, Here())
+    assert int((weight(5, 8) > 0).sum()) in found.sizes.values()
+    assert taken(chosen(rows), tmp_path, None).sizes == found.settings[0].sizes
+
+
+def test_a_model_that_does_not_run_has_the_sizes_that_are_known(tmp_path: Path) -> None:
+    given = chosen(5)
+    given.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weight(9, 9) > 0, "m"))  # more than there are
+    found = taken(given, tmp_path, Here())
+    assert found == Settled((Setting(),), {})
+
+
+def test_where_all_sizes_are_known_nothing_is_run(tmp_path: Path) -> None:
+    class Nobody(Here):
+        def call(self, limit_s: float, function: object, *arguments: object) -> None:  # type: ignore[override]
+            raise AssertionError("it was run")
+
+    ends = [("x", TensorProto.FLOAT, [5, 8]), ("y", TensorProto.FLOAT, [5, 8])]
+    given = model([helper.make_node("Relu", ["x"], ["y"])], ends[:1], ends[1:])
+    assert taken(given, tmp_path, Nobody()) == Settled((Setting(),), {})

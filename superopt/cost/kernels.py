@@ -1,10 +1,10 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
-A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation; a
-matrix product takes in transposed factors, a bias and an activation; a chain of concats is one, so are slices along
-different axes, and a repetition within an image. Everything else runs alone. What is computed from constants only is
-done before the model runs, so it is a constant like any other. An `expand` whose consumer broadcasts by itself is no
-kernel.
+A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation, or
+its product with its own hard sigmoid; a matrix product takes in transposed factors, a bias and an activation; a chain
+of concats is one, so are slices along different axes, and a repetition within an image. Everything else runs alone.
+What is computed from constants only is done before the model runs, so it is a constant like any other. An `expand`
+whose consumer broadcasts by itself is no kernel.
 
 A kernel is a graph of its own, over variables named v0, v1, … by first use. Its text with the types of its variables is
 its *signature*: equal kernels have equal signatures wherever they stand.
@@ -12,6 +12,7 @@ its *signature*: equal kernels have equal signatures wherever they stand.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from itertools import chain
 from operator import attrgetter
 
 from superopt.operators import Declared
+from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.constant import Scalar
 from superopt.operators.functions import Pow
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
@@ -54,6 +56,15 @@ class Kernel:
         return any(isinstance(t.operator, Conv) for t in self.graph.runs)
 
     @cached_property
+    def timed(self) -> Graph:
+        """Its graph as it is timed: onnxruntime fuses a hard swish only where it is read, so one row of it is."""
+        (root,) = self.graph.outputs
+        swishes = isinstance(root.operator, HardSwish) or any(map(_gates, root.inputs, root.inputs[::-1]))
+        if not (self.convolves and swishes):
+            return self.graph
+        return Graph(self.graph.inputs, (Slice(2, 0, 1)(root),))
+
+    @cached_property
     def signature(self) -> str:
         """The text of the kernel, by which a table knows it."""
         return show(
@@ -71,6 +82,7 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("conv", "residual"): "sum",
     ("conv", "activation"): "done",
     ("sum", "activation"): "done",
+    ("conv", "hard swish"): "done",
     ("product", "scalar"): "product",
     ("product", "bias"): "biased",
     ("biased", "activation"): "done",
@@ -90,7 +102,8 @@ def cut(graph: Graph) -> list[Kernel]:
     taken: set[Term] = set()
     for term in graph.runs:
         if term not in vanishing:
-            parts[term] = part = _part(term, tuple(map(alone.get, term.inputs)))
+            part = _hard_swish(term, parts, uses) or _part(term, tuple(map(alone.get, term.inputs)))
+            parts[term] = part
             taken.update(part.taken)
             if uses[term] == 1:
                 alone[term] = part
@@ -114,6 +127,24 @@ def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
     taken = (*(_taken_before(term, alone) if alone else ()), *after)
     repeats = [i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)]
     return _Part(stage, taken, (*taken, *repeats, *[t for i in taken for t in alone[i].inner]))
+
+
+def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int]) -> _Part | None:
+    """The part of a convolution times its own hard sigmoid, which are its only users."""
+    if not isinstance(term.operator, Mul) or len(set(term.inputs)) < 2:
+        return None
+    for gate, image in (term.inputs, term.inputs[::-1]):
+        if _gates(gate, image) and uses[gate] == 1 and uses[image] == 2 and parts[image].stage == "conv":
+            return _Part("done", (gate, image), (gate, image, *parts[image].inner))
+    return None
+
+
+def _gates(gate: Term, image: Term) -> bool:
+    """Whether a term is the hard sigmoid of another of which hard swish is made."""
+    op = gate.operator
+    if not isinstance(op, HardSigmoid) or gate.inputs[0] is not image:
+        return False
+    return math.isclose(op.alpha, 1 / 6, rel_tol=1e-6) and op.beta == 0.5
 
 
 def _vanishing(graph: Graph) -> set[Term]:
@@ -173,6 +204,8 @@ def _step(term: Term, producer: Term) -> str:
     op = term.operator
     if op.name in _ACTIVATIONS:
         return "activation"
+    if isinstance(op, HardSwish):
+        return "hard swish"
     if isinstance(op, BatchNorm):
         return "channels" if term.inputs[0] is producer and all(i.constant for i in term.inputs[1:]) else ""
     if not isinstance(op, Add | Mul):
@@ -247,7 +280,7 @@ def _leaf(term: Term) -> int:
 
 def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, ...], list[Term]]:
     """A kernel over canonical variables; these, and what they stand for."""
-    within, names = {root, *inner}, dict[Term, Term]()
+    within, names, done = {root, *inner}, dict[Term, Term](), dict[Term, Term]()
     dtypes = [t.type.dtype for w in (root, *inner) for t in (w, *w.inputs)]
     own = next((d for d in dtypes if d.startswith("float")), REAL)
 
@@ -258,9 +291,13 @@ def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, .
                 dtype = own if term.type.dtype == REAL else term.type.dtype
                 names[term] = variable(f"v{len(names)}", term.shape, dtype, term.constant)
             return names[term]
+        if term not in done:  # the image of a hard swish is there twice
+            done[term] = remade(term)
+        return done[term]
+
+    def remade(term: Term) -> Term:
         base = _below_channels(term, within)
         if base is not term:
-            assert term not in names, "what is taken into a kernel has one user"
             made = rebuilt(base)
             names[term] = variable(f"v{len(names)}", term.shape[1:2], term.type.dtype, constant=True)
             return Add()(made, Expand((1,), made.shape)(names[term]))
@@ -268,9 +305,12 @@ def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, .
         if _has_exponent(term):
             return make(term.operator, [rebuilt(inputs[0]), inputs[1]])
         if isinstance(term.operator, Declared) and term.operator.commutative:
-            # Both orders are one kernel: what is fused stands first, what is broadcast last.
-            inputs = tuple(sorted(inputs, key=lambda i: (isinstance(i.operator, Expand), i not in within)))
+            inputs = tuple(sorted(inputs, key=order))
         return make(term.operator, [rebuilt(i) for i in inputs])
+
+    def order(term: Term) -> tuple[bool, bool, str]:
+        # Both orders are one kernel: what is fused stands first, what is broadcast last.
+        return isinstance(term.operator, Expand), term not in within, term.operator.name if term in within else ""
 
     return rebuilt(root), tuple(names.values()), list(names)
 

@@ -163,7 +163,7 @@ class MeasuredCost:
             call_s, node_s = self._overhead()
             try:
                 # Alone a view would be a copy, of the model's input to its output.
-                whole = Timing(call_s + node_s, 0.0, _CHAIN) if kernel.is_view else self._time(kernel.graph)
+                whole = Timing(call_s + node_s, 0.0, _CHAIN) if kernel.is_view else self._time(kernel.timed)
             except OutOfTime:
                 raise
             except SuperoptError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from superopt.operators.constant import Band
 from superopt.operators.facts import supposing
 from superopt.rules.index import Index
 from superopt.search.abreast import Joining
+from superopt.search.distribute import distributed, distributing
 from superopt.search.fold import Folding
 from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Rewrite
@@ -33,13 +35,15 @@ _ROUGH = AnalyticCost()
 class Template:
     """What a rewrite makes of the roots of a window, over its leaves.
 
-    `saves` is 0 unless it leaves less work, and no more operators to run; then it is that work, in rough seconds.
+    `saves` is 0 unless it leaves less work, and no more operators to run; then it is that work, in rough seconds. What
+    only `regroups` brings together what will.
     """
 
     rewrite: Rewrite
     targets: tuple[Term, ...]
     leaves: tuple[Term, ...]
     saves: float
+    regroups: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Matching:
         self._counts = [len(r.heads) for r in self._together]
         self._parts: Index[tuple[int, int]] = Index(is_leaf)
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
-        self._regrouping = regrouping(rewrites)
+        self._regrouping, self._distributing = regrouping(rewrites), distributing(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
         for numbered in enumerate(rewrites):
@@ -187,16 +191,19 @@ class Matching:
         return self._folds[term]
 
     def _regrouped(self, term: Term) -> list[Application]:
-        """Sums of several terms with two brought together that save something so: by what they save then."""
+        """Sums of several terms with two brought together that save something so, and products multiplied out that do:
+        by what they save then.
+        """
 
         def saved(pair: Term) -> float:
             best = None if pair.constant else self.best(pair)
             return _ROUGH.alone(term) if pair.constant else best.template.saves if best else 0.0
 
         if term not in self._regroups:
+            found = (*regrouped(term, saved, self._regrouping), *distributed(term, saved, self._distributing))
             self._regroups[term] = [
-                Application(Template(rule, (made,), (), FOLLOWING * saves), (term,), None)
-                for rule, made, saves in regrouped(term, saved, self._regrouping)
+                Application(Template(rule, (made,), (), FOLLOWING * saves, regroups=True), (term,), None)
+                for rule, made, saves in found
             ]
         return self._regroups[term]
 
@@ -293,6 +300,11 @@ def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
 def _can_be_written(targets: Sequence[Term]) -> bool:
     """Whether no identity is made of a size that is a symbol: ONNX has none that is not data."""
     return all(t.sized or not isinstance(t.operator, Band) for t in subterms(*targets))
+
+
+def rough_seconds(graph: Graph) -> float:
+    """What running a graph takes, in rough seconds."""
+    return math.fsum(map(_ROUGH.alone, graph.runs))
 
 
 def _difference(before: Mapping[Term, float], after: Mapping[Term, float]) -> tuple[dict[Term, float], ...]:

@@ -11,12 +11,16 @@ from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Replaced, Strategy
-from superopt.search.matching import Application, Matching
+from superopt.search.matching import Application, Matching, rough_seconds
 from superopt.search.narrow import narrowed
+from superopt.search.rewrites import Fold
 from superopt.term import Graph, Term, made_over, running
 
 DESCENTS = 16
 """How many simplifications may follow a rewrite."""
+
+ROUNDING = 1.0 + 1e-9
+"""Sums of the same seconds in another order are the same."""
 
 NEAR = 4
 """How far above the deepest new operator further simplifications are looked for."""
@@ -87,19 +91,27 @@ class Space:
         return Found(graph, here.cost, (*here.steps, *steps))
 
     def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:
-        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`."""
+        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`.
+
+        What a rewrite saves is told by its window: where something else takes what is below, it may save nothing.
+        """
         start = found
         for _ in range(DESCENTS):
             savings = [a for t in _changed(found.graph, old) if (a := self._matching.best(t)) is not None]
-            if not savings:
-                break
-            best = max(savings, key=lambda a: a.template.saves)
-            step = self._stepped(found, best)
+            # What an operator is read into comes last: it would take in what belongs to the weights.
+            savings.sort(key=lambda a: (isinstance(a.template.rewrite, Fold), -a.template.saves))
+            step = next((s for a in savings if (s := self._saving(found, a)) is not None), None)
             if step is None:
                 break
             found = step
         if found is not start and self._is_new(found.graph):
             yield from self._estimated(found)
+
+    def _saving(self, here: Found, application: Application) -> Found | None:
+        """The graph with a rewrite applied that leaves less to compute; or as much, if it brings together what does."""
+        step, before = self._stepped(here, application), rough_seconds(here.graph)
+        most = before * (ROUNDING if application.template.regroups else 1 / ROUNDING)
+        return step if step is not None and rough_seconds(step.graph) <= most else None
 
     def print(self, graph: Graph) -> int:
         """What tells graphs apart: operators and where they take their inputs from; of constants the type."""

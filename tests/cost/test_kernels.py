@@ -1,6 +1,14 @@
 """What is one kernel, and which kernels are equal."""
 
+from pathlib import Path
+
+import onnx
+import onnxruntime
+import pytest
+
 from superopt.cost.kernels import cut
+from superopt.cost.whole import written
+from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm
@@ -19,6 +27,43 @@ def test_convolution_with_bias_and_relu_is_one_kernel() -> None:
     assert texts(conv_block(tensor("x", 1, 4, 8, 8), "a", 6)) == [
         "(relu (add (conv :pads (1 1 1 1) ?v0 ?v1) (expand (1) ?v2)))"
     ]
+
+
+def swished(alpha: float = 1 / 6, beta: float = 0.5) -> Term:
+    """A convolution times its own hard sigmoid."""
+    x = tensor("x", 1, 16, 8, 8)
+    y = conv_block(x, "a", 32).inputs[0]
+    return Mul()(y, HardSigmoid(alpha, beta)(y))
+
+
+def test_a_convolution_times_its_own_hard_sigmoid_is_one_kernel() -> None:
+    conv = "(add (conv :pads (1 1 1 1) ?v0 ?v1) (expand (1) ?v2))"
+    assert texts(swished()) == [f"(mul {conv} (hard_sigmoid :alpha 0.16666666666666666 {conv}))"]
+    y = swished().inputs[0]
+    (other_order,) = cut(graph(Mul()(*swished().inputs[::-1])))
+    assert other_order.signature == cut(graph(swished()))[0].signature
+    assert len(texts(HardSwish()(y))) == 1
+    assert len(texts(swished(alpha=0.2))) == len(texts(swished(beta=0.6))) == 3
+    assert len(texts(swished(), Relu()(y))) == 4, "what something else reads is not fused"
+    assert len(texts(HardSwish()(Relu()(y)))) == 2
+
+
+@pytest.mark.parametrize("form", ["two operators", "one operator"])
+def test_a_hard_swish_is_timed_as_it_is_fused(form: str, tmp_path: Path) -> None:
+    """onnxruntime leaves it in steps where it is the model's output."""
+    term = swished() if form == "two operators" else HardSwish()(swished().inputs[0])
+    (kernel,) = cut(graph(term))
+    ran = []
+    for made in (kernel.timed, kernel.graph):
+        options = onnxruntime.SessionOptions()
+        options.optimized_model_filepath, options.log_severity_level = str(tmp_path / "fused.onnx"), 4
+        with written([made], 14, 14) as (model,):
+            onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        ran.append({n.op_type for n in onnx.load(tmp_path / "fused.onnx", load_external_data=False).graph.node})
+    if "ReorderOutput" not in ran[0]:
+        pytest.skip("this processor has no layout in blocks")
+    assert "HardSigmoid" not in ran[0]
+    assert "HardSigmoid" in ran[1], "it need not be read by anything any more"
 
 
 def test_residual_addition_joins_the_convolution_before_it() -> None:

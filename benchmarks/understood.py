@@ -22,8 +22,8 @@ FOLDERS = ("bench", "exported")
 HEAD = """# Understood
 
 Of networks that people have: how many nodes are read as terms, and what share of the operations and of the measured
-time is in these (onnxruntime's profiler, one thread, nothing optimized, symbolic sizes of 1). The others are carried
-through as they are. Written by `python -m benchmarks.understood`.
+time is in these (onnxruntime's profiler, one thread, nothing optimized, symbolic sizes as likely ones). The others are
+carried through as they are. Written by `python -m benchmarks.understood`.
 
 | network | nodes | understood | of operations | of time | opaque |
 | --- | --- | --- | --- | --- | --- |

@@ -38,7 +38,7 @@ from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
-from superopt.search.settled import settled
+from superopt.search.settled import PATIENCE_S, settled
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
@@ -46,6 +46,9 @@ from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 
 Model = str | Path | onnx.ModelProto | ir.Model
+
+TRYING_SHARE = 0.25
+"""Of the time limit, what running the model at sizes that nobody gave may take."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,9 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         asked = settings_of(program, options.ranges())
-        found = settled(program, working, asked, runtime.standard, child, folder)
+        progress("run", 0.0)
+        ask = partial(child.call, min(PATIENCE_S, TRYING_SHARE * options.time))
+        found = settled(program, working, asked, runtime.standard, ask, folder)
         sizes, highest = dict(found.sizes), highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
         cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)

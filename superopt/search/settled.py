@@ -7,11 +7,11 @@ images of one place. So the model is run once, and they are seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from superopt.cost.child import Caller
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, save_showing
@@ -21,6 +21,9 @@ from superopt.search.settings import Setting
 
 PATIENCE_S = 60.0
 """How long a model may take to run at sizes that nobody asked for."""
+
+Ask: TypeAlias = Callable[..., Any]
+"""Gives what a function gives for its arguments, which may run a model: with patience. Raises `RuntimeFailed`."""
 
 
 @dataclass(frozen=True)
@@ -32,41 +35,40 @@ class Settled:
 
 
 def settled(
-    program: Program, model: Path, asked: Sequence[Setting], standard: Runtime, caller: Caller | None, folder: Path
+    program: Program, model: Path, asked: Sequence[Setting], standard: Runtime, ask: Ask | None, folder: Path
 ) -> Settled:
     """The sizes of a model that lies in a file; what is made to see them goes into the folder.
 
-    Nothing is run where all sizes are given, and without a `caller`: then the first likely ones are taken. What is
-    wrong with a model that does not run is not said here.
+    Nothing is run where all sizes are given, and without anybody to `ask`: then the first likely ones are taken. What
+    is wrong with a model that does not run is not said here.
     """
-    if caller is None:
+    if ask is None:
         settings = likely(program, asked, lambda _: 0)
         return Settled(settings, settings[0].sizes)
 
     def first(settings: Sequence[Setting]) -> int | None:
         draws = [setting.draw() for setting in settings]
         try:
-            return caller.call(PATIENCE_S, first_that_runs, standard, model, draws)
+            place: int | None = ask(first_that_runs, standard, model, draws)
         except RuntimeFailed:
             return None
+        return place
 
     settings = likely(program, asked, first)
     try:
-        seen = _seen(program, model, settings[0], standard, caller, folder)
+        seen = _seen(program, model, settings[0], standard, ask, folder)
     except SuperoptError:
         seen = {}
     return Settled(settings, {**seen, **settings[0].sizes})
 
 
-def _seen(
-    program: Program, model: Path, setting: Setting, standard: Runtime, caller: Caller, folder: Path
-) -> dict[str, int]:
+def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, ask: Ask, folder: Path) -> dict[str, int]:
     """The sizes of symbols that are no input's, as the model has them; what is empty there counts as 1."""
     places = {s: place for s, place in program.size_sources.items() if s not in setting.sizes}
     names = {name for name, _ in places.values()} - set(program.inputs)
     if not names:
         return {}
     shown = save_showing(model, folder / "shown.onnx", sorted(names))
-    found = caller.call(PATIENCE_S, shapes, standard, folder / "shown.onnx", setting.draw())
+    found: list[tuple[int, ...]] = ask(shapes, standard, folder / "shown.onnx", setting.draw())
     shape_of = dict(zip(shown, found, strict=True))
     return {s: max(shape_of[name][axis], 1) for s, (name, axis) in places.items() if name in shape_of}

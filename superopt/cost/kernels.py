@@ -134,8 +134,11 @@ def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int
     if not isinstance(term.operator, Mul) or len(set(term.inputs)) < 2:
         return None
     for gate, image in (term.inputs, term.inputs[::-1]):
-        if _gates(gate, image) and uses[gate] == 1 and uses[image] == 2 and parts[image].stage == "conv":
-            return _Part("done", (gate, image), (gate, image, *parts[image].inner))
+        below = parts.get(image)  # of what is given, none
+        if below is None or below.stage != "conv" or not _gates(gate, image):
+            continue
+        if uses[gate] == 1 and uses[image] == 2:
+            return _Part("done", (gate, image), (gate, image, *below.inner))
     return None
 
 

@@ -46,6 +46,11 @@ def test_a_convolution_times_its_own_hard_sigmoid_is_one_kernel() -> None:
     assert len(texts(swished(alpha=0.2))) == len(texts(swished(beta=0.6))) == 3
     assert len(texts(swished(), Relu()(y))) == 4, "what something else reads is not fused"
     assert len(texts(HardSwish()(Relu()(y)))) == 2
+    x = tensor("x", 1, 16, 8, 8)
+    assert texts(Mul()(x, HardSigmoid(1 / 6, 0.5)(x))) == [
+        "(hard_sigmoid :alpha 0.16666666666666666 ?v0)",
+        "(mul ?v0 ?v1)",
+    ]
 
 
 @pytest.mark.parametrize("form", ["two operators", "one operator"])

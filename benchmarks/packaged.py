@@ -79,7 +79,8 @@ def row(package: str, run: Run) -> str:
     assumed = report.get("settings", {}).get("assumed", {})
     sizes = " ".join(f"{name.replace('|', ' ')}:{shape}" for name, shape in assumed.items())
     errors = [o["error"] for o in (report.get("compared") or {}).get("outputs", [])]
-    found = speedup(run) if run.report else run.error.splitlines()[-1][:200]
+    said = (run.error.splitlines() or [f"failed ({run.code})"])[-1][:200].replace("|", " ")
+    found = speedup(run) if run.report else said
     memory, error = f"{run.peak_bytes / 2**20:.0f} MB", f"{max(errors):.1e}" if errors else ""
     return f"| {package} | {run.network} | {sizes} | {found} | {run.seconds:.1f} | {memory} | {error} |"
 
@@ -98,7 +99,9 @@ def main() -> None:
         versions = run.report["versions"] if run.report else versions
         rows.append(row(package, run))
         print(rows[-1], flush=True)
-    command = " ".join(["python -m benchmarks.packaged", f"--time {given.time:g}"])
+    if given.packages != PACKAGES:
+        return  # the page is of all
+    command = f"python -m benchmarks.packaged --time {given.time:g}"
     facts = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), **versions, "command": command}
     said = "\n".join(f"- {key}: {value}" for key, value in facts.items())
     PAGE.write_text(TEXT.format(facts=said) + "\n".join(rows) + "\n", encoding="utf-8")

@@ -38,7 +38,8 @@ class Wish(BaseModel):
         Field(
             max_length=100,
             description="Sizes of an input that has symbolic ones, as in `x:1..8,128`; may be given again for another"
-            " input. Of a range, the middle, least and most are tried, and the result is slower at none.",
+            " input. Of a range, the middle, least and most are tried, and the result is slower at none. Where nobody"
+            " says, likely ones at which the model runs are taken, and the report tells them.",
         ),
     ] = None
     threads: Annotated[

@@ -6,6 +6,7 @@ import filecmp
 import math
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,19 @@ from superopt.cost.whole import around
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back
-from superopt.onnx_io import LARGE, facts, held, highest_opset, load, opset_of, save, to_proto, understand, weight_files
+from superopt.onnx_io import (
+    LARGE,
+    Program,
+    facts,
+    held,
+    highest_opset,
+    load,
+    opset_of,
+    save,
+    to_proto,
+    understand,
+    weight_files,
+)
 from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, SPELLINGS, Declared
 from superopt.operators.files import declare_files
 from superopt.rules.otherwise import otherwise
@@ -38,7 +51,7 @@ from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
-from superopt.search.settled import PATIENCE_S, settled
+from superopt.search.settled import PATIENCE_S, settled, within
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
@@ -179,10 +192,12 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
-        asked = settings_of(program, options.ranges())
+        asked = settings_of(program, options.ranges() or _sizes_of(program, options.inputs))
         progress("run", 0.0)
-        ask = partial(child.call, min(PATIENCE_S, TRYING_SHARE * options.time))
+        ask = within(child, min(PATIENCE_S, TRYING_SHARE * options.time))
+        start = time.monotonic()
         found = settled(program, working, asked, runtime.standard, ask, folder)
+        limit = options.time - (time.monotonic() - start)
         sizes, highest = dict(found.sizes), highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
         cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
@@ -192,7 +207,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             working=working,
             folder=folder,
             objective=OBJECTIVES[options.objective](cost),
-            limit=options.time,
+            limit=limit,
             seed=options.seed,
             inputs=[dict(i) for i in options.inputs],
             progress=progress,
@@ -200,6 +215,13 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             asked=asked,
         )
         yield before, trial
+
+
+def _sizes_of(program: Program, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, tuple[Range, ...]]:
+    """The sizes that inputs have in the user's own first sample, where they are symbolic in the model."""
+    given = samples[0] if samples else {}
+    shapes = {n: a.shape for n, a in given.items() if n in program.values and not program.values[n].sized}
+    return {n: tuple((d, d) for d in shape) for n, shape in shapes.items() if 0 not in shape}
 
 
 def _result(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Child
@@ -23,7 +22,7 @@ from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
 from superopt.search.report import Part
 from superopt.search.settings import Setting, assumed
-from superopt.search.settled import PATIENCE_S, settled
+from superopt.search.settled import PATIENCE_S, settled, within
 from superopt.term import Graph, Type
 
 Progress = Callable[[str, float], None]
@@ -94,7 +93,7 @@ def inspect_model(source: str | Path, timed: bool = True, progress: Progress | N
     progress = progress or (lambda stage, done: None)
     program = understand(load(source))
     with temporary_folder() as folder, closing(Child()) as child:
-        ask = partial(child.call, PATIENCE_S) if timed else None
+        ask = within(child, PATIENCE_S) if timed else None
         taken = settled(program, Path(source), (Setting(),), OnnxRuntime(1), ask, folder)
     times, not_timed = None, None if timed else "not asked for"
     if timed:

@@ -59,8 +59,8 @@ class Kernel:
     def timed(self) -> Graph:
         """Its graph as it is timed: onnxruntime fuses a hard swish only where it is read, so one row of it is."""
         (root,) = self.graph.outputs
-        swishes = isinstance(root.operator, HardSwish) or any(map(_gates, root.inputs, root.inputs[::-1]))
-        if not (self.convolves and swishes):
+        gated = isinstance(root.operator, Mul) and any(map(_gates, root.inputs, root.inputs[::-1]))
+        if not (self.convolves and (gated or isinstance(root.operator, HardSwish))):
             return self.graph
         return Graph(self.graph.inputs, (Slice(2, 0, 1)(root),))
 
@@ -311,9 +311,9 @@ def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, .
             inputs = tuple(sorted(inputs, key=order))
         return make(term.operator, [rebuilt(i) for i in inputs])
 
-    def order(term: Term) -> tuple[bool, bool, str]:
-        # Both orders are one kernel: what is fused stands first, what is broadcast last.
-        return isinstance(term.operator, Expand), term not in within, term.operator.name if term in within else ""
+    def order(term: Term) -> tuple[bool, bool, bool]:
+        # Both orders are one kernel: what is fused stands first, what gates it behind, what is broadcast last.
+        return isinstance(term.operator, Expand), term not in within, isinstance(term.operator, HardSigmoid)
 
     return rebuilt(root), tuple(names.values()), list(names)
 

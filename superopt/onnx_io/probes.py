@@ -16,20 +16,26 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.onnx_io.files import load, save
 
+MOST_BYTES = 2**28
+"""Weights of more bytes are not copied only to see sizes."""
+
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
 
 def neighbours(value: Array, rng: np.random.Generator) -> Array:
-    """Floating-point numbers moved up or down to the next one; infinities, and other numbers, stay as they are."""
+    """Floating-point numbers moved up or down to the next one, where that is finite; other numbers stay."""
     if not np.issubdtype(value.dtype, np.floating):
         return value
     toward = np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype)
-    return np.where(np.isfinite(value), np.nextafter(value, toward), value)
+    with np.errstate(over="ignore"):
+        moved = np.nextafter(value, toward)
+    return np.where(np.isfinite(moved), moved, value)
 
 
 def save_nudged(source: Path, target: Path, seed: int) -> None:
-    """Write a copy of a model with its floating-point weights moved. A single number stays: it may be an exponent, or a
-    bound. Raises what `load` and `save` do.
+    """Write a copy of a model with its floating-point weights moved. A single number stays, and so do whole ones: they
+    may be exponents, bounds or places, and what is no more than that is something else. Raises what `load` and `save`
+    do.
     """
     model, rng = load(source), np.random.default_rng(seed)
     for graph in model.graphs():
@@ -43,13 +49,18 @@ def save_nudged(source: Path, target: Path, seed: int) -> None:
 
 def save_showing(source: Path, target: Path, names: Collection[str]) -> list[str]:
     """Write a copy of a model whose outputs are inner values of these names, and say which, in order: those that are
-    there. Raises what `load` and `save` do.
+    there. None are, and nothing is written, where weights of more than `MOST_BYTES` would have to be copied. Raises
+    what `load` and `save` do.
     """
     model = load(source)
+    tensors = [v.const_value for v in model.graph.initializers.values()]
+    outside = [t for t in tensors if isinstance(t, ir.ExternalTensor) and Path(t.base_dir) != target.parent]
+    if sum(t.nbytes for t in outside) > MOST_BYTES:
+        return []
     values = {v.name: v for node in model.graph for v in node.outputs}
     shown = [name for name in names if name in values]
     model.graph.outputs[:] = [values[name] for name in shown]
-    save(model, target)
+    save(model, target, shared=True)
     return shown
 
 
@@ -68,8 +79,13 @@ def _is_weight(tensor: ir.TensorProtocol) -> bool:
 def _moved(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorProtocol:
     """A tensor whose numbers are moved when they are asked for: one is in memory at a time."""
     own = np.random.default_rng(rng.integers(2**32))
+
+    def made() -> ir.TensorProtocol:
+        value = tensor.numpy()
+        return ir.Tensor(np.where(value == np.round(value), value, neighbours(value, own)))
+
     return ir.LazyTensor(
-        lambda: ir.Tensor(neighbours(tensor.numpy(), own)),
+        made,
         dtype=tensor.dtype,
         shape=ir.Shape(tensor.shape.numpy()),
         name=tensor.name,

@@ -53,11 +53,14 @@ class Axis(Enum):
     """Of what was computed before, as decoders keep it."""
     WHOLE = auto()
     """Of past and new together."""
+    SOURCE = auto()
+    """Of another sequence, which an encoder has read."""
 
 
 _NAMES = (
     (re.compile("batch"), Axis.BATCH),
     (re.compile("total"), Axis.WHOLE),
+    (re.compile("encoder|source|src|memory"), Axis.SOURCE),
     (re.compile("past|cache"), Axis.PAST),
     (re.compile("height|width"), Axis.SIDE),
     (re.compile("seq|len|time|frame|sample|token|step"), Axis.LENGTH),
@@ -83,13 +86,14 @@ def likely(
 
 
 def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[Setting]) -> tuple[Setting, ...]:
-    """The settings that samples are drawn at, in turns, for comparing: where the sizes are likely ones, a few others
-    too, since what is the same is so at all sizes. Those that the original does not accept are left out.
+    """The settings that samples are drawn at, in turns, for comparing: where sizes are likely ones, a few others of
+    these too, since what is the same is so at all sizes.
     """
-    if not settings[0].likely or asked[0].sizes:
+    if not settings[0].likely or len(asked) > 1:
         return tuple(settings)
-    axes = _axes(program)
-    other, small = _sizes(axes, OTHER_SIDES, OTHER_LENGTH, OTHER_BATCH), dict.fromkeys(axes, OTHER_SMALL)
+    axes = {name: axis for name, axis in _axes(program).items() if name not in asked[0].sizes}
+    other = {**_sizes(axes, OTHER_SIDES, OTHER_LENGTH, OTHER_BATCH), **asked[0].sizes}
+    small = {**dict.fromkeys(axes, OTHER_SMALL), **asked[0].sizes}
     others = [sized(program, sizes) if _has_room(program, sizes) else settings[0] for sizes in (other, small)]
     return settings[0], others[0], settings[0], others[1], settings[0]
 
@@ -98,15 +102,18 @@ def _axes(program: Program) -> dict[str, Axis]:
     """What the symbols of a model's inputs are, of inputs of most axes first."""
     shapes = [program.values[name].shape for name in program.inputs if name in program.values]
     found: dict[str, Axis] = {}
+    # Beside sequences, what has one channel is a mask and no image.
+    has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes)
+    colours = COLOURS[1:] if has_sequences else COLOURS
     for shape in sorted(shapes, key=len, reverse=True):
         for place, dim in enumerate(shape):
             for name in sorted(symbols(dim)):
                 alone = symbol_name(dim) is not None
-                found.setdefault(name, _axis(name, place if alone else len(shape), shape))
+                found.setdefault(name, _axis(name, place if alone else len(shape), shape, colours))
     return found
 
 
-def _axis(name: str, place: int, shape: Shape) -> Axis:
+def _axis(name: str, place: int, shape: Shape, colours: Sequence[int]) -> Axis:
     for pattern, axis in _NAMES:
         if pattern.search(name.lower()):
             return axis
@@ -117,20 +124,23 @@ def _axis(name: str, place: int, shape: Shape) -> Axis:
         return Axis.BATCH  # the state of a recurrent network: layers, batch, channels
     if len(shape) == 4 and all(is_open[1:]):
         return Axis.CHANNELS if place == 1 else Axis.SIDE
-    has_colours = any(isinstance(d, int) and d in COLOURS for d in (shape[1:2] + shape[-1:]))
-    is_image = len(shape) > 3 and (has_colours or sum(is_open[2:]) > 1)
+    fixed = [d for d in (shape[1:2] + shape[-1:]) if isinstance(d, int)]
+    is_image = len(shape) > 3 and (any(d in colours for d in fixed) or (sum(is_open[2:]) > 1 and 1 not in fixed))
     return Axis.SIDE if is_image else Axis.LENGTH
 
 
 def _sides_and_lengths(kinds: Mapping[str, Axis]) -> Iterator[tuple[int, int]]:
     has_images = Axis.SIDE in kinds.values()
-    has_lengths = bool({Axis.LENGTH, Axis.PAST, Axis.WHOLE} & set(kinds.values()))
-    yield from itertools.product(IMAGES if has_images else IMAGES[:1], LENGTHS if has_lengths else LENGTHS[:1])
+    has_lengths = bool({Axis.LENGTH, Axis.PAST, Axis.WHOLE, Axis.SOURCE} & set(kinds.values()))
+    sides, lengths = IMAGES if has_images else IMAGES[:1], LENGTHS if has_lengths else LENGTHS[:1]
+    pairs = itertools.product(range(len(sides)), range(len(lengths)))
+    yield from ((sides[i], lengths[j]) for i, j in sorted(pairs, key=sum))
 
 
 def _sizes(kinds: Mapping[str, Axis], sides: Sequence[int], length: int, batch: int = 1) -> dict[str, int]:
     """A size for each symbol; the sides of an image take turns."""
-    of_kind = {Axis.BATCH: batch, Axis.CHANNELS: 3, Axis.LENGTH: length, Axis.PAST: length - 1, Axis.WHOLE: length}
+    of_kind = {Axis.BATCH: batch, Axis.CHANNELS: 3, Axis.PAST: length - 1}
+    of_kind |= dict.fromkeys((Axis.LENGTH, Axis.WHOLE, Axis.SOURCE), length)
     if Axis.PAST in kinds.values():
         of_kind[Axis.LENGTH] = 1
     turns = itertools.cycle(sides)

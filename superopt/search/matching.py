@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from superopt.cost.analytic import AnalyticCost
 from superopt.operators.constant import Band
 from superopt.operators.facts import supposing
 from superopt.rules.index import Index
@@ -19,16 +17,15 @@ from superopt.search.distribute import distributed, distributing
 from superopt.search.fold import Folding
 from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Rewrite
+from superopt.search.rough import Rough
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
-from superopt.term import Graph, Term, running, subterms
+from superopt.term import Graph, Term, subterms
 
 SHALLOW = 3
 """Rewrites that look less deep share the windows of this depth."""
 
 FOLLOWING = 0.99
 """What brings together what saves work counts as this share of that, so that what is together already comes first."""
-
-_ROUGH = AnalyticCost()
 
 
 @dataclass(frozen=True)
@@ -85,8 +82,10 @@ class Group:
 class Matching:
     """Finds applications of rewrites. What may replace a term does not depend on what stands around it."""
 
-    def __init__(self, rewrites: Sequence[Rewrite]) -> None:
-        self._rewrites = tuple(rewrites)
+    def __init__(self, rewrites: Sequence[Rewrite], sizes: Mapping[str, int] | None = None) -> None:
+        """`sizes` are those of symbols, at which it is told what saves work."""
+        self._rewrites, self._sizes = tuple(rewrites), dict(sizes or {})
+        self.rough = Rough(self._sizes)
         self._less: dict[frozenset[str], Matching] = {}
         self._untold: dict[str, list[Numbered]] = {}
         self._shallow: Index[Numbered] = Index(is_leaf)
@@ -126,18 +125,19 @@ class Matching:
             known.clear()
         for knows in (self._shallow, self._deep, self._parts, self._folding, self._joining, self._windows):
             knows.forget_terms()
+        self.rough.forget_terms()
 
     def without(self, names: frozenset[str]) -> Matching:
         """The same but for rewrites of these names; remembered, since an index of thousands of rules takes a while."""
         if names not in self._less:
-            self._less[names] = Matching([r for r in self._rewrites if r.name not in names])
+            self._less[names] = Matching([r for r in self._rewrites if r.name not in names], self._sizes)
         return self._less[names]
 
     @cached_property
     def definitions(self) -> Matching | None:
         """The same with definitions alone; None where there is nothing beside them, or none of them."""
         alone = [r for r in self._rewrites if r.known == "definition"]
-        return Matching(alone) if 0 < len(alone) < len(self._rewrites) else None
+        return Matching(alone, self._sizes) if 0 < len(alone) < len(self._rewrites) else None
 
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
@@ -182,9 +182,9 @@ class Matching:
         """Definitions read backwards at a term that leave fewer operators: others are names for what runs."""
         if term not in self._folds:
             folds, found = list(self._folding.at(term)), list[Application]()
-            before = _seconds((term,)) if folds else {}
+            before = self.rough.each((term,)) if folds else {}
             for fold, made in folds:
-                gone, come = _difference(before, _seconds((made,)))
+                gone, come = _difference(before, self.rough.each((made,)))
                 if len(come) < len(gone):
                     found.append(Application(Template(fold, (made,), (), _saved(gone, come)), (term,), None))
             self._folds[term] = found
@@ -197,7 +197,7 @@ class Matching:
 
         def saved(pair: Term) -> float:
             best = None if pair.constant else self.best(pair)
-            return _ROUGH.alone(term) if pair.constant else best.template.saves if best else 0.0
+            return self.rough.alone(term) if pair.constant else best.template.saves if best else 0.0
 
         if term not in self._regroups:
             found = (*regrouped(term, saved, self._regrouping), *distributed(term, saved, self._distributing))
@@ -214,7 +214,7 @@ class Matching:
         if self._abreast is None:
             return
         for *roots, one, other in self._joining.pairs(groups):
-            gone, come = _difference(_seconds(roots), _seconds((one, other)))
+            gone, come = _difference(self.rough.each(roots), self.rough.each((one, other)))
             if len(come) < len(gone):
                 yield Application(Template(self._abreast, (one, other), (), _saved(gone, come)), tuple(roots), None)
 
@@ -226,7 +226,7 @@ class Matching:
         key = self._windows.key((term,), SHALLOW)
         if key not in self._groups:
             fitting = [*self._untold.get(term.operator.name, ()), *self._shallow.fitting(term)]
-            self._groups[key] = _group(fitting, term, SHALLOW)
+            self._groups[key] = self._group(fitting, term, SHALLOW)
         return self._groups[key]
 
     def _of_deep(self, term: Term) -> Iterator[Group]:
@@ -237,20 +237,20 @@ class Matching:
         for depth, fitting in by_depth.items():
             key = self._windows.key((term,), depth)
             if key not in self._groups:
-                self._groups[key] = _group(fitting, term, depth)
+                self._groups[key] = self._group(fitting, term, depth)
             yield self._groups[key]
 
     def _at_all(self, number: int, rewrite: Rewrite, roots: tuple[Term, ...]) -> list[Application]:
         key = number, self._windows.key(roots, rewrite.depth)
         if key not in self._both:
-            self._both[key] = _templates([rewrite], window(roots, rewrite.depth))
+            self._both[key] = _templates([rewrite], window(roots, rewrite.depth), self.rough)
         return [Application(t, roots, rewrite.depth) for t in self._both[key]]
 
-
-def _group(fitting: Sequence[Numbered], term: Term, depth: int) -> Group:
-    templates = _templates([r for _, r in fitting], window((term,), depth)) if fitting else []
-    best = max(templates, key=lambda t: t.saves, default=None)
-    return Group(fitting[0][0] if fitting else 0, depth, templates, best if best is not None and best.saves else None)
+    def _group(self, fitting: Sequence[Numbered], term: Term, depth: int) -> Group:
+        templates = _templates([r for _, r in fitting], window((term,), depth), self.rough) if fitting else []
+        best = max(templates, key=lambda t: t.saves, default=None)
+        saving = best if best is not None and best.saves else None
+        return Group(fitting[0][0] if fitting else 0, depth, templates, saving)
 
 
 def _needs(graph: Graph) -> dict[Term, tuple[int, int]]:
@@ -281,16 +281,16 @@ def by_operator(graph: Graph) -> dict[str, list[Term]]:
     return found
 
 
-def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
+def _templates(rewrites: Sequence[Rewrite], seen: Window, rough: Rough) -> list[Template]:
     """What rewrites make of a window, but for those that compute all that they replace, and more."""
     found: list[Template] = []
-    before = _seconds(seen.roots)
+    before = rough.each(seen.roots)
     with supposing(seen.facts):
         for rewrite in rewrites:
             for targets in rewrite.at(seen.roots):
                 if not _can_be_written(targets):
                     continue
-                gone, come = _difference(before, _seconds(targets))
+                gone, come = _difference(before, rough.each(targets))
                 if len(targets) == 1 and rewrite.known == "proved" and _names(gone) < _names(come):
                     continue  # another way to compute an operator is what definitions are for
                 found.append(Template(rewrite, targets, seen.leaves, _saved(gone, come)))
@@ -300,11 +300,6 @@ def _templates(rewrites: Sequence[Rewrite], seen: Window) -> list[Template]:
 def _can_be_written(targets: Sequence[Term]) -> bool:
     """Whether no identity is made of a size that is a symbol: ONNX has none that is not data."""
     return all(t.sized or not isinstance(t.operator, Band) for t in subterms(*targets))
-
-
-def rough_seconds(graph: Graph) -> float:
-    """What running a graph takes, in rough seconds."""
-    return math.fsum(map(_ROUGH.alone, graph.runs))
 
 
 def _difference(before: Mapping[Term, float], after: Mapping[Term, float]) -> tuple[dict[Term, float], ...]:
@@ -319,8 +314,3 @@ def _names(terms: Iterable[Term]) -> Counter[str]:
 def _saved(gone: Mapping[Term, float], come: Mapping[Term, float]) -> float:
     """The rough seconds that a rewrite leaves less; 0 where it leaves more work, or more operators to run."""
     return max(sum(gone.values()) - sum(come.values()), 0.0) if len(come) <= len(gone) else 0.0
-
-
-def _seconds(roots: Sequence[Term]) -> dict[Term, float]:
-    """The terms that running some takes, with the rough seconds of each."""
-    return {t: s for t in running(*roots) if (s := _ROUGH.alone(t))}

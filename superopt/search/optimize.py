@@ -62,7 +62,7 @@ def attempt(
         return original(tried, trial, reason)
     try:
         with seldom_collecting():
-            _search(tried, trial, cut, Search(Matching(given), trial.objective, strategy, alpha, memory))
+            _search(tried, trial, cut, Search(Matching(given, cost.sizes), trial.objective, strategy, alpha, memory))
     except TooShort as error:
         return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory
@@ -117,8 +117,8 @@ def _demand_runs(trial: Trial) -> None:
     if standard != trial.cost.runtime:  # the standard itself comes with superopt
         trial.cost.demand_runs()
     for setting in trial.settings:
-        if not setting.shapes or setting.likely:
-            continue
+        if not setting.shapes or (setting.likely and setting == trial.settings[0]):
+            continue  # at the likely ones it was run already
         try:
             trial.cost.child.call(LONGEST_S, run_once, standard, trial.working, setting.draw())
         except RuntimeFailed as error:

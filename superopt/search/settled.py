@@ -7,11 +7,13 @@ images of one place. So the model is run once, and they are seen.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from superopt.cost.child import Caller
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, save_showing
@@ -24,6 +26,12 @@ PATIENCE_S = 60.0
 
 Ask: TypeAlias = Callable[..., Any]
 """Gives what a function gives for its arguments, which may run a model: with patience. Raises `RuntimeFailed`."""
+
+
+def within(caller: Caller, limit_s: float) -> Ask:
+    """Asks of another process, all together within a limit in seconds from now."""
+    end = time.monotonic() + limit_s
+    return lambda function, *arguments: caller.call(max(end - time.monotonic(), 0.0), function, *arguments)
 
 
 @dataclass(frozen=True)
@@ -64,11 +72,16 @@ def settled(
 
 def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, ask: Ask, folder: Path) -> dict[str, int]:
     """The sizes of symbols that are no input's, as the model has them; what is empty there counts as 1."""
-    places = {s: place for s, place in program.size_sources.items() if s not in setting.sizes}
+    places = {s: place for s, place in program.size_sources.items() if s and s not in setting.sizes}
     names = {name for name, _ in places.values()} - set(program.inputs)
     if not names:
         return {}
-    shown = save_showing(model, folder / "shown.onnx", sorted(names))
-    found: list[tuple[int, ...]] = ask(shapes, standard, folder / "shown.onnx", setting.draw())
+    path = folder / "shown.onnx"
+    shown = save_showing(model, path, sorted(names))
+    found: list[tuple[int, ...]] = ask(shapes, standard, path, setting.draw()) if shown else []
+    for file in (path, path.with_name(f"{path.name}.data")):
+        file.unlink(missing_ok=True)
     shape_of = dict(zip(shown, found, strict=True))
-    return {s: max(shape_of[name][axis], 1) for s, (name, axis) in places.items() if name in shape_of}
+    told = {s: (shape_of[name], axis) for s, (name, axis) in places.items() if name in shape_of}
+    # A value may have fewer axes than it is declared to have.
+    return {s: max(shape[axis], 1) for s, (shape, axis) in told.items() if axis < len(shape)}

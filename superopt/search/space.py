@@ -11,7 +11,7 @@ from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Replaced, Strategy
-from superopt.search.matching import Application, Matching, rough_seconds
+from superopt.search.matching import Application, Matching
 from superopt.search.narrow import narrowed
 from superopt.search.rewrites import Fold
 from superopt.term import Graph, Term, made_over, running
@@ -100,18 +100,19 @@ class Space:
             savings = [a for t in _changed(found.graph, old) if (a := self._matching.best(t)) is not None]
             # What an operator is read into comes last: it would take in what belongs to the weights.
             savings.sort(key=lambda a: (isinstance(a.template.rewrite, Fold), -a.template.saves))
-            step = next((s for a in savings if (s := self._saving(found, a)) is not None), None)
+            work = self._matching.rough.whole(found.graph) if savings else 0.0
+            step = next((s for a in savings if (s := self._saving(found, a, work)) is not None), None)
             if step is None:
                 break
             found = step
         if found is not start and self._is_new(found.graph):
             yield from self._estimated(found)
 
-    def _saving(self, here: Found, application: Application) -> Found | None:
-        """The graph with a rewrite applied that leaves less to compute; or as much, if it brings together what does."""
-        step, before = self._stepped(here, application), rough_seconds(here.graph)
-        most = before * (ROUNDING if application.template.regroups else 1 / ROUNDING)
-        return step if step is not None and rough_seconds(step.graph) <= most else None
+    def _saving(self, here: Found, application: Application, work: float) -> Found | None:
+        """The graph with a rewrite applied that leaves less work; or as much, if it brings together what will."""
+        step = self._stepped(here, application)
+        most = work * (ROUNDING if application.template.regroups else 1 / ROUNDING)
+        return step if step is not None and self._matching.rough.whole(step.graph) <= most else None
 
     def print(self, graph: Graph) -> int:
         """What tells graphs apart: operators and where they take their inputs from; of constants the type."""

@@ -46,6 +46,12 @@ def the_first(settings: Sequence[Setting]) -> int:
             [["batch", "sequence_length"], ["batch", "past_length + sequence_length"], ["batch", 4, "past_length", 8]],
             [(1, 1), (1, 128), (1, 4, 127, 8)],
         ),
+        (
+            [["b", "decoder_sequence"], ["b", 4, "past_sequence", 8], ["b", "encoder_sequence", 16]],
+            [(1, 1), (1, 4, 127, 8), (1, 128, 16)],
+        ),
+        ([["N", 1, "H", "W"]], [(1, 1, 224, 224)]),
+        ([[None, None], [None, 1, None, None]], [(1, 128), (1, 1, 128, 128)]),
         ([["b", "seq"], ["b", "total_seq"], ["b", 4, "past_seq", 8]], [(1, 1), (1, 128), (1, 4, 127, 8)]),
     ],
     ids=str,
@@ -70,6 +76,10 @@ def test_sizes_are_tried_until_the_model_runs_and_given_ones_are_kept() -> None:
     asked = settings_of(program(["N", 3, "H", "W"], ["N", "H"]), {"x1": ((2, 8), (50, 50))})
     found = likely(program(["N", 3, "H", "W"], ["N", "H"]), asked, the_first)
     assert [s.shapes["x0"] for s in found] == [(4, 3, 50, 224), (2, 3, 50, 224), (8, 3, 50, 224)]
+    tried.clear()
+    likely(program(["N", 3, "H", "W"], ["N", "tokens"]), [Setting()], the_last)
+    assert {s.shapes["x0"][2] for s in tried} >= {224, 320, 640}
+    assert {s.shapes["x1"][1] for s in tried} >= {128, 512, 16000}
 
 
 def test_where_no_size_runs_sizes_stay_open() -> None:
@@ -88,6 +98,10 @@ def test_a_candidate_is_compared_at_other_sizes_than_it_is_measured_at() -> None
     assert shapes == [(1, 3, 224, 224), (2, 3, 64, 96), (1, 3, 224, 224), (3, 3, 3, 3), (1, 3, 224, 224)]
     asked = settings_of(given, {"x0": ((1, 1), (3, 3), (8, 8), (8, 8))})
     assert compared_at(given, asked, asked) == asked
+    of_two = program(["N", 3, "H", "W"], ["N", "H"])
+    asked = settings_of(of_two, {"x1": ((4, 4), (50, 50))})
+    shapes = [s.shapes["x0"] for s in compared_at(of_two, likely(of_two, asked, the_first), asked)]
+    assert shapes[1:4:2] == [(4, 3, 50, 64), (4, 3, 50, 3)]
 
 
 def test_an_image_that_a_window_does_not_fit_into_is_compared_with_nothing() -> None:
@@ -99,18 +113,18 @@ def test_an_image_that_a_window_does_not_fit_into_is_compared_with_nothing() -> 
     assert {s.shapes["x"][2] for s in compared_at(given, found, [Setting()])} == {224, 64}
 
 
-def test_a_network_that_takes_multiples_of_32_is_searched_at_a_size_that_it_takes(options: Options) -> None:
+def test_a_network_that_takes_multiples_of_64_is_searched_at_a_size_that_it_takes(options: Options) -> None:
     """Halved and doubled again, an image of another size cannot be added to itself; at the size of 1 nothing runs."""
     nodes = [
-        helper.make_node("MaxPool", ["x"], ["small"], kernel_shape=[32, 32], strides=[32, 32]),
-        helper.make_node("ConvTranspose", ["small", "k"], ["large"], strides=[32, 32]),
+        helper.make_node("MaxPool", ["x"], ["small"], kernel_shape=[64, 64], strides=[64, 64]),
+        helper.make_node("ConvTranspose", ["small", "k"], ["large"], strides=[64, 64]),
         helper.make_node("Add", ["large", "x"], ["z"]),
         helper.make_node("Relu", ["z"], ["more"]),
         helper.make_node("Relu", ["more"], ["y"]),
     ]
     ends = [("x", TensorProto.FLOAT, ["N", 3, "H", "W"]), ("y", TensorProto.FLOAT, ["N", 3, "H", "W"])]
-    given = model(nodes, ends[:1], ends[1:], {"k": weight(3, 3, 32, 32)})
+    given = model(nodes, ends[:1], ends[1:], {"k": weight(3, 3, 64, 64)})
     report = superopt.optimize(given, options).report
-    assert report.settings.assumed == {"x": "1,3,224,224"}
+    assert report.settings.assumed == {"x": "1,3,320,320"}
     assert report.measured is not None
     assert "runs on none" not in report.reason

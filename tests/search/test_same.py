@@ -227,6 +227,22 @@ def test_where_inputs_have_no_neighbours_those_of_the_weights_tell_how_ill_condi
 
 
 @pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("b = Cast <to = 9> (mask) t = Where (b, e, mask) z = Mul (t, f)", {"mask": np.array([0.0, 1.0] * 4)}),
+        ("r = Resize (e, , s) w = Mul (r, f) z = Relu (w)", {"s": np.array([1.0, 1.5, 1.0])}),
+    ],
+    ids=["a weight that decides", "a weight that is a size"],
+)
+def test_what_a_weight_decides_is_no_noise(text: str, weights: dict[str, NDArray[np.float64]], tmp_path: Path) -> None:
+    given = {n: w.astype(np.float32) for n, w in weights.items()} | {"table": np.eye(4, 8, dtype=np.float32)}
+    model = f"g (int64[1,8] x) => (float[a,b,c] z) {{ e = Gather (table, x) {text} }}"
+    files = [write(tmp_path / f"{f}.onnx", model, {**given, "f": np.array(f, np.float32)}) for f in (1, 3)]
+    found = examine(files[0], files[1], RUNTIME)
+    assert (found.agrees, found.examined) == (False, True), found.reason
+
+
+@pytest.mark.parametrize(
     ("found", "expected", "error"),
     [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 2.2], [1.0, 2.0], 0.1), ([1.0], [0.0], np.inf), ([0.0], [0.0], 0.0)],
 )

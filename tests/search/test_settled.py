@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -54,10 +55,26 @@ def test_a_model_that_does_not_run_has_the_sizes_that_are_known(tmp_path: Path) 
     assert found == Settled((Setting(),), {})
 
 
-def test_where_all_sizes_are_known_nothing_is_run(tmp_path: Path) -> None:
+def test_a_value_of_another_rank_than_declared_tells_nothing(tmp_path: Path) -> None:
+    def branch(name: str, node: onnx.NodeProto) -> onnx.GraphProto:
+        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(node.output[0], 1, None)])
+
+    flat = branch("flat", helper.make_node("Reshape", ["x", "s"], ["r"]))
+    same = branch("same", helper.make_node("Identity", ["x"], ["i"]))
+    ends = [("x", TensorProto.FLOAT, [3, 4]), ("y", TensorProto.FLOAT, ["a", "b"])]
+    nodes = [
+        helper.make_node("If", ["c"], ["z"], then_branch=flat, else_branch=same),
+        helper.make_node("Relu", ["z"], ["y"]),
+    ]
+    given = model(nodes, ends[:1], ends[1:], {"s": np.array([-1]), "c": np.array(True)})
+    assert set(taken(given, tmp_path, here).sizes.values()) <= {12}
+
+
+@pytest.mark.parametrize("shape", [[5, 8], ["batch", 8], ["batch", "batch"]])
+def test_where_all_sizes_are_known_nothing_is_run(shape: list[int | str], tmp_path: Path) -> None:
     def nobody(*_: object) -> None:
         raise AssertionError("it was run")
 
-    ends = [("x", TensorProto.FLOAT, [5, 8]), ("y", TensorProto.FLOAT, [5, 8])]
-    given = model([helper.make_node("Relu", ["x"], ["y"])], ends[:1], ends[1:])
+    ends = [("x", TensorProto.FLOAT, shape), ("y", TensorProto.FLOAT, shape)]
+    given = model([helper.make_node("Mul", ["x", "w"], ["y"])], ends[:1], ends[1:], {"w": weight(1)})
     assert taken(given, tmp_path, nobody) == Settled((Setting(),), {})

@@ -50,7 +50,7 @@ from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.settings import Range, as_range, assumed, settings_of, shape_text
+from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.settled import PATIENCE_S, settled, within
 from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
@@ -192,7 +192,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
-        asked = settings_of(program, options.ranges() or _sizes_of(program, options.inputs))
+        asked = settings_of(program, options.ranges()) if options.shapes else _seen_in(program, options.inputs)
         progress("run", 0.0)
         ask = within(child, min(PATIENCE_S, TRYING_SHARE * options.time))
         start = time.monotonic()
@@ -217,11 +217,14 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         yield before, trial
 
 
-def _sizes_of(program: Program, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, tuple[Range, ...]]:
-    """The sizes that inputs have in the user's own first sample, where they are symbolic in the model."""
+def _seen_in(program: Program, samples: Sequence[Mapping[str, np.ndarray]]) -> tuple[Setting, ...]:
+    """The sizes of the user's own first sample, where they are symbolic in the model and it is of them throughout."""
     given = samples[0] if samples else {}
     shapes = {n: a.shape for n, a in given.items() if n in program.values and not program.values[n].sized}
-    return {n: tuple((d, d) for d in shape) for n, shape in shapes.items() if 0 not in shape}
+    try:
+        return settings_of(program, {n: tuple((d, d) for d in shape) for n, shape in shapes.items() if 0 not in shape})
+    except UsageError:
+        return settings_of(program, {})
 
 
 def _result(

@@ -18,7 +18,10 @@ ReportIn = Annotated[Path, typer.Argument(metavar="REPORT", help="What `optimize
 ReportOut = Annotated[Path | None, typer.Option("--report", help="Write the report, as JSON, to this file.")]
 ReportJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of tables.")]
 SampleFiles = Annotated[
-    list[Path] | None, typer.Option(help="Samples (.npz, an array per input) to compare on besides random ones.")
+    list[Path] | None,
+    typer.Option(
+        help="Samples (.npz, an array per input) to compare on besides random ones; symbolic sizes are the first's."
+    ),
 ]
 OperatorFiles = Annotated[
     list[Path] | None,

@@ -116,6 +116,23 @@ def test_samples_of_the_user_are_compared_too(options: Options, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("shapes", "taken"),
+    [(((2, 9), (2, 9)), "x:2,9 z:2,9"), (((2, 9), (2, 1)), "x:1,128 z:1,128")],
+    ids=["of one size", "of two sizes that the model calls one"],
+)
+def test_symbolic_sizes_are_those_of_the_users_sample(
+    shapes: tuple[tuple[int, ...], ...], taken: str, options: Options
+) -> None:
+    ends = [(n, TensorProto.FLOAT, ["batch", "seq"]) for n in "xzy"]
+    given = model([helper.make_node("Add", ["x", "z"], ["y"])], ends[:2], ends[2:])
+    sample = {n: np.ones(shape, np.float32) for n, shape in zip("xz", shapes, strict=True)}
+    report = superopt.optimize(given, replace(options, inputs=(sample,))).report
+    assert report.measured is not None
+    assert report.measured.shapes == taken
+    assert bool(report.settings.assumed) == (taken != "x:2,9 z:2,9")
+
+
+@pytest.mark.parametrize(
     ("sample", "said"),
     [
         ({}, "lacks input 'image'"),

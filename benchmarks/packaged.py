@@ -79,7 +79,7 @@ def row(package: str, run: Run) -> str:
     assumed = report.get("settings", {}).get("assumed", {})
     sizes = " ".join(f"{name.replace('|', ' ')}:{shape}" for name, shape in assumed.items())
     errors = [o["error"] for o in (report.get("compared") or {}).get("outputs", [])]
-    said = (run.error.splitlines() or [f"failed ({run.code})"])[-1][:200].replace("|", " ")
+    said = (run.error.replace(f"{FOLDER}/", "").splitlines() or [f"failed ({run.code})"])[-1][:200].replace("|", " ")
     found = speedup(run) if run.report else said
     memory, error = f"{run.peak_bytes / 2**20:.0f} MB", f"{max(errors):.1e}" if errors else ""
     return f"| {package} | {run.network} | {sizes} | {found} | {run.seconds:.1f} | {memory} | {error} |"

@@ -218,13 +218,17 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
 
 
 def _seen_in(program: Program, samples: Sequence[Mapping[str, np.ndarray]]) -> tuple[Setting, ...]:
-    """The sizes of the user's own first sample, where they are symbolic in the model and it is of them throughout."""
+    """The sizes of the user's own first sample, where they are symbolic in the model and it is of them throughout.
+
+    They are likely, and not asked for: the model may run on the sample there, and on no random input.
+    """
     given = samples[0] if samples else {}
     shapes = {n: a.shape for n, a in given.items() if n in program.values and not program.values[n].sized}
     try:
-        return settings_of(program, {n: tuple((d, d) for d in shape) for n, shape in shapes.items() if 0 not in shape})
+        found = settings_of(program, {n: tuple((d, d) for d in shape) for n, shape in shapes.items() if 0 not in shape})
     except UsageError:
-        return settings_of(program, {})
+        return (Setting(),)
+    return tuple(replace(setting, likely=bool(setting.shapes)) for setting in found)
 
 
 def _result(

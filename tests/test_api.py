@@ -132,6 +132,21 @@ def test_symbolic_sizes_are_those_of_the_users_sample(
     assert bool(report.settings.assumed) == (taken != "x:2,9 z:2,9")
 
 
+def test_a_model_that_runs_on_the_users_sample_alone_is_compared_on_that(options: Options, tmp_path: Path) -> None:
+    """No random input is a shape that fits: that of the sample was not asked for, so it is not demanded of others."""
+    given = normalized()
+    given.graph.input.append(helper.make_tensor_value_info("rows", TensorProto.INT64, ["axes"]))
+    given.graph.node.append(helper.make_node("Reshape", ["answer", "rows"], ["turned"]))
+    given.graph.output.append(helper.make_tensor_value_info("turned", TensorProto.FLOAT, ["a", "b", "c"]))
+    sample = {"image": np.ones((1, 3, 28, 28), np.float32), "rows": np.array([8, 28, 28])}
+    own = replace(options, inputs=(sample,), timings=tmp_path / "t.sqlite")
+    report = superopt.optimize(given, own).report
+    assert report.compared is not None
+    assert (report.compared.samples, report.compared.agrees) == (1, True)
+    assert report.outcome == "original"
+    assert "it could not be measured" in report.reason
+
+
 @pytest.mark.parametrize(
     ("sample", "said"),
     [

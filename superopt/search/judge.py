@@ -105,6 +105,11 @@ def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
             tried.accepted = False
             tried.reason = f"{error}, and {trial.left:.0f} s were left; allow more with --time"
             return
+        except RuntimeFailed as error:  # on random inputs, where those that it was compared on may be the user's own
+            if _lacks_room(error):
+                raise
+            tried.accepted, tried.reason = False, f"it could not be measured: {error}"
+            return
         tried.pairs.append((setting, there))
         tried.accepted = not loses(there) if number or tried.weighed else faster(there)
         if not tried.accepted:
@@ -146,12 +151,17 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw, caller=cost.child
         )
     except RuntimeFailed as error:
-        if any(sign in str(error) for sign in _NO_ROOM):
+        if _lacks_room(error):
             raise
         tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
         if cost.deadly:
             tried.reason += f"; so does this kernel alone: {cost.deadly[0]}"
     return tried
+
+
+def _lacks_room(error: RuntimeFailed) -> bool:
+    """Whether a model failed for want of memory: that says nothing about it."""
+    return any(sign in str(error) for sign in _NO_ROOM)
 
 
 def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:

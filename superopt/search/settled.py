@@ -77,10 +77,12 @@ def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, as
     if not names:
         return {}
     path = folder / "shown.onnx"
-    shown = save_showing(model, path, sorted(names))
-    found: list[tuple[int, ...]] = ask(shapes, standard, path, setting.draw()) if shown else []
-    for file in (path, path.with_name(f"{path.name}.data")):
-        file.unlink(missing_ok=True)
+    try:
+        shown = save_showing(model, path, sorted(names))
+        found: list[tuple[int, ...]] = ask(shapes, standard, path, setting.draw()) if shown else []
+    finally:  # with its weights, of which there may be many
+        for file in (path, path.with_name(f"{path.name}.data")):
+            file.unlink(missing_ok=True)
     shape_of = dict(zip(shown, found, strict=True))
     told = {s: (shape_of[name], axis) for s, (name, axis) in places.items() if name in shape_of}
     # A value may have fewer axes than it is declared to have.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import signal
 import sys
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from superopt.derive_commands import covers, derive, stats
 from superopt.errors import SuperoptError, UsageError
 from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
+from superopt.interrupts import heed_signals
 from superopt.law_commands import laws_app
 from superopt.onnx_io import load, understand
 from superopt.operators.files import declare_files
@@ -133,7 +133,7 @@ def serve(
 
 def main() -> None:
     """Run the command; every error that a user can cause is one line on stderr, and its exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that temporary folders are removed
+    heed_signals()  # SIGTERM too, so that temporary folders are removed
     try:
         app(standalone_mode=True)
     except SystemExit as end:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing import get_context
 from typing import TypeAlias
 
 from superopt.enumerate.checkpoint import Verdict
 from superopt.errors import RuleError
-from superopt.operators.files import DECLARED_IN, declare_files
 from superopt.rules.format import parse_rule, print_rule
 from superopt.rules.rule import Rule
 from superopt.text import Form, read
@@ -20,6 +16,7 @@ from superopt.verify.check import UNCOMPUTABLE, Difference, attempt
 from superopt.verify.conditions import learn, suppose
 from superopt.verify.prove import Proved
 from superopt.verify.witness import find_witness
+from superopt.workers import processes
 
 Judges: TypeAlias = "Callable[[Sequence[str]], Iterable[Verdict]]"
 """Say of each rule's text, in order, what `first_proved`, `first_refuted` or `first_learned` does."""
@@ -40,25 +37,8 @@ def judges(workers: int, judge: Callable[[str], Verdict]) -> Iterator[Judges]:
     if workers <= 1:
         yield lambda texts: map(judge, texts)
         return
-    given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
-    with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        with _interrupts_held():
-            list(pool.map(abs, range(workers)))  # they start now; Ctrl-C, which reaches all, is for the first alone
-        try:
-            yield lambda texts: pool.map(judge, texts, chunksize=4)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with processes(workers) as pool:
+        yield lambda texts: pool.map(judge, texts, chunksize=4)
 
 
 def first_proved(text: str) -> Verdict:

@@ -14,12 +14,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from multiprocessing import get_context
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -27,12 +25,12 @@ import numpy as np
 from superopt.arithmetic import EXACT, FLOAT, Array, Carrier
 from superopt.dim import Dim, assuming, symbols
 from superopt.operators.declare import CATALOGUE, Declared
-from superopt.operators.files import DECLARED_IN, declare_files
 from superopt.operators.instances import all_symbols, conditions, resize
 from superopt.operators.laws import Law, Scope, laws_in, scope_of, widened
 from superopt.term import Operator, Term, subterms, variable, variables
 from superopt.verify.law_sizes import LIMIT, Columns, Sizes, generator, small_sizes
 from superopt.verify.prove import Proved, Unknown, prove
+from superopt.workers import processes
 
 EVALUATIONS = 16
 """How often an instance is evaluated, at least: on other values again, where it fits fewer shapes."""
@@ -363,8 +361,7 @@ def _pool(workers: int, known: Mapping[str, Sequence[Law]]) -> Iterator[Callable
     if workers <= 1:
         yield partial(map, lambda name, settings: check_law(known[name], settings))
         return
-    given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
-    with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
+    with processes(workers) as pool:
         yield partial(pool.map, _check_named)
 
 

@@ -41,6 +41,19 @@ class Sides(NamedTuple):
     open: bool
 
 
+class Peak(NamedTuple):
+    """Where two rewrites meet: what the first begins with, what both have in common, and what the second ends with;
+    what has to be equal for that; and whether either holds under conditions.
+    """
+
+    low: Changed
+    top: Term
+    end: Changed
+    same: Substitution
+    sizes: Equal
+    open: bool
+
+
 UPHILL = 1.25
 """How much more work a peak has than what comes before it."""
 
@@ -110,14 +123,14 @@ def _together(first: Sides, second: Sides, most: int) -> Iterator[Rule]:
     """What two rules are together, where the target of the first and the source of the second are one, or one of them
     is a part of the other.
     """
-    (low, peak, _), (source, target, _) = first, second
-    legal = first.open or second.open
-    for part in _alike(source, peak):
-        for same, sizes in unified(part, peak, {}, []):
-            yield from _rule((source, {part: low}), source, (target, {}), same, sizes, most, legal)
-    for part in _alike(peak, source):
-        for same, sizes in unified(part, source, {}, []) if part is not peak else ():
-            yield from _rule((low, {}), peak, (peak, {part: target}), same, sizes, most, legal)
+    (low, top, _), (source, target, _) = first, second
+    opened = first.open or second.open
+    for part in _alike(source, top):
+        for same, sizes in unified(part, top, {}, []):
+            yield from _rule(Peak((source, {part: low}), source, (target, {}), same, sizes, opened), most)
+    for part in _alike(top, source):
+        for same, sizes in unified(part, source, {}, []) if part is not top else ():
+            yield from _rule(Peak((low, {}), top, (top, {part: target}), same, sizes, opened), most)
 
 
 def _alike(term: Term, root: Term) -> list[Term]:
@@ -125,19 +138,17 @@ def _alike(term: Term, root: Term) -> list[Term]:
     return [t for t in subterms(term) if not t.is_variable and type(t.operator) is type(root.operator)]
 
 
-def _rule(
-    low: Changed, peak: Term, end: Changed, same: Substitution, sizes: Equal, most: int, legal: bool
-) -> Iterator[Rule]:
-    """A rule from the first of three terms to the last, where the one between them is a peak."""
+def _rule(peak: Peak, most: int) -> Iterator[Rule]:
+    """A rule of at most so many operators from what is before a peak to what is after it, if it is one."""
     try:
         with assuming():
-            (first,), (last,) = (replace_all((term,), changes) for term, changes in (low, end))
-            if max(_count(first, same), _count(last, same)) > most:
+            (first,), (last,) = (replace_all((term,), changes) for term, changes in (peak.low, peak.end))
+            if max(_count(first, peak.same), _count(last, peak.same)) > most:
                 return
-            start, over, stop = typed(*_substituted((first, peak, last), same, sizes))
+            start, over, stop = typed(*_substituted((first, peak.top, last), peak.same, peak.sizes))
             start, over, stop = canonical((start, over, tidied(stop)))
         if _is_bound(start) and max(map(operators, ((start,), (stop,)))) <= most and _is_peak(start, over, stop):
-            yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,), legal))
+            yield Rule("candidate", (start,), (stop,), open_conditions((start,), (stop,), peak.open))
     except (ShapeError, Undecided, RuleError):
         return
 

@@ -21,8 +21,7 @@ from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
-from superopt.search.runs import run_once
-from superopt.search.same import LONGEST_S
+from superopt.search.runs import LONGEST_S, run_once
 from superopt.search.schedule import scheduled
 from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
 from superopt.search.trial import Attempt, Trial

@@ -13,6 +13,9 @@ from superopt.search.laid import Value, all_laid
 Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]
 """The inputs and outputs of a model, as the runtime reports them."""
 
+LONGEST_S = 900.0
+"""What has not run on all samples by then is taken as never ending."""
+
 
 def drawn(standard: Runtime, model: Path, seed: int, draws: Sequence[Draw]) -> list[Feeds]:
     """Random inputs for a model; those of types without a random are left out."""

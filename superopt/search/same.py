@@ -13,19 +13,17 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
-from superopt.errors import SuperoptError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
-from superopt.onnx_io import neighbours, save_nudged
-from superopt.search.agreement import Agreement, Sample, judged, relative_error, same_special
-from superopt.search.laid import Value, laid, taken
-from superopt.search.runs import Interface, drawn, expected, ran
+from superopt.search.agreement import Agreement, Sample, judged
+from superopt.search.laid import Value, laid
+from superopt.search.noise import Noise
+from superopt.search.runs import LONGEST_S, Interface, drawn, expected, ran
 from superopt.search.settings import Setting
 
 
@@ -43,12 +41,6 @@ DRAWS = (
     Draw(scale=1.0, offset=1.0, size=3),
     Draw(scale=255.0, uniform=True),  # pictures as they come
 )
-
-MOST_NOISE = 1e-2
-"""By how much weights changed in their last bit may change an output: wrong programs are off by more, mostly."""
-
-LONGEST_S = 900.0
-"""What has not run on all samples by then is taken as never ending."""
 
 
 def examine(
@@ -89,12 +81,13 @@ def examine(
         if difference:
             return Agreement(False, True, difference, len(samples), ())
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        _add_noise(working or original, runtime, interface, rough, seed, caller, folder)
+        noise = Noise(working or original, runtime, interface, seed, caller, folder)
+        noise.of_rounding(rough)
         for i, sample in zip(accepted, samples, strict=True):
             sample.exact = exact(i) or sample.exact
         late = [sample for sample in _apart(names, samples) if sample not in rough]
-        _add_noise(working or original, runtime, interface, late, seed, caller, folder)
-        _add_noise_of_weights(working or original, standard, interface, _apart(names, samples), seed, caller, folder)
+        noise.of_rounding(late)
+        noise.of_weights(_apart(names, samples))
         return judged(names, samples)
 
 
@@ -157,57 +150,3 @@ def _run_all(
 def _apart(names: Sequence[str], samples: Sequence[Sample]) -> list[Sample]:
     """Those that do not agree by what is known of them."""
     return [sample for sample in samples if not judged(names, [sample]).agrees]
-
-
-def _add_noise(
-    original: Path,
-    runtime: Runtime,
-    interface: Interface,
-    samples: Sequence[Sample],
-    seed: int,
-    caller: Caller,
-    folder: Path,
-) -> None:
-    """How much the original itself changes: with inputs changed in their last bit, and when it is optimized."""
-    if not samples:
-        return
-    rngs = [np.random.default_rng(seed + i) for i in range(len(samples))]
-    as_given = [s.feeds for s in samples]
-    changed = [{k: neighbours(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
-    for where, optimize, feeds in ((runtime.standard, False, changed), (runtime, True, as_given)):
-        _, outputs = caller.call(LONGEST_S, ran, where, original, optimize, interface, feeds, folder)
-        for sample, noisy in zip(samples, outputs, strict=True):
-            sample.noisy.append(noisy)
-
-
-def _add_noise_of_weights(
-    original: Path,
-    standard: Runtime,
-    interface: Interface,
-    samples: Sequence[Sample],
-    seed: int,
-    caller: Caller,
-    folder: Path,
-) -> None:
-    """How much the original changes with its weights changed in their last bit, where its inputs have none: a norm of
-    tokens that are nearly all alike may differ by a thousandth. What changes by more, or does not run then, decides by
-    a weight what it computes: that is no noise.
-    """
-    if not samples or any(np.issubdtype(v.dtype, np.floating) for s in samples for v in s.feeds.values()):
-        return
-    changed, feeds = folder / "nudged.onnx", [s.feeds for s in samples]
-    try:
-        save_nudged(original, changed, seed)
-        _, outputs = caller.call(LONGEST_S, ran, standard, changed, False, interface, feeds, folder)
-    except SuperoptError:
-        return
-    for sample, noisy in zip(samples, outputs, strict=False):  # none, where the interface is another
-        if all(_is_near(taken(n), taken(e)) for n, e in zip(noisy, sample.expected, strict=True)):
-            sample.noisy.append(noisy)
-
-
-def _is_near(changed: Array, expected: Array) -> bool:
-    """Whether an output differs by what may be noise: floating-point numbers by little, others by nothing."""
-    if not np.issubdtype(expected.dtype, np.floating):
-        return np.array_equal(changed, expected)
-    return same_special(changed, expected) and relative_error(changed, expected) <= MOST_NOISE

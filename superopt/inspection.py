@@ -29,6 +29,9 @@ Progress = Callable[[str, float], None]
 Sizes = Mapping[str, int]
 """Of symbols."""
 
+LONGEST_S = 300.0
+"""A model that has not run a few times by then is taken as never ending."""
+
 
 class Share(Part):
     """Nodes, and what they take. Shares are of the whole model, from 0 to 1; None is unknown.
@@ -92,16 +95,16 @@ def inspect_model(source: str | Path, timed: bool = True, progress: Progress | N
     """
     progress = progress or (lambda stage, done: None)
     program = understand(load(source))
+    times, not_timed = None, None if timed else "not asked for"
     with temporary_folder() as folder, closing(Child()) as child:
         ask = within(child, PATIENCE_S) if timed else None
         taken = settled(program, Path(source), (Setting(),), OnnxRuntime(1), ask, folder)
-    times, not_timed = None, None if timed else "not asked for"
-    if timed:
-        progress("measure", 0.5)
-        try:
-            times = _profile(program, taken.settings[0])
-        except SuperoptError as error:
-            not_timed = str(error)
+        if timed:
+            progress("measure", 0.5)
+            try:
+                times = _profile(program, taken.settings[0], child, folder)
+            except SuperoptError as error:
+                not_timed = str(error)
     nodes = _nodes(program, times, taken.sizes)
     total = sum(n.flops or 0 for n in nodes)
     spent = None if times is None else times.added + sum(n.seconds or 0.0 for n in nodes)
@@ -159,20 +162,19 @@ def _name(position: int) -> str:
     return f"superopt:{position}"
 
 
-def _profile(program: Program, setting: Setting) -> Profile:
+def _profile(program: Program, setting: Setting, child: Child, folder: Path) -> Profile:
     """Time a copy of the model in which every node has a name of its own. Raises `SuperoptError`."""
     named = load(program.model)
     names = []
     for position, node in enumerate(named.graph):
         node.name = _name(position)
         names.append(node.name)
-    with temporary_folder() as folder:
-        path = folder / "named.onnx"
-        save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
-        try:
-            return profile(path, names, folder, OnnxRuntime(threads=1), setting.draw())
-        except RuntimeFailed as error:  # the copy's path means nothing to who asked
-            raise RuntimeFailed(str(error).replace(str(path), "a copy of it")) from None
+    path = folder / "named.onnx"
+    save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
+    try:
+        return child.call(LONGEST_S, profile, path, names, folder, OnnxRuntime(threads=1), setting.draw())
+    except RuntimeFailed as error:  # the copy's path means nothing to who asked
+        raise RuntimeFailed(str(error).replace(str(path), "a copy of it")) from None
 
 
 def _flops(step: Step, program: Program, found: Mapping[str, Tensor], sizes: Sizes) -> int | None:

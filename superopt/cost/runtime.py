@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import platform
 import statistics
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +18,18 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from superopt.cost.quiet import GAUGE
 from superopt.errors import SuperoptError
 
 Feeds: TypeAlias = "dict[str, NDArray[Any]]"
 Session: TypeAlias = Any
 """A loaded model, of the runtime's own type."""
 
-_ATTEMPTS, _QUIET = 3, 0.1
+_ATTEMPTS, _SPREAD = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
+
+_WAIT_S, _SHORT_S = 0.5, 0.05
+"""For how long a measurement waits for quiet moments, and how long one is that fits into one of them."""
 
 WARM_UP = 2
 """Runs that are not counted: onnxruntime plans its memory in the first, and takes it in the second."""
@@ -171,23 +177,27 @@ class Runtime(ABC):
         """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
 
         With one thread it is processor time that counts, which other programs do not take. Where runs still differ by
-        much, the quietest of a few attempts is given. Raises `RuntimeFailed`.
+        much, the quietest of a few attempts is given; what is short waits for a moment at which nobody else is busy on
+        the same core, for a while. Raises `RuntimeFailed`.
         """
         bound = self.bound(session, feeds)
         for _ in range(warm_up):
             bound.run()
-        best: Timing | None = None
-        for _ in range(_ATTEMPTS):
+        found: list[tuple[bool, Timing]] = []
+        until = time.monotonic() + _WAIT_S
+        for attempt in itertools.count(1):
+            quiet = GAUGE.is_quiet_within(until - time.monotonic())
             times: list[float] = []
             total = 0.0
             while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
                 times.append(bound.run())
                 total += times[-1]
-            found = summary(times)
-            best = found if best is None else min(best, found, key=lambda t: t.seconds)
-            if best.spread <= _QUIET * best.seconds:
+            found.append((not (quiet and GAUGE.is_quiet()), summary(times)))
+            disturbed, best = min(found, key=lambda f: (f[0], f[1].seconds))
+            if disturbed and total <= _SHORT_S and time.monotonic() < until:
+                continue
+            if attempt >= _ATTEMPTS or best.spread <= _SPREAD * best.seconds:
                 break
-        assert best is not None
         return best
 
 

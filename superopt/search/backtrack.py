@@ -27,7 +27,7 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
         heapq.heappush(queue, (priority(found, start), -next(order), found))
 
     best, vain, expanded = start.cost, 0, 0
-    for found in (start, *space.simplified(start)):
+    for found in (start, *space.beginnings(start)):
         enter(found)
     while queue:
         if time.monotonic() > limits.deadline:

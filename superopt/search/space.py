@@ -13,7 +13,7 @@ from superopt.operators.declare import Declared
 from superopt.search.found import INTERRUPTED, Applied, Found, Limits, Outcome, Replaced, Strategy
 from superopt.search.matching import Application, Matching
 from superopt.search.narrow import narrowed
-from superopt.search.rewrites import Fold
+from superopt.search.rewrites import Fold, Rewrite
 from superopt.term import Graph, Term, made_over, running
 
 DESCENTS = 16
@@ -54,10 +54,22 @@ class Space:
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)
 
-    def simplified(self, found: Found) -> Iterator[Found]:
-        """What a graph simplifies to, if it was not seen before."""
+    def beginnings(self, start: Found) -> Iterator[Found]:
+        """What the start simplifies to, and what each rewrite makes of it at all of its places, if it was not seen.
+
+        How data is laid out pays where neighbours agree, so one of them alone may lead nowhere.
+        """
         if self._untried:
-            yield from self._simplified(found, frozenset())
+            yield from self._simplified(start, frozenset())
+        old, places = frozenset(start.graph.runs), dict[Rewrite, dict[Term, Application]]()
+        for term in reversed(start.graph.runs):  # what is below a term stays as it is while that is replaced
+            for application in self._matching.at(term):
+                places.setdefault(application.template.rewrite, {}).setdefault(term, application)
+        for applications in places.values():
+            step = self._stepped_all(start, applications) if len(applications) > 1 else None
+            if step is not None and self._is_new(step.graph):
+                yield from self._estimated(step)
+                yield from self._simplified(step, old)
 
     def _is_new(self, graph: Graph) -> bool:
         """Whether no such graph was seen before; from now on it was."""
@@ -89,6 +101,14 @@ class Space:
         rewrite = application.template.rewrite
         steps = tuple(Applied(rewrite.name, rewrite.known, rewrite.by, b, a) for b, a in application.new.items())
         return Found(graph, here.cost, (*here.steps, *steps))
+
+    def _stepped_all(self, here: Found, applications: Mapping[Term, Application]) -> Found | None:
+        """The graph with several terms rewritten one after the other, those that still run; None if that is one."""
+        before = len(here.steps)
+        for term, application in applications.items():
+            if term in here.graph.runs:
+                here = self._stepped(here, application) or here
+        return here if len(here.steps) > before + 1 else None
 
     def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:
         """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`.

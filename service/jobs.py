@@ -27,7 +27,7 @@ from service.settings import Settings
 from superopt.errors import InvalidModel, OutOfTime, UsageError, VerificationFailed
 
 LOG: Final = logging.getLogger("uvicorn.error")
-COMMAND: Final = (sys.executable, "-P", "-m", "superopt.cli")
+COMMAND: Final = (sys.executable, "-P", "-m", "superopt")
 
 MODEL: Final = "model.onnx"
 OPTIMIZED: Final = "optimized.onnx"

@@ -34,7 +34,7 @@ class Wish(BaseModel):
     ] = None
     seed: Annotated[int | None, Field(ge=0, lt=1 << 63, description="Makes the search repeatable.")] = None
     shape: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=1000)]] | None,
+        list[Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]] | None,
         Field(
             max_length=100,
             description="Sizes of an input that has symbolic ones, as in `x:1..8,128`; may be given again for another"

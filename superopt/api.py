@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import filecmp
+import logging
 import math
 import os
 import shutil
 import time
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -57,6 +58,8 @@ from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
+
+_LOG = logging.getLogger("superopt")
 
 Model = str | Path | onnx.ModelProto | ir.Model
 
@@ -186,7 +189,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
     child.started()  # while the model is read on
-    with temporary_folder() as folder, Table(options.timings) as table:
+    with temporary_folder() as folder, Table(options.timings, _LOG.warning) as table:
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
         before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
@@ -304,15 +307,26 @@ def _settings(options: Options, files: Sequence[Path], sizes: dict[str, str]) ->
 def load_inputs(path: Path) -> dict[str, np.ndarray]:
     """One sample of inputs from an .npz file with an array for each. Raises `UsageError` where it cannot be read."""
     try:
-        arrays = np.load(path, allow_pickle=False)
-        if not isinstance(arrays, np.lib.npyio.NpzFile):
-            raise UsageError(f"{path}: one array without a name; save the inputs by name, with numpy.savez")
-        with arrays:
-            return {name: arrays[name] for name in arrays.files}
+        found = _arrays(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
+    except Exception:  # noqa: BLE001 - numpy and zipfile raise a dozen kinds, of tokens and codecs too
         raise UsageError(f"{path}: not an .npz file of arrays of numbers; make one with numpy.savez") from None
+    if isinstance(found, np.ndarray):
+        raise UsageError(f"{path}: one array without a name; save the inputs by name, with numpy.savez")
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"{path}: {name!r} in it is no array; make such files with numpy.savez")
+    return found
+
+
+def _arrays(path: Path) -> np.ndarray | dict[str, Any]:
+    """What numpy reads from a file: of an archive what is no array as it stands."""
+    arrays = np.load(path, allow_pickle=False)
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        return np.asarray(arrays)
+    with arrays:
+        return {name: arrays[name] for name in arrays.files}
 
 
 def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:

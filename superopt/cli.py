@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
+import os
 import sys
 from typing import Annotated
 
@@ -15,7 +17,6 @@ from superopt.derive_commands import covers, derive, stats
 from superopt.errors import SuperoptError, UsageError
 from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
-from superopt.interrupts import heed_signals
 from superopt.law_commands import laws_app
 from superopt.onnx_io import load, understand
 from superopt.operators.files import declare_files
@@ -133,9 +134,14 @@ def serve(
 
 def main() -> None:
     """Run the command; every error that a user can cause is one line on stderr, and its exit code."""
-    heed_signals()  # SIGTERM too, so that temporary folders are removed
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name or a sign that the terminal lacks is no reason to fail
     try:
-        app(standalone_mode=True)
+        try:
+            app(standalone_mode=True)
+        finally:
+            sys.stdout.flush()
     except SystemExit as end:
         if end.code == _INTERRUPTED:
             typer.echo("superopt: interrupted", err=True)
@@ -144,7 +150,7 @@ def main() -> None:
         one_line = " ".join(str(error).split())
         typer.echo(f"superopt: {one_line}", err=True)
         sys.exit(error.exit_code)
-
-
-if __name__ == "__main__":
-    main()
+    except OSError as error:  # of stdout, mostly: what reads and writes files says which
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+        typer.echo(f"superopt: {error.strerror or error}", err=True)
+        sys.exit(1)

@@ -50,7 +50,7 @@ def _verdict(report: Report) -> str:
         return f"{less}, and {m.speedup:.3f} times as fast ({m.low:.3f} to {m.high:.3f}); {report.reason}."
     if report.outcome == "faster" and m is not None:
         return f"{m.speedup:.3f} times faster (95 % interval {m.low:.3f} to {m.high:.3f}); {report.reason}."
-    return f"Nothing faster was found: {report.reason}."
+    return f"Nothing {report.better} was found: {report.reason}."
 
 
 def _facts(report: Report) -> str:
@@ -74,12 +74,13 @@ def _rewrite(number: int, r: Rewritten) -> str:
         known = f"proved by Z3 for all sizes, from {', '.join(r.by) or 'congruence alone'}"
     else:
         known = "a definition: what the operator means"
+    gain = "" if r.gain is None else f" The piece that it stands in takes {r.gain:.3f} times less, by all its rewrites."
     sides = "".join(
         f"<figure><figcaption>{side}</figcaption>{_picture(text)}</figure>"
         for side, text in (("before", r.before), ("after", r.after))
     )
     return f"""<section><h3>{number}. {escape(r.name)}</h3>
-<p>{r.times} time{"s" if r.times > 1 else ""}, at or before <code>{escape(r.value)}</code>; {escape(known)}.</p>
+<p>{r.times} time{"s" if r.times > 1 else ""}, at or before <code>{escape(r.value)}</code>; {escape(known)}.{gain}</p>
 <div class="sides">{sides}</div></section>"""
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from superopt.errors import UsageError
+
 _OURS: set[Path] = set()
 """Folders of this process that are not known to be gone."""
 
@@ -21,13 +23,23 @@ def temporary_folder() -> Iterator[Path]:
     Its name is noted before it is made and until it is gone, as `tempfile` does not: a signal ends the process between
     any two steps, and what is still noted then is removed as it exits. Raises `OSError` where it cannot be made.
     """
-    folder = Path(tempfile.gettempdir()) / f"superopt-{secrets.token_hex(8)}"
+    place = Path(tempfile.gettempdir())
+    demand_utf8(place)
+    folder = place / f"superopt-{secrets.token_hex(8)}"
     _OURS.add(folder)
     try:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
         _remove(folder)
+
+
+def demand_utf8(path: Path) -> None:
+    """Raise `UsageError` for a path that is not UTF-8: onnxruntime opens no such files."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{str(path)!a}: the path is not UTF-8, so no runtime opens it; rename it") from None
 
 
 @atexit.register

@@ -29,7 +29,7 @@ Progress = Callable[[str, float], None]
 Sizes = Mapping[str, int]
 """Of symbols."""
 
-LONGEST_S = 300.0
+LONGEST_S = 120.0
 """A model that has not run a few times by then is taken as never ending."""
 
 

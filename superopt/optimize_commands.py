@@ -29,7 +29,7 @@ from superopt.options import (
     Shapes,
     Threads,
 )  # fmt: skip
-from superopt.outputs import demand_writable, read_bytes, same_file, write_text
+from superopt.outputs import beside, demand_writable, read_bytes, same_file, write_text
 from superopt.search.objectives import OBJECTIVES
 from superopt.search.report import read_report
 from superopt.search.settings import read_shapes
@@ -78,11 +78,9 @@ def optimize(
     Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the original (nothing is written), 5 out of
     time without an answer.
     """
-    target = target or source.with_name(f"{source.stem}.optimized.onnx")
+    target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
-    if timings is not None and any(same_file(timings, other) for other in read):
-        raise UsageError(f"{timings}: this is no table of timings; name another file")
-    _demand_targets(source, None if dry_run else target, report, overwrite, read)
+    _demand_targets(source, None if dry_run else target, report, overwrite, read, timings)
     options = api.Options(
         objective=objective,
         time=time,
@@ -122,9 +120,10 @@ def replay(
 ) -> None:
     """Apply what a report found to a model again, without a search: the same model, or one that was trained anew.
 
-    The result is compared with the model and measured beside it as after a search, and the exit codes are the same.
+    The result is compared with the model and measured beside it as after a search, at the sizes that were asked for
+    then unless others are now, and the exit codes are the same.
     """
-    target = target or source.with_name(f"{source.stem}.optimized.onnx")
+    target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [report, source, *(operators or ()), *(inputs or ())]
     _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
     found = read_report(report, read_bytes(report))
@@ -136,7 +135,7 @@ def replay(
         seed=seed,
         operators=tuple(operators or ()),
         inputs=samples,
-        shapes=read_shapes(shape or ()),
+        shapes=read_shapes(shape or [f"{name}:{sizes}" for name, sizes in found.settings.shapes.items()]),
     )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)
@@ -151,23 +150,32 @@ def explain(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a page of HTML about an optimization: before and after around each rewrite, its rule, proof and gain."""
-    target = target or report.with_suffix(".html")
+    target = target or beside(report, f"{report.stem}.html")
     demand_writable(target, overwrite, [report])
     write_text(target, explanation(read_report(report, read_bytes(report)), report.stem))
     typer.echo(f"written to {target}")
 
 
-def _demand_targets(source: Path, target: Path | None, report: Path | None, overwrite: bool, read: list[Path]) -> None:
+def _demand_targets(
+    source: Path,
+    target: Path | None,
+    report: Path | None,
+    overwrite: bool,
+    read: list[Path],
+    timings: Path | None = None,
+) -> None:
     """Raise `UsageError` for files to write that cannot be, before the work."""
-    if target is not None:
-        demand_writable(target, overwrite, read)
-        beside = target.resolve().is_relative_to(source.parent.resolve())  # as a model's weights have to be
-        if target.exists() and beside and any(same_file(target, f) for f in weight_files(source)):
-            raise UsageError(
-                f"{target}: this file holds the model's weights, and is never overwritten; name another one"
-            )
-    if report is not None:
-        demand_writable(report, overwrite, [*read, *([] if target is None else [target])])
+    outputs = [path for path in (target, report) if path is not None]
+    if timings is not None and any(same_file(timings, other) for other in (*read, *outputs)):
+        raise UsageError(f"{timings}: this is no table of timings; name another file")
+    for i, path in enumerate(outputs):
+        demand_writable(path, overwrite, [*read, *outputs[:i]])
+    folder = source.parent.resolve()  # in which a model's weights have to be
+    existing = [p for p in (*outputs, timings) if p is not None and p.exists() and p.resolve().is_relative_to(folder)]
+    weights = weight_files(source) if existing else []
+    for path in existing:
+        if any(same_file(path, file) for file in weights):
+            raise UsageError(f"{path}: this file holds the model's weights, and is never overwritten; name another one")
 
 
 def _deliver(

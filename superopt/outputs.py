@@ -31,6 +31,13 @@ def demand_writable(path: Path, overwrite: bool, read: Iterable[Path] = ()) -> N
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
+def beside(path: Path, name: str) -> Path:
+    """A file of another name in the folder of a file. Raises `UsageError` for a path that names none, as `.` does."""
+    if not path.name:
+        raise UsageError(f"{path}: this is a folder; name a file")
+    return path.with_name(name)
+
+
 def same_file(a: Path, b: Path) -> bool:
     """Whether two paths lead to the same file, or would if it existed."""
     if os.path.realpath(a) == os.path.realpath(b):

@@ -83,6 +83,8 @@ def generate(
     What is not proved is counted, and never written. A run that is stopped keeps its proofs in OUT.proofs; with
     --resume, another goes on with them and writes the same bytes.
     """
+    if memory <= 0:
+        raise UsageError(f"--memory {memory:g}: give GB, more than 0")
     for path in filter(None, (out, undecided)):
         demand_writable(path, overwrite, [*(operators or ()), *(beside or ())])
     proofs = out.with_name(f"{out.name}.proofs")

@@ -153,8 +153,7 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
         yield f"compared with the original on {inputs}{before}{beside}: largest relative error {worst:.1e}"
     else:
-        better = "faster" if report.settings.objective == "latency" else "smaller"
-        yield f"nothing {better} was found: {report.reason}; the original comes back unchanged"
+        yield f"nothing {report.better} was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:
             yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
     for there in report.elsewhere:

@@ -14,7 +14,8 @@ from rich.table import Table as Shown
 from superopt.cost.exchange import exported, merged, read_exported
 from superopt.cost.runtime import Key
 from superopt.cost.table import Row, Table
-from superopt.outputs import demand_writable, read_bytes, write_text
+from superopt.errors import UsageError
+from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 
 timings_app = typer.Typer(no_args_is_help=True, help="The table of measured kernels: show it, and share it.")
 
@@ -72,6 +73,8 @@ def import_(
 
     They count for the runtime, version, device and threads that they were measured with, and no other.
     """
+    if timings is not None and same_file(source, timings):
+        raise UsageError(f"{timings}: this is no table of timings; name another file")
     rows = read_exported(source, read_bytes(source).decode("utf-8", "replace"))
     with Table(timings, _warn) as table:
         new = merged(table, rows)
@@ -79,6 +82,8 @@ def import_(
 
 
 def _rows(path: Path | None) -> list[Row]:
+    if path is not None and not path.exists():
+        raise UsageError(f"{path}: there is no such table of timings")
     with Table(path, _warn) as table:
         return table.rows()
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-COMMAND = (sys.executable, "-m", "superopt.cli")
+COMMAND = (sys.executable, "-m", "superopt")
 
 
 @dataclass(frozen=True)

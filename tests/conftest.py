@@ -7,13 +7,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from superopt.api import Options
 from superopt.cli import main
 from superopt.rules.format import parse_file, print_file
 from superopt.verify.trusted import sealed
 from tests.commands import Ran
+from tests.models import normalized
 
 RULES = """
 (rule relu-relu (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))
@@ -46,6 +50,22 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(timings: Path, rules: Path) -> Options:
     """Six seconds, two rules, and the shared timings."""
     return Options(time=20, timings=timings, rules=(rules,))
+
+
+@pytest.fixture(scope="session")
+def endless() -> onnx.ModelProto:
+    """A model whose last node, a loop, goes round for longer than anybody waits."""
+    given = normalized()
+    inner = [helper.make_tensor_value_info(n, t, []) for n, t in (("i", 7), ("go", 9), ("sum", 1))]
+    turn = [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Cos", ["sum"], ["next"])]
+    ends = [helper.make_tensor_value_info(n, t, []) for n, t in (("on", 9), ("next", 1))]
+    body = helper.make_graph(turn, "turn", inner, ends)
+    given.graph.initializer.append(numpy_helper.from_array(np.int64(2**62), "turns"))
+    given.graph.initializer.append(numpy_helper.from_array(np.bool_(True), "true"))
+    given.graph.node.append(helper.make_node("ReduceMax", ["answer"], ["most"], keepdims=0))
+    given.graph.node.append(helper.make_node("Loop", ["turns", "true", "most"], ["end"], body=body))
+    given.graph.output.append(helper.make_tensor_value_info("end", TensorProto.FLOAT, []))
+    return given
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,15 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import superopt
 from superopt.api import Options
 from superopt.errors import InvalidModel, UsageError
+from superopt.search import trial
 from tests.commands import files
 from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside
-from tests.onnx_io.networks import LIGHT
+from tests.onnx_io.networks import LIGHT, run
 from tests.usable import where_usable
 
 
@@ -252,3 +254,40 @@ def test_a_model_is_optimized_for_another_runtime(name: str, options: Options) -
     assert result.report.compared is None or result.report.compared.agrees
     assert result.report.searched.kernels_measured > 0
     assert_same(result.proto(), given)
+
+
+def test_weights_that_callers_may_replace_stay_so_and_are_compared_as_they_are(options: Options) -> None:
+    given = normalized()
+    scale = numpy_helper.from_array(np.full((1,), 2.0, np.float32), "scale")
+    given.graph.initializer.append(scale)
+    given.graph.input.append(helper.make_tensor_value_info("scale", TensorProto.FLOAT, [1]))  # since IR 4 a default
+    given.graph.node[-1].output[0] = "unscaled"
+    given.graph.node.append(helper.make_node("Mul", ["unscaled", "scale"], ["answer"]))
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert [i.name for i in result.proto().graph.input] == ["image", "scale"]
+    image = np.random.default_rng(0).standard_normal((1, 3, 28, 28)).astype(np.float32)
+    for more in ({}, {"scale": np.full((1,), -3.0, np.float32)}):
+        (ours,), (theirs,) = (run(m, {"image": image, **more}) for m in (result.proto(), given))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_an_annotation_of_an_output_stays(options: Options) -> None:
+    given = normalized()
+    given.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "step"))
+    note = given.graph.quantization_annotation.add(tensor_name="answer")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="step")
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert list(result.proto().graph.quantization_annotation) == list(given.graph.quantization_annotation)
+
+
+def test_a_model_that_never_ends_comes_back(
+    options: Options, endless: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "LEAST_LONGEST_S", 2.0)
+    start = time.monotonic()
+    result = superopt.optimize(endless, replace(options, time=4.0))
+    assert result.report.outcome == "original"
+    assert "it did not end within" in result.report.reason
+    assert time.monotonic() - start < 60

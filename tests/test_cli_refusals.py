@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +57,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "old").write_text("precious")
     np.savez(path / "other.npz", z=np.zeros(3))
     np.savez(path / "wide.npz", x=np.zeros((1, 4), np.float32))
+    np.savez_compressed(path / "damaged.npz", x=np.arange(999.0))
+    whole = (path / "damaged.npz").read_bytes()
+    (path / "damaged.npz").write_bytes(whole[:200] + bytes(100) + whole[300:])
+    with zipfile.ZipFile(path / "mixed.npz", "w") as archive:
+        archive.writestr("notes", "hello")
+    with closing(sqlite3.connect(path / "theirs.db")) as theirs:
+        theirs.execute("CREATE TABLE customers (name TEXT)")
     (path / "syntax.rules").write_text(
         "(rules :format 1)\n(rule r\n  (given (?x n))\n  (from (relu ?x)) (to (relu ?x))"
     )
@@ -80,6 +90,17 @@ REFUSED = {
     "the result is a device": (["m.onnx", "/dev/null", "--overwrite"], "/dev/null"),
     "the result's name is too long": (["m.onnx", "o" * 300], "too long"),
     "the timings are the model": (["m.onnx", "--timings", "m.onnx"], "m.onnx"),
+    "the timings are the model's weights": (["big/m.onnx", "--timings", "big/weights.bin"], "weights.bin"),
+    "the timings are somebody's notes": (["m.onnx", "--timings", "old"], "old"),
+    "the timings are the report": (["m.onnx", "--timings", "r", "--report", "r"], "r: "),
+    "the timings are another program's": (["m.onnx", "--timings", "theirs.db"], "another program's"),
+    "the timings have no name": (["m.onnx", "--timings", "."], "no table of timings"),
+    "the report is the model's weights": (
+        ["big/m.onnx", "o.onnx", "--report", "big/weights.bin", "--overwrite"],
+        "weights.bin",
+    ),
+    "the model has no name": (["."], ".: this is a folder"),
+    "the model's name is not UTF-8": (["m\udcff.onnx"], "'m\\udcff.onnx': the path is not UTF-8"),
     "no time": (["m.onnx", "--time", "0"], "time"),
     "endless time": (["m.onnx", "--time", "nan"], "time"),
     "alpha below 1": (["m.onnx", "--alpha", "0.5"], "alpha"),
@@ -92,6 +113,8 @@ REFUSED = {
     "a negative seed": (["m.onnx", "--seed", "-1"], "seed"),
     "samples that are missing": (["m.onnx", "--inputs", "none.npz"], "none.npz"),
     "samples that are no arrays": (["m.onnx", "--inputs", "m.onnx"], "m.onnx"),
+    "samples that are damaged": (["m.onnx", "--inputs", "damaged.npz"], "damaged.npz"),
+    "samples beside other files": (["m.onnx", "--inputs", "mixed.npz"], "'notes'"),
     "samples of other inputs": (["m.onnx", "--inputs", "other.npz"], "'x'"),
     "samples of another shape": (["m.onnx", "--inputs", "wide.npz"], "(1, 4)"),
     "rules that are missing": (["m.onnx", "--rules", "none.rules"], "none.rules"),

@@ -13,10 +13,11 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from superopt import inspection
 from superopt.cost.flops import flops
 from superopt.cost.profile import RUNS
 from superopt.inspection import Group, Inspection, inspect_model
-from superopt.onnx_io import load, understand
+from superopt.onnx_io import facts, load, understand
 from tests.commands import Ran, assert_refused, files, superopt
 from tests.models import model, normalized, one_relu, weight, with_weights_beside
 from tests.test_cli_refusals import UNREADABLE, unreadable
@@ -244,3 +245,21 @@ def test_symbolic_sizes_are_taken_as_likely_ones_and_told(timed: bool, tmp_path:
     assert found.assumed == {"x": "1,3,224,224"}
     assert found.whole.flops == 2 * 27 * 4 * 222 * 222
     assert (found.whole.seconds is not None) == timed
+
+
+def test_a_model_that_never_ends_is_inspected_without_its_time(
+    endless: onnx.ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "LONGEST_S", 2.0)
+    found = inspected(endless, tmp_path)
+    assert found.not_timed == "it did not end within 2 s"
+    assert group(found, "Loop").seconds is None
+
+
+def test_weights_in_nodes_that_give_constants_count_as_weights(tmp_path: Path) -> None:
+    given = normalized()
+    weights = list(given.graph.initializer)
+    del given.graph.initializer[:]
+    for w in reversed(weights):
+        given.graph.node.insert(0, helper.make_node("Constant", [], [w.name], value=w))
+    assert facts(load(given))["bytes"] == facts(load(normalized()))["bytes"] > 0

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+
+from tests.commands import COMMAND
 
 MOMENTS = {
     "in a finalizer": """
@@ -70,3 +73,15 @@ def test_a_signal_is_never_lost(moment: str, number: signal.Signals) -> None:
     assert ran.stdout.splitlines()[-1] == RAISED[number], ran.stdout
     assert "lost" not in ran.stdout
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("after_s", [0.15, 0.4, 0.8])
+def test_ctrl_c_is_quiet_from_the_beginning(after_s: float) -> None:
+    """While the command is still being imported too."""
+    with subprocess.Popen(
+        [*COMMAND, "laws", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        time.sleep(after_s)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    assert (run.returncode, said) == (130, "superopt: interrupted\n")

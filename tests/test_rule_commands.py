@@ -68,10 +68,17 @@ def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, 
     assert (ran.code, ran.out.strip()) == (0, print_rule(wanted).strip())
 
 
+IDLE = "(family idle (sizes (m 2 3 5) (n 3 5 7)) (given (?a m n)) (operators (matmul ?x ?y)) (depth 2))"
+
 REFUSED = {
     "an unknown operator": (["generate", "--only", "relu,sinh", "--out", "f.rules"], "sinh"),
     "an unknown family": (["generate", "--family", "nothing", "--out", "f.rules"], "no family is called nothing"),
     "a family that is none": (["generate", "--family", "old", "--out", "f.rules"], "old:1:1"),
+    "a family of which no operator applies": (
+        ["generate", "--family", "idle.family", "--out", "f.rules"],
+        "family idle: no operator takes any of its variables",
+    ),
+    "no memory": (["generate", "--only", "relu", "--memory", "-1", "--out", "f.rules"], "--memory -1"),
     "a run that did not stop": (["generate", "--only", "relu", "--resume", "--out", "f.rules"], "f.rules.proofs"),
     "too little memory": (["generate", "--only", "relu", "--memory", "0.01", "--out", "f.rules"], "--memory"),
     "a file that exists": (["generate", "--only", "relu", "--out", "old"], "old"),
@@ -88,6 +95,7 @@ def test_what_cannot_be_done_is_refused(inside: Command, case: str, tmp_path: Pa
     arguments, named = REFUSED[case]
     (tmp_path / "a folder").mkdir()
     (tmp_path / "old").write_text("precious")
+    (tmp_path / "idle.family").write_text(IDLE)
     before = files(tmp_path)
     assert_refused(inside("rules", *arguments, cwd=tmp_path), 2, named)
     assert files(tmp_path) == before

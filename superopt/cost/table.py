@@ -5,12 +5,13 @@ measures at a time.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,9 @@ CREATE TABLE IF NOT EXISTS answers (
 """,
 )
 _COLUMNS = ["runtime", "version", "device", "threads", "signature", "seconds", "spread", "runs", "measured_at"]
+_SUFFIXES, _MAGIC = (".sqlite", ".sqlite3", ".db"), b"SQLite format 3\0"
+"""How databases are called, and begin."""
+
 _WAIT_S = 30.0
 _POLL_S = 0.02
 T = TypeVar("T")
@@ -59,12 +63,13 @@ def cache_directory() -> Path:
 class Table:
     """Timings by runtime and signature, in an SQLite file that several processes may use at once.
 
-    A file that is damaged is set aside under another name and a new one begun; `on_warning` is told. Timings are cheap
-    to measure again, so nothing else is tried. Raises `UsageError` where the file cannot be opened at all.
+    A table that is damaged is set aside under another name and a new one begun; `on_warning` is told. Timings are cheap
+    to measure again, so nothing else is tried. Raises `UsageError` where the file cannot be opened at all, and for what
+    never was such a table.
     """
 
     def __init__(self, path: Path | None = None, on_warning: Callable[[str], None] | None = None) -> None:
-        self.path = path or cache_directory() / "timings.sqlite"
+        self.path = cache_directory() / "timings.sqlite" if path is None else path
         self.in_memory = str(self.path) == ":memory:"
         self._warn = on_warning or (lambda _: None)
         self._connection = self._open()
@@ -125,9 +130,9 @@ class Table:
         self._mended(lambda c: c.execute(f"DELETE FROM answers WHERE {where}", row))  # noqa: S608
 
     def rows(self) -> list[Row]:
-        """All timings, in the order of what they depend on."""
+        """All timings, in the order of what they depend on; what can be none is left out."""
         found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())
-        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found]
+        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found if _is_timing(row)]
 
     def __len__(self) -> int:
         return int(self._mended(lambda c: c.execute("SELECT COUNT(*) FROM timings").fetchone()[0]))
@@ -157,9 +162,10 @@ class Table:
         try:
             if self.in_memory:
                 return _connect(self.path)
+            _demand_table(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Two processes that find the damage at once must not set the new file aside too.
-            with self.path.with_name(f"{self.path.name}.lock").open("a") as lock:
+            with _lock_file(self.path).open("a") as lock:
                 _acquire(lock)
                 try:
                     return _connect(self.path)
@@ -200,6 +206,32 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _demand_table(path: Path) -> None:
+    """Raise `UsageError` for a file that is no table of timings, not even a damaged one: others are left alone."""
+    if not path.name or path.is_dir():
+        raise UsageError(f"{path}: this is no table of timings, it is a folder; name a file")
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        magic = file.read(len(_MAGIC))
+    if magic not in (b"", _MAGIC) and path.suffix not in _SUFFIXES and not _lock_file(path).exists():
+        raise UsageError(f"{path}: this is no table of timings; name another file")
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as found:
+        tables = {name for (name,) in found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "timings" not in tables:
+            raise UsageError(f"{path}: this is no table of timings, but another program's; name another file")
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _is_timing(row: Sequence[Any]) -> bool:
+    seconds, spread, runs = row[5:8]
+    numbers = isinstance(seconds, float) and isinstance(spread, float) and isinstance(runs, int)
+    return numbers and 0.0 < seconds < math.inf and 0.0 <= spread < math.inf
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

@@ -118,6 +118,11 @@ def _grown(table: Table, progress: Progress | None, memory: float | None) -> Met
                 raise UsageError(f"{error}; allow more with --memory") from None
             table.most = level - 1
             break
+        if level == 1 and not len(levels[1].rows):
+            names = ", ".join(map(str, table.family.operators))
+            raise UsageError(
+                f"family {table.family.name}: no operator takes any of its variables at its sizes: {names}"
+            )
     return joined(levels)
 
 

@@ -23,9 +23,13 @@ class Facts(TypedDict):
 
 
 def facts(model: ir.Model) -> Facts:
-    """Nodes by operator (those of subgraphs too), bytes of weights, inputs to be given, outputs, versions."""
+    """Nodes by operator (those of subgraphs too), bytes of weights, inputs to be given, outputs, versions.
+
+    Nodes that give constants hold weights as initializers do: some exporters write all of them so.
+    """
     nodes = Counter(_operator(n) for n in model.graph.all_nodes())
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values()]
+    tensors += [a.as_tensor() for n in model.graph.all_nodes() if n.op_type == "Constant" for a in _tensors(n)]
     given = [v for v in model.graph.inputs if model.ir_version >= 4 or not v.is_initializer()]
     return Facts(
         nodes=dict(sorted(nodes.items())),
@@ -35,6 +39,10 @@ def facts(model: ir.Model) -> Facts:
         opset=imported_opset(model) or None,
         ir_version=model.ir_version,
     )
+
+
+def _tensors(node: ir.Node) -> list[ir.Attr]:
+    return [a for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
 
 
 def _operator(node: ir.Node) -> str:

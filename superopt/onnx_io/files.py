@@ -16,6 +16,7 @@ from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
+from superopt.folders import demand_utf8
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
 from superopt.onnx_io.passed_on import from_proto
@@ -143,6 +144,7 @@ def _unused_data_name(path: Path) -> str:
 
 
 def _read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
+    demand_utf8(path)
     try:
         if path.is_file() and not path.stat().st_size:
             raise InvalidModel(f"{path}: the file is empty")

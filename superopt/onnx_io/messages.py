@@ -32,6 +32,8 @@ def demand_sound(proto: onnx.ModelProto, name: str, apart: Container[str] = ()) 
         _demand_data(tensor, f"initializer {tensor.name!r}", name, tensor.name in apart)
     _demand_declared_types(proto.graph, name)
     for attribute in attributes(_all_nodes(proto)):
+        if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
+            raise InvalidModel(f"{name}: attribute {attribute.name!r} is sparse, which is not supported; make it dense")
         own = [attribute.t] if attribute.HasField("t") else []
         for tensor in (*own, *attribute.tensors):
             _demand_data(tensor, f"attribute {attribute.name!r}", name)

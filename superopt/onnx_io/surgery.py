@@ -29,6 +29,7 @@ def swap_outputs(
         taking[name] = value
         value.type, value.shape, value.doc_string = old[name].type, old[name].shape, old[name].doc_string
         value.metadata_props.update(old[name].metadata_props)
+        value.meta.update(old[name].meta)
     for i, output in enumerate(graph.outputs):
         name = output.name or ""
         if output is old.get(name):

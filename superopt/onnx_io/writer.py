@@ -148,7 +148,11 @@ class TermWriter:
         given = {v: self._data(v.label) for v in variables(term)}
         if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
             given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
-        return self._initializer("folded", _laid_out(evaluate(term, FLOAT, given), dtype))
+        with np.errstate(over="ignore"):
+            made = _laid_out(evaluate(term, FLOAT, given), dtype)
+        if made.dtype.kind == "f" and not np.isfinite(made).all() and all(map(_is_finite, given.values())):
+            raise NotUnderstood("weights are made of others that do not fit into their type")
+        return self._initializer("folded", made)
 
     def _initializer(self, base: str, array: Array) -> str:
         name = self.fresh(base)
@@ -157,6 +161,10 @@ class TermWriter:
         self.initializers.append(value)
         self.values[name] = value
         return name
+
+
+def _is_finite(array: Array) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _within(term: Term, own: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from superopt.cost.child import UNENDING
 from superopt.cost.runtime import Draw, RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, check, rewritten, save
@@ -81,6 +82,7 @@ def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[A
             settings=trial.compared,
             caller=trial.cost.child,
             working=trial.working,
+            longest_s=trial.longest,
         )
 
     earlier = asked.recall() if asked else None
@@ -143,12 +145,18 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     Raises `RuntimeFailed` for want of memory: that says nothing about the model.
     """
     tried.reason, cost = reason, trial.cost
-    if not trial.left:
+    if not trial.left or UNENDING in reason:
         return tried
     try:
         budget, draw = min(0.3 * trial.left, 2.0), trial.settings[0].draw()
         tried.alone = latency(
-            trial.working, cost.runtime, budget_s=budget, seed=trial.seed, draw=draw, caller=cost.child
+            trial.working,
+            cost.runtime,
+            budget_s=budget,
+            seed=trial.seed,
+            draw=draw,
+            caller=cost.child,
+            longest_s=trial.longest,
         )
     except RuntimeFailed as error:
         if _lacks_room(error):

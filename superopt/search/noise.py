@@ -15,7 +15,7 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
 from superopt.search.agreement import Sample, relative_error, same_special
 from superopt.search.laid import taken
-from superopt.search.runs import LONGEST_S, Interface, ran
+from superopt.search.runs import Interface, ran
 
 MOST_NOISE = 1e-2
 """By how much weights changed in their last bit may change an output: wrong programs are off by more, mostly."""
@@ -34,6 +34,7 @@ class Noise:
     seed: int
     caller: Caller
     folder: Path
+    longest_s: float
 
     def of_rounding(self, samples: Sequence[Sample]) -> None:
         """With inputs changed in their last bit, and with the runtime's optimizations."""
@@ -44,7 +45,7 @@ class Noise:
         changed = [{k: neighbours(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
         for where, optimize, feeds in ((self.runtime.standard, False, changed), (self.runtime, True, as_given)):
             _, outputs = self.caller.call(
-                LONGEST_S, ran, where, self.model, optimize, self.interface, feeds, self.folder
+                self.longest_s, ran, where, self.model, optimize, self.interface, feeds, self.folder
             )
             for sample, noisy in zip(samples, outputs, strict=True):
                 sample.noisy.append(noisy)
@@ -60,7 +61,7 @@ class Noise:
         try:
             save_nudged(self.model, changed, self.seed)
             _, outputs = self.caller.call(
-                LONGEST_S, ran, self.runtime.standard, changed, False, self.interface, feeds, self.folder
+                self.longest_s, ran, self.runtime.standard, changed, False, self.interface, feeds, self.folder
             )
         except SuperoptError:
             return

@@ -21,7 +21,7 @@ from superopt.search.remembered import Memory
 from superopt.search.replay import placement, placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
-from superopt.search.runs import LONGEST_S, run_once
+from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
 from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
 from superopt.search.trial import Attempt, Trial
@@ -119,7 +119,7 @@ def _demand_runs(trial: Trial) -> None:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already
         try:
-            trial.cost.child.call(LONGEST_S, run_once, standard, trial.working, setting.draw())
+            trial.cost.child.call(trial.longest, run_once, standard, trial.working, setting.draw())
         except RuntimeFailed as error:
             raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
 

@@ -147,9 +147,14 @@ def latency(
     draw: Draw | None = None,
     lock_directory: Path | None = None,
     caller: Caller | None = None,
+    longest_s: float = LONGEST_ROUND_S,
 ) -> Latency:
-    """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run."""
-    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller)
+    """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run, or for longer than
+    it may.
+    """
+    rounds = _measure(
+        (model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller, longest_s=longest_s
+    )
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
@@ -169,9 +174,10 @@ def _measure(
     lock_directory: Path | None,
     caller: Caller | None,
     most_s: float = math.inf,
+    longest_s: float = LONGEST_ROUND_S,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model."""
-    caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
+    caller, limit, begun = caller or Here(), longest_s + budget_s, time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
     give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []

@@ -25,13 +25,15 @@ def reference_of(program: Program) -> Reference | None:
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
 
     def evaluated(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> Sequence[Array | None]:
-        values: dict[str, Array] = {name: _widened(array) for name, array in feeds.items()}
+        given = {**_defaults(program, feeds), **feeds}
+        values: dict[str, Array] = {name: _widened(array) for name, array in given.items()}
         sizes = _sizes(program, feeds)
         try:
             for i, step in enumerate(program.steps):
                 if stopped():
                     return [None] * len(program.outputs)
-                values |= _results(program, step, values, sizes)
+                with np.errstate(all="ignore"):  # what is infinite or no number is told by the comparison
+                    values |= _results(program, step, values, sizes)
                 for name in step.inputs:
                     if last[name] == i and name not in program.outputs:
                         values.pop(name, None)
@@ -43,6 +45,12 @@ def reference_of(program: Program) -> Reference | None:
         return [values.get(name) for name in program.outputs]
 
     return evaluated
+
+
+def _defaults(program: Program, feeds: Feeds) -> Feeds:
+    """The weights that callers may replace, those that are not given: they are inputs, and no constants."""
+    free = [v for v in program.model.graph.inputs if v.const_value is not None and v.name not in feeds]
+    return {v.name or "": v.const_value.numpy() for v in free if v.const_value is not None}
 
 
 def _widened(array: Array) -> Array:

@@ -54,6 +54,7 @@ def examine(
     settings: Sequence[Setting] = (Setting(),),
     caller: Caller | None = None,
     working: Path | None = None,
+    longest_s: float = LONGEST_S,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
@@ -66,10 +67,10 @@ def examine(
     give_back()  # a session of a model that was just written needs as much again
     caller, standard = caller or Here(), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
-    feeds = [*inputs, *caller.call(LONGEST_S, drawn, standard, working or original, seed, sized)]
+    feeds = [*inputs, *caller.call(longest_s, drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
     with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder) as exact:
-        interface, outputs = caller.call(LONGEST_S, expected, standard, original, feeds, len(inputs), folder)
+        interface, outputs = caller.call(longest_s, expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
         accepted = [i for i, tells in enumerate(told) if tells]
@@ -77,11 +78,11 @@ def examine(
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
-        difference = _run_all(original, candidate, runtime, interface, samples, caller, folder)
+        difference = _run_all(original, candidate, runtime, interface, samples, caller, folder, longest_s)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        noise = Noise(working or original, runtime, interface, seed, caller, folder)
+        noise = Noise(working or original, runtime, interface, seed, caller, folder, longest_s)
         noise.of_rounding(rough)
         for i, sample in zip(accepted, samples, strict=True):
             sample.exact = exact(i) or sample.exact
@@ -128,16 +129,17 @@ def _run_all(
     samples: Sequence[Sample],
     caller: Caller,
     folder: Path,
+    longest_s: float,
 ) -> str:
     """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be."""
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
-        _, outputs = caller.call(LONGEST_S, ran, runtime, original, True, interface, feeds, folder)
+        _, outputs = caller.call(longest_s, ran, runtime, original, True, interface, feeds, folder)
         for sample, own in zip(samples, outputs, strict=True):
             sample.noisy.append(own)
     for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
-            difference, outputs = caller.call(LONGEST_S, ran, where, candidate, optimize, interface, feeds, folder)
+            difference, outputs = caller.call(longest_s, ran, where, candidate, optimize, interface, feeds, folder)
         except RuntimeFailed as error:
             return f"candidate: {error}"
         if difference:

@@ -20,6 +20,9 @@ from superopt.search.pieces import Piece
 from superopt.search.settings import Setting
 from superopt.search.solve import Progress
 
+LEAST_LONGEST_S = 60.0
+"""For so long a model may run, however little time was given: comparing is not measured."""
+
 
 @dataclass
 class Attempt:
@@ -78,6 +81,11 @@ class Trial:
     def compared(self) -> tuple[Setting, ...]:
         """The settings in which a candidate is compared with the original, in turns."""
         return compared_at(self.program, self.settings, self.asked)
+
+    @property
+    def longest(self) -> float:
+        """The seconds after which a model that was to be run a few times counts as one that never ends."""
+        return max(LEAST_LONGEST_S, 2 * self.limit)
 
     @property
     def end(self) -> float:

@@ -4,6 +4,7 @@ import multiprocessing
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def test_table_that_is_damaged_while_open_is_set_aside(tmp_path: Path) -> None:
         table.put(KEY, "new", Timing(1.0, 0.0, 7))
         assert table.get(KEY, "new") == Timing(1.0, 0.0, 7)
     assert len(warnings) == 1
+
+
+def test_a_table_in_which_something_is_no_timing_is_read_without_it(tmp_path: Path) -> None:
+    path = tmp_path / "timings.sqlite"
+    with Table(path) as table:
+        for name in ("kept", "less than nothing", "a word"):
+            table.put(KEY, name, Timing(1.0, 0.0, 7))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE timings SET seconds = -1 WHERE signature = 'less than nothing'")
+        other.execute("UPDATE timings SET seconds = 'much' WHERE signature = 'a word'")
+        other.commit()
+    with Table(path) as table:
+        assert [row.signature for row in table.rows()] == ["kept"]
 
 
 def test_table_of_another_layout_is_set_aside(tmp_path: Path) -> None:

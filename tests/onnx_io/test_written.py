@@ -16,6 +16,7 @@ from superopt.dim import assuming, floor_div, symbol
 from superopt.errors import UsageError
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, random_weights, rewritten, standalone, standalone_apart, understand
+from superopt.onnx_io.program import Program
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
 from superopt.operators.constant import filled
@@ -270,3 +271,25 @@ def test_any_number_of_images_is_resized_by_factors_where_32_bits_hold_them(case
     images = np.random.default_rng(0).standard_normal((2, 3, 4, 6), np.float32)
     expected = evaluate(Interpolate(to)(variable("x", images.shape)), FLOAT, {variable("x", images.shape): images})
     np.testing.assert_allclose(run(made, {"x": images})[0], expected, atol=1e-5)
+
+
+def with_a_weight(numbers: list[float]) -> Program:
+    source = model("g (float[2, 4] x) => (float[2, 4] y) <float[4] a = {0, 0, 0, 0}> { y = Add(x, a) }")
+    source.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.array(numbers, np.float32), "a"))
+    return understand(load(source))
+
+
+def test_weights_that_do_not_fit_into_their_type_are_not_made_of_others() -> None:
+    program = with_a_weight([1e30] * 4)
+    a, x = (program.values[n] for n in "ax")
+    with pytest.raises(NotUnderstood, match="do not fit into their type"):
+        rewritten(program, {"y": Mul()(x, Expand((1,), (2, 4))(Mul()(a, a)))}, {})
+
+
+def test_weights_that_are_infinite_are_moved_as_they_are() -> None:
+    program = with_a_weight([0.0, -np.inf, 1.0, -np.inf])
+    a, x = (program.values[n] for n in "ax")
+    turned = Expand((1,), (2, 4))(Concat(0)(Slice(0, 2, 4)(a), Slice(0, 0, 2)(a)))
+    made = rewritten(program, {"y": Add()(x, turned)}, {}).graph.initializers["folded_1"].const_value
+    assert made is not None
+    np.testing.assert_array_equal(made.numpy(), [1.0, -np.inf, 0.0, -np.inf])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from superopt.cost.analytic import AnalyticCost
+from superopt.operators.declare import FURTHER_DEFINITIONS
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.search.found import Found
@@ -40,6 +41,21 @@ def test_the_print_of_a_rewritten_graph_is_known_before_it_is_made() -> None:
             assert known == among.print(applied(here, application.new))
             checked += 1
     assert checked > 20
+
+
+def test_a_rewrite_at_all_of_its_places_is_one_of_the_beginnings() -> None:
+    """Three convolutions along an axis: alone, none of them is worth being laid out as a picture's."""
+    kernels = [variable(n, (8, 8, 3), "float32", constant=True) for n in "klm"]
+    sound = variable("s", (1, 8, 40), "float32")
+    term = sound
+    for kernel in kernels:
+        term = Relu()(Conv((1,), (1, 1), (1,))(term, kernel))
+    graph = Graph((sound, *kernels), (term,))
+    matching = Matching(rewrites_of([], [name for name in FURTHER_DEFINITIONS if name == "conv of one row"]))
+    found = list(Space(graph, matching, AnalyticCost()).beginnings(Found(graph, 0.0, ())))
+    assert [[s.name for s in f.steps] for f in found] == [["definition of conv of one row"] * 3]
+    images = [t for t in found[0].graph.runs if isinstance(t.operator, Conv)]
+    assert [len(t.shape) for t in images] == [4, 4, 4]
 
 
 def test_no_graph_is_found_twice() -> None:

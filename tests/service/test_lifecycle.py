@@ -55,7 +55,7 @@ def post(server: Server, url: str, seconds: float = 120) -> httpx.Response | Non
 
 def test_the_command_serves(tmp_path: Path) -> None:
     port = free_port()
-    with running([sys.executable, "-m", "superopt.cli", "serve", "--port", str(port)], port, tmp_path) as server:
+    with running([sys.executable, "-m", "superopt", "serve", "--port", str(port)], port, tmp_path) as server:
         assert httpx.get(f"{server.url}/health/live").json() == {"status": "live"}
 
 

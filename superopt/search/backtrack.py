@@ -1,5 +1,6 @@
 """Cost-based backtracking (TASO, SOSP 2019): always rewrite the cheapest graph not yet rewritten, and keep what costs
-less than α times the best.
+less than α times the best. Where one rewrite at a time finds no more, it goes on from those graphs that each rewrite
+makes at all of its places at once.
 
 Costs are estimated until a graph's turn comes; only then its kernels are measured. So thousands of graphs are looked
 at, and what is measured is what may win.
@@ -26,16 +27,25 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
     def enter(found: Found) -> None:
         heapq.heappush(queue, (priority(found, start), -next(order), found))
 
-    best, vain, expanded = start.cost, 0, 0
-    for found in (start, *space.beginnings(start)):
+    best, vain, expanded, one_by_one = start.cost, 0, 0, True
+    for found in (start, *space.simplified(start)):
         enter(found)
-    while queue:
+    while True:
         if time.monotonic() > limits.deadline:
             outcome.reason = OUT_OF_TIME
             break
-        if expanded == limits.expanded or limits.enough(vain, best, start.cost):
-            outcome.reason = "limit of graphs" if expanded == limits.expanded else "no gain for a while"
+        if expanded == limits.expanded:
+            outcome.reason = "limit of graphs"
             break
+        if not queue or limits.enough(vain, best, start.cost):
+            outcome.reason = "no gain for a while" if queue else "exhausted"
+            queue.clear()
+            for found in space.everywhere(start) if one_by_one else ():
+                if found.cost <= limits.alpha * best:
+                    enter(found)
+            vain, one_by_one = 0, False
+            if not queue:
+                break
         _, _, here = heapq.heappop(queue)
         if here.cost > limits.alpha * best:
             continue

@@ -25,7 +25,7 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
     if time.monotonic() > limits.deadline:
         outcome.reason = OUT_OF_TIME
     else:
-        at_hand += _cheapest(list(space.beginnings(start)), cost, limits.alpha * best, outcome)
+        at_hand += _cheapest(list(space.simplified(start)), cost, limits.alpha * best, outcome)
     while at_hand and outcome.reason == "exhausted":
         for found in at_hand[start in at_hand :]:
             keep(outcome, found, limits.keep, cost)

@@ -54,13 +54,17 @@ class Space:
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)
 
-    def beginnings(self, start: Found) -> Iterator[Found]:
-        """What the start simplifies to, and what each rewrite makes of it at all of its places, if it was not seen.
+    def simplified(self, start: Found) -> Iterator[Found]:
+        """What the start simplifies to, if it was not seen before."""
+        if self._untried:
+            yield from self._simplified(start, frozenset())
+
+    def everywhere(self, start: Found) -> Iterator[Found]:
+        """What each rewrite makes of the start at all of its places at once, and what that simplifies to, if it was not
+        seen before.
 
         How data is laid out pays where neighbours agree, so one of them alone may lead nowhere.
         """
-        if self._untried:
-            yield from self._simplified(start, frozenset())
         old, places = frozenset(start.graph.runs), dict[Rewrite, dict[Term, Application]]()
         for term in reversed(start.graph.runs):  # what is below a term stays as it is while that is replaced
             for application in self._matching.at(term):

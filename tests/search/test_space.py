@@ -43,7 +43,7 @@ def test_the_print_of_a_rewritten_graph_is_known_before_it_is_made() -> None:
     assert checked > 20
 
 
-def test_a_rewrite_at_all_of_its_places_is_one_of_the_beginnings() -> None:
+def test_a_rewrite_is_tried_at_all_of_its_places_at_once() -> None:
     """Three convolutions along an axis: alone, none of them is worth being laid out as a picture's."""
     kernels = [variable(n, (8, 8, 3), "float32", constant=True) for n in "klm"]
     sound = variable("s", (1, 8, 40), "float32")
@@ -52,7 +52,7 @@ def test_a_rewrite_at_all_of_its_places_is_one_of_the_beginnings() -> None:
         term = Relu()(Conv((1,), (1, 1), (1,))(term, kernel))
     graph = Graph((sound, *kernels), (term,))
     matching = Matching(rewrites_of([], [name for name in FURTHER_DEFINITIONS if name == "conv of one row"]))
-    found = list(Space(graph, matching, AnalyticCost()).beginnings(Found(graph, 0.0, ())))
+    found = list(Space(graph, matching, AnalyticCost()).everywhere(Found(graph, 0.0, ())))
     assert [[s.name for s in f.steps] for f in found] == [["definition of conv of one row"] * 3]
     images = [t for t in found[0].graph.runs if isinstance(t.operator, Conv)]
     assert [len(t.shape) for t in images] == [4, 4, 4]

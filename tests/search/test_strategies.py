@@ -169,7 +169,7 @@ def test_time_that_runs_out_while_measuring_keeps_what_was_found(search: Strateg
 
 
 def test_a_graph_that_cannot_be_costed_is_left_out(search: Strategy) -> None:
-    uncosted = {count: ShapeError("not this one") for count in (2, 3, 4)}
+    uncosted = {count: ShapeError("not this one") for count in (0, 1, 2)}
     outcome = search(relus(4), rewrites(CHEAPER), Priced({"abs": 0.5}, uncosted), Limits())
     assert cheapest(outcome).cost == 3.5
 

@@ -63,8 +63,11 @@ class Space:
         """What each rewrite makes of the start at all of its places at once, and what that simplifies to, if it was not
         seen before.
 
-        How data is laid out pays where neighbours agree, so one of them alone may lead nowhere.
+        How data is laid out pays where neighbours agree, so one of them alone may lead nowhere. Of a joined piece each
+        part was begun so already.
         """
+        if not self._untried:
+            return
         old, places = frozenset(start.graph.runs), dict[Rewrite, dict[Term, Application]]()
         for term in reversed(start.graph.runs):  # what is below a term stays as it is while that is replaced
             for application in self._matching.at(term):

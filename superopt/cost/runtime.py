@@ -28,8 +28,8 @@ Session: TypeAlias = Any
 _ATTEMPTS, _SPREAD = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
 
-_WAIT_S, _SHORT_S = 0.5, 0.05
-"""For how long a measurement waits for quiet moments, and how long one is that fits into one of them."""
+_WAIT_S, _SHORT_S = 0.5, 2e-4
+"""For how long a measurement waits for quiet moments, and how long a run is that suffers much without."""
 
 WARM_UP = 2
 """Runs that are not counted: onnxruntime plans its memory in the first, and takes it in the second."""
@@ -186,7 +186,7 @@ class Runtime(ABC):
         found: list[tuple[bool, Timing]] = []
         until = time.monotonic() + _WAIT_S
         for attempt in itertools.count(1):
-            quiet = GAUGE.is_quiet_within(until - time.monotonic())
+            quiet = GAUGE.is_quiet() if attempt == 1 else GAUGE.is_quiet_within(until - time.monotonic())
             times: list[float] = []
             total = 0.0
             while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
@@ -194,7 +194,7 @@ class Runtime(ABC):
                 total += times[-1]
             found.append((not (quiet and GAUGE.is_quiet()), summary(times)))
             disturbed, best = min(found, key=lambda f: (f[0], f[1].seconds))
-            if disturbed and total <= _SHORT_S and time.monotonic() < until:
+            if disturbed and best.seconds <= _SHORT_S and time.monotonic() < until:
                 continue
             if attempt >= _ATTEMPTS or best.spread <= _SPREAD * best.seconds:
                 break

@@ -25,6 +25,9 @@ FIRST_S, PAUSE_S = 0.15, 0.004
 between two of them.
 """
 
+WAIT_S, WAIT_SHARE = 0.5, 0.1
+"""For how long one measurement may wait for quiet moments, and which part of all the time all of them may."""
+
 _RUNS, _PRODUCTS = 25, 4
 _ELEMENTS = 4096
 """Of 4 bytes: two such arrays fit into the smallest of first caches."""
@@ -39,6 +42,15 @@ class Gauge:
         self._made = np.empty_like(self._given)
         self._least: deque[list[float]] = deque()
         """Of each second lately: when it was, and the least that was read in it."""
+        self._begun, self._waited = time.monotonic(), 0.0
+
+    def patience(self) -> float:
+        """The seconds that a measurement may wait now, all that waited before counted."""
+        return min(WAIT_S, max(WAIT_S + WAIT_SHARE * (time.monotonic() - self._begun) - self._waited, 0.0))
+
+    def has_waited(self, seconds: float) -> None:
+        """A measurement waited for so long, or was tried again."""
+        self._waited += seconds
 
     def is_quiet(self) -> bool:
         """Whether they take no longer than they did in other moments lately."""

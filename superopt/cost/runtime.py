@@ -28,8 +28,8 @@ Session: TypeAlias = Any
 _ATTEMPTS, _SPREAD = 3, 0.1
 """How often a measurement is tried, until its interquartile range is this part of its median."""
 
-_WAIT_S, _SHORT_S = 0.5, 2e-4
-"""For how long a measurement waits for quiet moments, and how long a run is that suffers much without."""
+_SHORT_S = 2e-4
+"""A run of no more suffers much where somebody else is busy on the same core."""
 
 WARM_UP = 2
 """Runs that are not counted: onnxruntime plans its memory in the first, and takes it in the second."""
@@ -184,9 +184,10 @@ class Runtime(ABC):
         for _ in range(warm_up):
             bound.run()
         found: list[tuple[bool, Timing]] = []
-        until = time.monotonic() + _WAIT_S
+        patience, waiting = GAUGE.patience(), None
         for attempt in itertools.count(1):
-            quiet = GAUGE.is_quiet() if attempt == 1 else GAUGE.is_quiet_within(until - time.monotonic())
+            waited = 0.0 if waiting is None else time.monotonic() - waiting
+            quiet = GAUGE.is_quiet() if waiting is None else GAUGE.is_quiet_within(patience - waited)
             times: list[float] = []
             total = 0.0
             while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
@@ -194,10 +195,12 @@ class Runtime(ABC):
                 total += times[-1]
             found.append((not (quiet and GAUGE.is_quiet()), summary(times)))
             disturbed, best = min(found, key=lambda f: (f[0], f[1].seconds))
-            if disturbed and best.seconds <= _SHORT_S and time.monotonic() < until:
-                continue
-            if attempt >= _ATTEMPTS or best.spread <= _SPREAD * best.seconds:
+            if disturbed and best.seconds <= _SHORT_S and waited < patience:
+                waiting = waiting or time.monotonic()
+            elif attempt >= _ATTEMPTS or best.spread <= _SPREAD * best.seconds:
                 break
+        if waiting is not None:
+            GAUGE.has_waited(time.monotonic() - waiting)
         return best
 
 

@@ -88,9 +88,18 @@ def test_a_kernel_is_timed_in_a_quiet_moment(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_kernel_is_timed_though_no_moment_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     core = Core(readings=10**9)
     monkeypatch.setattr(runtime, "GAUGE", gauge(core, monkeypatch))
-    monkeypatch.setattr(runtime, "_WAIT_S", 0.05)
+    monkeypatch.setattr(quiet, "WAIT_S", 0.05)
     found = Runtime.time(_runs(core), None, {})
     assert found == Timing(pytest.approx(1e-4 * CONTENTION / EASE), pytest.approx(0.0), found.runs)
+
+
+def test_what_all_measurements_wait_is_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = gauge(Core(readings=0), monkeypatch)
+    assert found.patience() == quiet.WAIT_S
+    found.has_waited(quiet.WAIT_S)
+    assert found.patience() < 0.1 * quiet.WAIT_S
+    monkeypatch.setattr(found, "_begun", found._begun - 100.0)
+    assert found.patience() == quiet.WAIT_S
 
 
 def _runs(core: Core) -> Runtime:

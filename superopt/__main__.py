@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from superopt.interrupts import heed_signals
+from superopt.interrupts import INTERRUPTED, heed_signals
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
         from superopt.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("superopt: interrupted\n")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     run()
 
 

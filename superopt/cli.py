@@ -17,6 +17,7 @@ from superopt.derive_commands import covers, derive, stats
 from superopt.errors import SuperoptError, UsageError
 from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
+from superopt.interrupts import INTERRUPTED
 from superopt.law_commands import laws_app
 from superopt.onnx_io import load, understand
 from superopt.operators.files import declare_files
@@ -48,9 +49,6 @@ rules_app.command("stats")(stats)
 app.add_typer(rules_app, name="rules")
 app.add_typer(laws_app, name="laws")
 app.add_typer(timings_app, name="timings")
-
-_INTERRUPTED = 130
-"""What typer exits with after Ctrl-C."""
 
 
 def _tell_version(asked: bool) -> None:
@@ -143,7 +141,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
+        if end.code == INTERRUPTED:
             typer.echo("superopt: interrupted", err=True)
         raise
     except SuperoptError as error:

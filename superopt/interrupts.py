@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 AGAIN_AFTER = 0.01
 """Seconds after which a signal that came where it would be lost comes again."""
 
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code after Ctrl-C, as shells have it, and typer."""
+
 _RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
 
 

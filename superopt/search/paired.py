@@ -1,9 +1,11 @@
 """Paired measurement of whole models: is the candidate faster, beyond what chance and a session's luck give?
 
 Two sessions of the same model differ by up to 3 %, by where their memory happens to lie, and the machine drifts. So
-both models get several fresh sessions, run in turns, and each pair of sessions is one observation.
+both models get several fresh sessions, run in turns, and each pair of sessions is one observation. Of a pair, the
+session that is made first is slower, by 1 to 5 %: so each model is first in every other pair, and chance is what pairs
+of the same order differ by.
 
-Five pairs settle most questions in a few seconds, and a second look at twice as many is taken only where they do not.
+Ten pairs settle most questions in a few seconds, and a second look at twice as many is taken only where they do not.
 Who looks twice errs twice: so intervals are of 97.5 %, and what is claimed at either look holds with 95 % (Bonferroni).
 """
 
@@ -27,9 +29,9 @@ Model = Path | bytes
 Progress = Callable[[int, int], None]
 """Called with the number of rounds that are done, and of all."""
 
-LEAST_SESSIONS, FEWEST_SESSIONS = 5, 3
-"""How many pairs of sessions there are, at least; and where the time is too short for these: a gain of a third shows in
-three of them, and a session of a large model takes longer to load than ten inferences.
+SESSIONS, LEAST_SESSIONS, FEWEST_SESSIONS = 10, 6, 3
+"""How many pairs of sessions a look has; at least, of models that take long; and where the time is too short for these:
+a gain of a third shows in three of them, and a session of a large model takes longer to load than ten inferences.
 """
 LEAST_RUNS, LONG_S = 2, 0.25
 """How often a model is run in a session, at least; those that take longer than this in seconds, once."""
@@ -99,7 +101,7 @@ def compare(
     original: Model,
     candidate: Model,
     runtime: Runtime,
-    sessions: int = LEAST_SESSIONS,
+    sessions: int = SESSIONS,
     budget_s: float = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -111,7 +113,7 @@ def compare(
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again.
 
-    The budget is aimed at, but each of at least five rounds has at least two runs, or one that takes long. Where the
+    The budget is aimed at, but each of at least six rounds has at least two runs, or one that takes long. Where the
     first round shows that so many take longer than `most_s`, there are as many as do not. At most one session of each
     model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that
     does not run, and `OutOfTime` as soon as it is known that not even three rounds end in time.
@@ -129,18 +131,30 @@ def compare(
 
 def _paired(rounds: list[list[list[float]]], seed: int) -> Paired:
     medians = [[statistics.median(times) for times in both] for both in rounds]
-    # Of neighbouring runs, not of the medians: what else the machine does for a while then slows down both.
-    ratios = [statistics.median(a / b for a, b in zip(*both, strict=True)) for both in rounds]
-    ratio, low, high = interval(ratios, seed, _CONFIDENCE_OF_A_LOOK)
+    ratios = [_ratio(*both) for both in rounds]
+    kinds = 2 if len(rounds) >= LEAST_SESSIONS else 1  # by order; of few, all that they differ by counts as chance
+    ratio, low, high = interval(ratios, seed, _CONFIDENCE_OF_A_LOOK, kinds)
     runs = sum(len(both[0]) for both in rounds)
     ours, theirs = (_latency([m[i] for m in medians], runs, seed) for i in (0, 1))
     return Paired(ours, theirs, ratio, low, high, len(rounds), runs, tuple(ratios))
 
 
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """How many times longer the one took than the other in a pair of sessions.
+
+    Of neighbouring runs, not of the medians: what else the machine does for a while then slows down both. Turns there
+    and turns back each for themselves: who comes second there finds its own in the caches when it begins on the way
+    back, so that of weights as large as these the one ratio is 1.1 and the other 0.9.
+    """
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    ways = [statistics.median(way) for way in (ratios[::2], ratios[1::2]) if way]
+    return statistics.geometric_mean(ways)
+
+
 def latency(
     model: Model,
     runtime: Runtime,
-    sessions: int = LEAST_SESSIONS,
+    sessions: int = SESSIONS,
     budget_s: float = 30.0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -183,6 +197,8 @@ def _measure(
     rounds: list[list[list[float]]] = []
     spent = 0.0
     while (done := len(rounds)) < sessions:
+        if done >= LEAST_SESSIONS and spent + spent / done > budget_s:
+            break
         if progress:
             progress(done, sessions)
         share = (budget_s - spent) / (sessions - done)
@@ -193,7 +209,7 @@ def _measure(
         if not done:
             sessions = _fitting(sessions, time.monotonic() - begun, most_s)
     if progress:
-        progress(sessions, sessions)
+        progress(done, done)
     return rounds
 
 

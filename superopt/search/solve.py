@@ -27,7 +27,7 @@ Progress = Callable[[str, float], None]
 
 JUDGING_RUNS = 80
 """How many times an inference could run, about, until a candidate is compared with its original and measured: three
-runs of five inputs, two of them without the runtime's optimizations, then five pairs of sessions, run three times each.
+runs of five inputs, two of them without the runtime's optimizations, then six pairs of sessions, run a few times each.
 """
 
 MUCH_WAITED = 0.1

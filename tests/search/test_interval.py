@@ -16,6 +16,23 @@ def test_interval_covers_the_truth_in_more_than_nine_of_ten_experiments(sessions
     assert 0.90 <= hits / 400 <= 0.98  # plain percentiles: 0.83 for five
 
 
+@pytest.mark.parametrize("sessions", [6, 7, 10, 20])
+def test_interval_of_two_kinds_in_turns_is_of_what_differs_within_each(sessions: int) -> None:
+    rng = np.random.default_rng(0)
+    hits, narrower = 0, 0
+    for _ in range(400):
+        values = rng.normal(0.1, 0.03, sessions)
+        values[::2] += 0.05
+        values[1::2] -= 0.05
+        mean, low, high = interval(list(np.exp(values)), seed=1, kinds=2)
+        assert low <= mean <= high
+        hits += low <= np.exp(0.1) <= high
+        _, least, most = interval(list(np.exp(values)), seed=1)
+        narrower += high / low < most / least
+    assert narrower / 400 > 0.95
+    assert 0.90 <= hits / 400 <= 0.99
+
+
 def test_interval_depends_on_the_seed_alone() -> None:
     values = [1.0, 1.1, 1.05, 0.98, 1.2]
     assert interval(values, 3) == interval(values, 3)

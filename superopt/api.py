@@ -27,7 +27,7 @@ from superopt.cost.table import Table
 from superopt.cost.whole import around
 from superopt.errors import UsageError
 from superopt.folders import temporary_folder
-from superopt.memory import give_back
+from superopt.memory import give_back, seldom_collecting
 from superopt.onnx_io import (
     LARGE,
     Program,
@@ -152,9 +152,10 @@ def _silent(stage: str, done: float) -> None:
 
 
 def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
-    proved = trusted_rules(files, progress)
-    rules = [*proved, *otherwise(proved)]
-    return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
+    with seldom_collecting():
+        proved = trusted_rules(files, progress)
+        rules = [*proved, *otherwise(proved)]
+        return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
 
 
 def replay(
@@ -184,7 +185,7 @@ def replay(
 @contextmanager
 def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[parts.ModelFacts, Trial]]:
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
-    runtime = runtime_named(options.runtime, options.threads)
+    start, runtime = time.monotonic(), runtime_named(options.runtime, options.threads)
     loaded, child = load(model), Child()
     for sample in options.inputs:
         _demand_inputs(loaded, sample)
@@ -198,9 +199,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         asked = settings_of(program, options.ranges()) if options.shapes else _seen_in(program, options.inputs)
         progress("run", 0.0)
         ask = within(child, min(PATIENCE_S, TRYING_SHARE * options.time))
-        start = time.monotonic()
         found = settled(program, working, asked, runtime.standard, ask, folder)
-        limit = options.time - (time.monotonic() - start)
         sizes, highest = dict(found.sizes), highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
         cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
@@ -210,12 +209,13 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             working=working,
             folder=folder,
             objective=OBJECTIVES[options.objective](cost),
-            limit=limit,
+            limit=options.time,
             seed=options.seed,
             inputs=[dict(i) for i in options.inputs],
             progress=progress,
             settings=found.settings,
             asked=asked,
+            start=start,
         )
         yield before, trial
 

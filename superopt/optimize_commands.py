@@ -42,7 +42,7 @@ def optimize(
     objective: Annotated[
         str, typer.Option(help=f"What is to be less: {' or '.join(OBJECTIVES)}. The result is never slower.")
     ] = api.Options.objective,
-    time: Annotated[float, typer.Option(help="Time limit in seconds, for searching and measuring.")] = 60.0,
+    time: Annotated[float, typer.Option(help="Time limit in seconds, from reading the model to the answer.")] = 60.0,
     runtime: RuntimeName = api.Options.runtime,
     threads: Threads = 1,
     strategy: Annotated[str, typer.Option(help=f"How to search: {' or '.join(STRATEGIES)}.")] = api.Options.strategy,

@@ -43,7 +43,7 @@ def attempt(
 ) -> Attempt:
     """Search for a faster program, where the memory does not hold what an earlier search found, and judge it.
 
-    The rewrites are asked for if anything is to be searched; the time that takes does not count.
+    The rewrites are asked for if anything is to be searched.
 
     Raises `VerificationFailed` for a candidate that is not the same, `OutOfTime` where the limit passes before anything
     is known.
@@ -51,9 +51,8 @@ def attempt(
     cut, cost = cuttings_of(trial.program, memory), trial.cost
     tried = Attempt(cut.pieces)
     _demand_runs(trial)
-    given = () if cut.all_known else rewrites()
-    trial = replace(trial, start=time.monotonic())
-    cost.deadline = trial.start + SEARCH_SHARE * trial.limit
+    given, start = () if cut.all_known else rewrites(), time.monotonic()
+    cost.deadline = start + SEARCH_SHARE * trial.left
     if chance := left_to_chance(trial.program):
         reason = (
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
@@ -66,7 +65,7 @@ def attempt(
         return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
-    tried.search_seconds = time.monotonic() - trial.start
+    tried.search_seconds = time.monotonic() - start
     winners = [s for s in tried.cover if s.gain > 1.0]
     if not winners:
         return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
@@ -79,16 +78,17 @@ def attempt(
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
-        return attempt(trial, rewrites, strategy, alpha, memory)
+        return attempt(replace(trial, start=time.monotonic()), rewrites, strategy, alpha, memory)
 
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
+    start = time.monotonic()
     tried.solved = solve(cut.groups, cut.known, search, trial.end, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)
     now = time.monotonic()
-    allowed_s = max(JOINED_SHARE * (now - trial.start), JOINED_LEAST * trial.limit)
+    allowed_s = max(JOINED_SHARE * (now - start), JOINED_LEAST * trial.limit)
     deadline = min(now + allowed_s, trial.cost.deadline)
     search = replace(search, memory=search.memory and search.memory.of_joined)
     tried.joined = solve_joined(cut.joined, known, begun, search, deadline, trial.progress)

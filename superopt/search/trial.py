@@ -56,7 +56,7 @@ class Trial:
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
     sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
     `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
-    open. `limit` is in seconds from when this is made.
+    open. `limit` is in seconds from the `start`, a time of `time.monotonic`.
     """
 
     program: Program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -58,12 +59,13 @@ def tried(
     folder: Path,
     limit: float = 12,
     strategy: Strategy = backtrack,
+    gone: float = 0.0,
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")
     path = folder / "original.onnx"
-    program = understand(load(given))
+    program, start = understand(load(given)), time.monotonic() - gone
     trial = Trial(
-        program, path, path, folder, Latency(cost), limit, seed=0, inputs=[], progress=lambda stage, done: None
+        program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start
     )
     return attempt(trial, lambda: rewrites, strategy, alpha=1.05)
 
@@ -121,6 +123,14 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, found.solved) == (False, [])
     assert found.reason == "comparing and measuring a candidate takes about 80 s; allow more with --time"
+
+
+def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:
+    cost.deadline = math.inf
+    assert tried(normalized(), [Unfold("lrn")], cost, tmp_path).accepted, "all kernels are known from here on"
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, limit=12, gone=12)
+    assert (found.accepted, found.solved) == (False, [])
+    assert found.reason.endswith("allow more with --time")
 
 
 def test_where_its_kernels_take_all_the_time_that_is_what_is_said(

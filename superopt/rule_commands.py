@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from superopt.bars import stage_bar
+from superopt.enumerate.applicable import demand_applicable
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.family import load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
@@ -92,7 +93,9 @@ def generate(
         demand_writable(proofs, overwrite)  # those of a run that was stopped are not lost silently
     declare_files(operators or ())
     known = [rule for path in beside or () for rule in load_rules(path).rules]
-    chosen = with_operators(load_family(family), _names(only), _own())
+    whole = load_family(family)
+    demand_applicable(whole)
+    chosen = with_operators(whole, _names(only), _own())
     depth = max_ops or chosen.depth
     settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
     settings += f" beside={','.join(p.name for p in beside)}" if beside else ""

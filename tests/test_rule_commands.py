@@ -76,7 +76,7 @@ REFUSED = {
     "a family that is none": (["generate", "--family", "old", "--out", "f.rules"], "old:1:1"),
     "a family of which no operator applies": (
         ["generate", "--family", "idle.family", "--out", "f.rules"],
-        "family idle: no operator takes any of its variables",
+        "idle.family:1:70: the operator (matmul ?x ?y) applies to nothing in the family: it asks for (= n m), with",
     ),
     "no memory": (["generate", "--only", "relu", "--memory", "-1", "--out", "f.rules"], "--memory -1"),
     "a run that did not stop": (["generate", "--only", "relu", "--resume", "--out", "f.rules"], "f.rules.proofs"),

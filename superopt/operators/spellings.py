@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from superopt.operators.activations import plus
 from superopt.operators.attention import MaskedAttention, scores
 from superopt.operators.constant import filled
 from superopt.operators.declare import spells
-from superopt.operators.functions import Exp, Log, Sub
+from superopt.operators.functions import Exp, Log, Max, Sub
 from superopt.operators.grouped import MaskedGroupedAttention, for_each_head
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import IsNan, Where
 from superopt.operators.normalize import Softmax
-from superopt.operators.norms import LogSoftmax
-from superopt.operators.pointwise import Add, Div
-from superopt.operators.reductions import Largest, Sum
+from superopt.operators.norms import LayerNorm, LogSoftmax, centred
+from superopt.operators.pointwise import Add, Div, Mul, Sqrt
+from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.term import Term
 
 
@@ -41,6 +42,32 @@ def log_of_softmax(op: LogSoftmax, x: Term) -> Term:
 def log_softmax_unshifted(op: LogSoftmax, x: Term) -> Term:
     """Less the logarithm of a sum of exponentials, which overflow."""
     return Sub()(x, _along(op.axis, Log()(Sum((op.axis,))(Exp()(x))), x))
+
+
+@spells("layernorm", "by moments")
+def layernorm_by_moments(op: LayerNorm, *inputs: Term) -> Term:
+    """The variance as the mean of squares less the square of the mean, which cancels where the mean is large."""
+    return _layernorm(op, _variance(op, inputs[0]), *inputs)
+
+
+@spells("layernorm", "by moments, cut off")
+def layernorm_by_moments_cut_off(op: LayerNorm, *inputs: Term) -> Term:
+    """Likewise, as Flax computes it: what cancelled below 0 is 0."""
+    variance = _variance(op, inputs[0])
+    return _layernorm(op, Max()(variance, filled(0.0, variance.shape)), *inputs)
+
+
+def _variance(op: LayerNorm, x: Term) -> Term:
+    axes = tuple(range(op.axis, x.type.rank))
+    mean = Mean(axes)(x)
+    return Sub()(Mean(axes)(Mul()(x, x)), Mul()(mean, mean))
+
+
+def _layernorm(op: LayerNorm, variance: Term, x: Term, scale: Term, bias: Term) -> Term:
+    """By a variance, which has the axes before `op.axis`."""
+    own, kept = tuple(range(op.axis, x.type.rank)), tuple(range(op.axis))
+    normal = Div()(centred(x, own), Expand(kept, x.shape)(Sqrt()(plus(variance, op.epsilon))))
+    return Add()(Mul()(normal, Expand(own, x.shape)(scale)), Expand(own, x.shape)(bias))
 
 
 @spells("masked_attention", "of a sum")

@@ -70,6 +70,9 @@ def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, 
 
 IDLE = "(family idle (sizes (m 2 3 5) (n 3 5 7)) (given (?a m n)) (operators (matmul ?x ?y)) (depth 2))"
 
+HALVES = """(family halves (sizes (m 2 3 5)) (given (?a m m) (?b m m))
+  (operators (concat 0 ?x ?y) (slice 0 m (* 2 m) ?x)) (depth 2))"""
+
 REFUSED = {
     "an unknown operator": (["generate", "--only", "relu,sinh", "--out", "f.rules"], "sinh"),
     "an unknown family": (["generate", "--family", "nothing", "--out", "f.rules"], "no family is called nothing"),
@@ -77,6 +80,10 @@ REFUSED = {
     "a family of which no operator applies": (
         ["generate", "--family", "idle.family", "--out", "f.rules"],
         "idle.family:1:70: the operator (matmul ?x ?y) applies to nothing in the family: it asks for (= n m), with",
+    ),
+    "operators of a family that apply only beside others": (
+        ["generate", "--family", "halves.family", "--only", "slice", "--out", "f.rules"],
+        "family halves: no operator takes any of its variables at its sizes: (slice 0 m (* 2 m) ?x)",
     ),
     "no memory": (["generate", "--only", "relu", "--memory", "-1", "--out", "f.rules"], "--memory -1"),
     "a run that did not stop": (["generate", "--only", "relu", "--resume", "--out", "f.rules"], "f.rules.proofs"),
@@ -96,6 +103,7 @@ def test_what_cannot_be_done_is_refused(inside: Command, case: str, tmp_path: Pa
     (tmp_path / "a folder").mkdir()
     (tmp_path / "old").write_text("precious")
     (tmp_path / "idle.family").write_text(IDLE)
+    (tmp_path / "halves.family").write_text(HALVES)
     before = files(tmp_path)
     assert_refused(inside("rules", *arguments, cwd=tmp_path), 2, named)
     assert files(tmp_path) == before

@@ -236,7 +236,7 @@ class MeasuredCost:
         graphs = [unfolded(concretize(graph, self.sizes)) for graph in given]
         prints = [fingerprint(graph) for graph in graphs]
         place = f" within {around}" if around else ""
-        signatures = [f"(whole {own} beside {other}{place})" for own, other in (prints, prints[::-1])]
+        signatures = [f"(whole {own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
             with self._lane("whole pieces"):

@@ -42,7 +42,7 @@ def time_in_turns(runtime: Runtime, models: Sequence[Path], around: int = 0) -> 
     """
     there = _in_turns(runtime, models, around)
     back = _in_turns(runtime, models[::-1], around)[::-1]
-    return tuple(map(_between, there, back))
+    return tuple(map(_mean, there, back))
 
 
 def _in_turns(runtime: Runtime, models: Sequence[Path], around: int) -> tuple[Timing, ...]:
@@ -65,7 +65,7 @@ def _in_turns(runtime: Runtime, models: Sequence[Path], around: int) -> tuple[Ti
     return tuple(map(summary, times))
 
 
-def _between(there: Timing, back: Timing) -> Timing:
+def _mean(there: Timing, back: Timing) -> Timing:
     """The time of a model that was timed in sessions made in one order and in the other."""
     return Timing(math.sqrt(there.seconds * back.seconds), max(there.spread, back.spread), there.runs + back.runs)
 

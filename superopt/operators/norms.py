@@ -23,8 +23,12 @@ def centred(x: Term, axes: tuple[int, ...]) -> Term:
 
 def over_root_mean_square(x: Term, of: Term, axes: tuple[int, ...], epsilon: float) -> Term:
     """`x / √(mean of² + ε)` along axes."""
-    mean = Mean(axes)(Mul()(of, of))
-    return Div()(x, _back(Sqrt()(plus(mean, epsilon)), x, axes))
+    return over_root(x, Mean(axes)(Mul()(of, of)), axes, epsilon)
+
+
+def over_root(x: Term, square: Term, axes: tuple[int, ...], epsilon: float) -> Term:
+    """`x / √(square + ε)`, of a square without these axes."""
+    return Div()(x, _back(Sqrt()(plus(square, epsilon)), x, axes))
 
 
 def _back(y: Term, x: Term, axes: tuple[int, ...]) -> Term:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from superopt.operators.activations import plus
 from superopt.operators.attention import MaskedAttention, scores
 from superopt.operators.constant import filled
 from superopt.operators.declare import spells
@@ -12,8 +11,8 @@ from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import IsNan, Where
 from superopt.operators.normalize import Softmax
-from superopt.operators.norms import LayerNorm, LogSoftmax, centred
-from superopt.operators.pointwise import Add, Div, Mul, Sqrt
+from superopt.operators.norms import LayerNorm, LogSoftmax, centred, over_root
+from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.term import Term
 
@@ -57,19 +56,6 @@ def layernorm_by_moments_cut_off(op: LayerNorm, *inputs: Term) -> Term:
     return _layernorm(op, Max()(variance, filled(0.0, variance.shape)), *inputs)
 
 
-def _variance(op: LayerNorm, x: Term) -> Term:
-    axes = tuple(range(op.axis, x.type.rank))
-    mean = Mean(axes)(x)
-    return Sub()(Mean(axes)(Mul()(x, x)), Mul()(mean, mean))
-
-
-def _layernorm(op: LayerNorm, variance: Term, x: Term, scale: Term, bias: Term) -> Term:
-    """By a variance, which has the axes before `op.axis`."""
-    own, kept = tuple(range(op.axis, x.type.rank)), tuple(range(op.axis))
-    normal = Div()(centred(x, own), Expand(kept, x.shape)(Sqrt()(plus(variance, op.epsilon))))
-    return Add()(Mul()(normal, Expand(own, x.shape)(scale)), Expand(own, x.shape)(bias))
-
-
 @spells("masked_attention", "of a sum")
 def attention_of_a_sum(op: MaskedAttention, *inputs: Term) -> Term | None:
     """With the mask as a summand: no number in a row that attends to nothing, where the operator gives 0."""
@@ -95,6 +81,19 @@ def grouped_attention_of_a_sum(op: MaskedGroupedAttention, *inputs: Term) -> Ter
 def grouped_attention_cleared(op: MaskedGroupedAttention, *inputs: Term) -> Term | None:
     """Likewise."""
     return attention_cleared(MaskedAttention(op.scale), *_for_each_head(*inputs))
+
+
+def _variance(op: LayerNorm, x: Term) -> Term:
+    """By moments, without the axes that are normalized."""
+    axes = tuple(range(op.axis, x.type.rank))
+    mean = Mean(axes)(x)
+    return Sub()(Mean(axes)(Mul()(x, x)), Mul()(mean, mean))
+
+
+def _layernorm(op: LayerNorm, variance: Term, x: Term, scale: Term, bias: Term) -> Term:
+    axes = tuple(range(op.axis, x.type.rank))
+    normal = over_root(centred(x, axes), variance, axes, op.epsilon)
+    return Add()(Mul()(normal, Expand(axes, x.shape)(scale)), Expand(axes, x.shape)(bias))
 
 
 def _shares(op: MaskedAttention, q: Term, k: Term, mask: Term) -> Term:

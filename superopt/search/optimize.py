@@ -27,7 +27,9 @@ from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, 
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
-"""Of the time limit, what the search may take; the rest is for comparing and measuring whole models."""
+"""Of what reading leaves of the time limit, what the search may take; the rest is for comparing and measuring whole
+models.
+"""
 
 
 LEAST_EXPECTED = 1.01

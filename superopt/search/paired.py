@@ -125,7 +125,7 @@ def compare(
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
     left = min(budget_s - took, LOOK_S)
-    rounds += _measure(both, runtime, sessions, left, seed + len(rounds), progress, draw, lock_directory, caller)
+    rounds += _measure(both, runtime, sessions, left, seed, progress, draw, lock_directory, caller, before=len(rounds))
     return _paired(rounds, seed)
 
 
@@ -189,8 +189,9 @@ def _measure(
     caller: Caller | None,
     most_s: float = math.inf,
     longest_s: float = LONGEST_ROUND_S,
+    before: int = 0,
 ) -> list[list[list[float]]]:
-    """The seconds of each run, by round and by model."""
+    """The seconds of each run, by round and by model. As many rounds were `before`, whose turns of order go on."""
     caller, limit, begun = caller or Here(), longest_s + budget_s, time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
     give_back()  # two sessions are alive from here on
@@ -204,7 +205,8 @@ def _measure(
         share = (budget_s - spent) / (sessions - done)
         with measuring(lock_directory):  # between rounds others may have their turn, which is not our time
             start = time.perf_counter()
-            rounds.append(caller.call(limit, _round, models, runtime, share, seed + done, draw, done % 2 == 1))
+            number = before + done
+            rounds.append(caller.call(limit, _round, models, runtime, share, seed + number, draw, number % 2 == 1))
             spent += time.perf_counter() - start
         if not done:
             sessions = _fitting(sessions, time.monotonic() - begun, most_s)

@@ -109,6 +109,21 @@ def test_sessions_of_models_that_take_long_are_as_many_as_a_look_has_time_for(
     assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 8
 
 
+def test_who_is_first_goes_on_in_turns_where_a_second_look_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, orders = itertools.count(0.0, 0.55), list[bool]()
+
+    def _round(*given: object) -> list[list[float]]:
+        orders.append(bool(given[-1]))
+        return [[1.0] * 4, [(0.8, 1.1)[len(orders) // 2 % 2]] * 4]  # which no seven rounds settle
+
+    monkeypatch.setattr("superopt.search.paired.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("superopt.search.paired._round", _round)
+    assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 14
+    assert orders == [False, True] * 7
+
+
 def test_that_the_first_of_two_sessions_is_slower_neither_hides_a_gain_nor_makes_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -161,6 +161,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     if sizes := report.settings.assumed:
         taken = " ".join(_first_few(sizes, "--shape "))
         yield f"symbolic sizes were taken as by {taken}; say there what it is to be fast at"
+    if wrong := report.original.misdeclared:
+        yield f"sizes declared of inner values that are not theirs were left out: {_names(wrong)}"
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
@@ -173,6 +175,10 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     )
     if target is not None:
         yield f"written to {target}"
+
+
+def _names(values: Sequence[str]) -> str:
+    return ", ".join(values[:_MOST_INPUTS]) + (", …" if len(values) > _MOST_INPUTS else "")
 
 
 def _first_few(sizes: Mapping[str, str], before: str = "") -> Iterable[str]:

@@ -8,11 +8,15 @@ from typing import TypedDict
 
 import onnx_ir as ir
 
+from superopt.onnx_io.checks import MISDECLARED
 from superopt.onnx_io.skeleton import imported_opset
 
 
 class Facts(TypedDict):
-    """The facts of a model; types as text such as `float32(N, 3, 224, 224)`."""
+    """The facts of a model; types as text such as `float32(N, 3, 224, 224)`.
+
+    `misdeclared` are inner values that its file declares of sizes that they do not have.
+    """
 
     nodes: dict[str, int]
     bytes: int
@@ -20,6 +24,7 @@ class Facts(TypedDict):
     outputs: dict[str, str]
     opset: int | None
     ir_version: int
+    misdeclared: list[str]
 
 
 def facts(model: ir.Model) -> Facts:
@@ -38,6 +43,7 @@ def facts(model: ir.Model) -> Facts:
         outputs=_types(model.graph.outputs),
         opset=imported_opset(model) or None,
         ir_version=model.ir_version,
+        misdeclared=list(model.meta.get(MISDECLARED, ())),
     )
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx.checker import ValidationError
-from onnx.shape_inference import InferenceError
-from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, UsageError
 from superopt.folders import demand_utf8
+from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
 from superopt.onnx_io.passed_on import from_proto
-from superopt.onnx_io.skeleton import bare, clone, one_line, skeleton
+from superopt.onnx_io.skeleton import bare, clone, skeleton
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
 
@@ -29,9 +26,6 @@ PROTOBUF_LIMIT = 2**31 - 1
 
 LARGE = 32 * 2**20
 """Models of more bytes have their weights in a file beside them while they are worked on, so that these are mapped."""
-
-MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
-"""Operators of which onnx 1.23's inference of types refuses models that are in its own tests; the rest is checked."""
 
 _ROOM = 2**24  # for all that is not weights
 
@@ -45,8 +39,7 @@ def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read.
     """
     if isinstance(source, ir.Model):
-        check(source)
-        return clone(source)
+        return _forget_sizes(clone(source), _check(source, "the model"))
     if isinstance(source, onnx.ModelProto):
         return _model(source, Path(), "the model")
     path = Path(source)
@@ -61,11 +54,16 @@ def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
     """
     if isinstance(model, onnx.ModelProto):
         _model(model, Path(), name)
-        return
+    else:
+        _check(model, name)
+
+
+def _check(model: ir.Model, name: str) -> frozenset[str]:
+    """`check`; and the inner values that are declared of sizes that they do not have."""
     check_weights(model, name)
-    with _refusing(name, "its graph is broken"):
+    with refusing(name, "its graph is broken"):
         small = skeleton(model)
-    _check_message(small, name)
+    return check_message(small, name)
 
 
 def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None, shared: bool = False) -> None:
@@ -170,12 +168,12 @@ def _model(
     for tensor in proto.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             check_external(tensor, directory, name)
-    with _refusing(name, "cannot be read"):
+    with refusing(name, "cannot be read"):
         small = bare(proto)
         load_inner(small, directory, name)
-    _check_message(small, name)
-    with _refusing(name, "cannot be read"):
-        model = from_proto(proto)
+    misdeclared = check_message(small, name)
+    with refusing(name, "cannot be read"):
+        model = _forget_sizes(from_proto(proto), misdeclared)
         _forget_made_names(proto.graph.node, model.graph)
         for function, made in zip(proto.functions, model.functions.values(), strict=True):
             _forget_made_names(function.node, made)
@@ -183,59 +181,18 @@ def _model(
         model.graph.initializers[label].const_value = tensor
     ir.external_data.set_base_dir(model.graph, directory)
     check_weights(model, name)
-    with _refusing(name, "cannot be written again"):  # onnx's check lets names pass that are no text
+    with refusing(name, "cannot be written again"):  # onnx's check lets names pass that are no text
         skeleton(model)
     return model
 
 
-def _check_message(proto: onnx.ModelProto, name: str) -> None:
-    with _refusing(name, "fails onnx's check"):
-        onnx.checker.check_model(proto)
-        onnx.checker.check_model(_without_misjudged(proto), full_check=True)
-
-
-def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The message itself, or a copy in which what nodes of `MISJUDGED` give is given as an input of the declared type.
-
-    Where that is not declared the node is of an unknown domain: then inference ends there.
-    """
-    misjudged = [n for n in proto.graph.node if n.op_type in MISJUDGED and not n.domain]
-    if not misjudged:
-        return proto
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    copy.opset_import.add(domain="misjudged", version=1)
-    declared = {v.name: v for v in (*proto.graph.value_info, *proto.graph.output)}
-    for node in misjudged:
-        at = next(i for i, n in enumerate(copy.graph.node) if n == node)
-        if all(name in declared for name in node.output):
-            copy.graph.input.extend(declared[name] for name in node.output)
-            del copy.graph.node[at]
-        else:
-            copy.graph.node[at].domain = "misjudged"
-    return copy
-
-
-_COMPLAINTS = (
-    *(SerdeError, ValidationError, InferenceError, DecodeError),
-    *(RuntimeError, ValueError, TypeError, LookupError),
-)
-
-
-@contextmanager
-def _refusing(name: str, complaint: str) -> Iterator[None]:
-    """Make whatever the libraries raise over a bad model an `InvalidModel`."""
-    try:
-        yield
-    except _COMPLAINTS as error:
-        raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error))}") from None
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Where a chain of errors began."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+def _forget_sizes(model: ir.Model, of: Container[str]) -> ir.Model:
+    """Take what is declared of the sizes of some values out of a model, in place, and note their names."""
+    values = [v for node in model.graph for v in node.outputs if v.name in of]
+    for value in values:
+        value.shape = None
+    model.meta[MISDECLARED] = [value.name for value in values]
+    return model
 
 
 def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node]) -> None:

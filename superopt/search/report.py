@@ -17,7 +17,10 @@ class Part(BaseModel):
 
 
 class ModelFacts(Part):
-    """What a model consists of. `bytes` counts its weights; inputs and outputs are given with their types."""
+    """What a model consists of. `bytes` counts its weights; inputs and outputs are given with their types.
+
+    `misdeclared` are inner values that its file declares of sizes that they do not have.
+    """
 
     nodes: dict[str, int]
     bytes: int
@@ -25,6 +28,7 @@ class ModelFacts(Part):
     outputs: dict[str, str]
     opset: int | None
     ir_version: int
+    misdeclared: list[str] = []
 
     @property
     def operators(self) -> int:

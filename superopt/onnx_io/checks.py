@@ -1,0 +1,126 @@
+"""ONNX's own check of a message, and what it is wrong about or too strict in: models that every runtime takes pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError
+from onnx_ir.serde import SerdeError
+
+from superopt.errors import InvalidModel
+from superopt.onnx_io.skeleton import one_line
+
+MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
+"""Operators of which onnx 1.23's inference of types refuses models that are in its own tests; the rest is checked."""
+
+MISDECLARED = "declared of other sizes"
+"""Where a model's `meta` names the inner values that were declared of sizes that they do not have."""
+
+_Sizes: TypeAlias = "list[int | None]"
+
+
+def check_message(proto: onnx.ModelProto, name: str) -> frozenset[str]:
+    """ONNX's full check of a message without large weights; the values within it that have other sizes than declared.
+
+    What some exporters declare of inner values contradicts the operators. Nothing depends on it, and runtimes go by
+    the operators, so such declarations are taken out of the message, and the rest is checked. Of an input or output a
+    declaration is a promise to others. Raises `InvalidModel`.
+    """
+    with refusing(name, "fails onnx's check"):
+        onnx.checker.check_model(proto)
+        try:
+            onnx.checker.check_model(_without_misjudged(proto), full_check=True)
+        except InferenceError:
+            wrong = _take_out_contradictions(proto.graph, _inferred(proto))
+            onnx.checker.check_model(_without_misjudged(proto), full_check=True)
+            return wrong
+    return frozenset()
+
+
+def _take_out_contradictions(graph: onnx.GraphProto, inferred: dict[str, _Sizes]) -> frozenset[str]:
+    for info in _contradicting(graph.output, inferred):
+        declared = f"output {info.name!r} is declared of sizes {_text(_sizes(info.type))}"
+        raise ValueError(f"{declared}, and has {_text(inferred[info.name])}; declare these, or names for them")
+    wrong = frozenset(info.name for info in _contradicting(graph.value_info, inferred))
+    right = [info for info in graph.value_info if info.name not in wrong]
+    del graph.value_info[:]
+    graph.value_info.extend(right)
+    return wrong
+
+
+def _inferred(proto: onnx.ModelProto) -> dict[str, _Sizes]:
+    """The sizes of a message's values by its inputs and operators alone; None is a size that these do not tell."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    del copy.graph.value_info[:]
+    for info in copy.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    found = onnx.shape_inference.infer_shapes(copy)
+    infos = (*found.graph.value_info, *found.graph.output)
+    return {i.name: _sizes(i.type) for i in infos if i.type.tensor_type.HasField("shape")}
+
+
+def _contradicting(infos: Iterable[onnx.ValueInfoProto], inferred: dict[str, _Sizes]) -> Iterator[onnx.ValueInfoProto]:
+    for info in infos:
+        if info.name in inferred and info.type.tensor_type.HasField("shape"):
+            ours, theirs = inferred[info.name], _sizes(info.type)
+            known = zip(ours, theirs, strict=False)
+            if len(ours) != len(theirs) or any(a != b for a, b in known if a is not None and b is not None):
+                yield info
+
+
+def _sizes(of: onnx.TypeProto) -> _Sizes:
+    return [d.dim_value if d.HasField("dim_value") else None for d in of.tensor_type.shape.dim]
+
+
+def _text(sizes: _Sizes) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in sizes)})"
+
+
+def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The message itself, or a copy in which what nodes of `MISJUDGED` give is given as an input of the declared type.
+
+    Where that is not declared the node is of an unknown domain: then inference ends there.
+    """
+    misjudged = [n for n in proto.graph.node if n.op_type in MISJUDGED and not n.domain]
+    if not misjudged:
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.opset_import.add(domain="misjudged", version=1)
+    declared = {v.name: v for v in (*proto.graph.value_info, *proto.graph.output)}
+    for node in misjudged:
+        at = next(i for i, n in enumerate(copy.graph.node) if n == node)
+        if all(name in declared for name in node.output):
+            copy.graph.input.extend(declared[name] for name in node.output)
+            del copy.graph.node[at]
+        else:
+            copy.graph.node[at].domain = "misjudged"
+    return copy
+
+
+_COMPLAINTS = (
+    *(SerdeError, ValidationError, InferenceError, DecodeError),
+    *(RuntimeError, ValueError, TypeError, LookupError),
+)
+
+
+@contextmanager
+def refusing(name: str, complaint: str) -> Iterator[None]:
+    """Make whatever the libraries raise over a bad model an `InvalidModel`."""
+    try:
+        yield
+    except _COMPLAINTS as error:
+        raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error))}") from None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Where a chain of errors began."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
+from superopt.search.moments import moments
 from superopt.term import subterms
 
 Readers: TypeAlias = "dict[str, set[int]]"
@@ -27,14 +28,16 @@ WAIST = 1
 
 def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
-    parts: list[range] = []
+    parts, steps = list[range](), program.steps
     crossing, scores = crossings(program, run, readers), _scores(program, run)
     while len(run) > SMALLEST:
         window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
         if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
             break
-        # Of equally narrow places the first before what others are fused with.
-        end = min(window, key=lambda i: (crossing[i], not _begins(program.steps[i], scores), i), default=run.stop)
+        # Of equally narrow places the first before what others are fused with, or else where nothing is taken apart
+        # that goes on element by element.
+        order = {i: (crossing[i], not _begins(steps[i], scores), _continues(steps, i), i) for i in window}
+        end = min(window, key=order.__getitem__, default=run.stop)
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
@@ -47,14 +50,21 @@ def _begins(step: Step, scores: Container[str]) -> bool:
     return contracts and not any(name in scores for name in step.inputs)
 
 
+def _continues(steps: Sequence[Step], number: int) -> bool:
+    """Whether a step goes on element by element with what the step before it gives."""
+    step = steps[number]
+    pointwise = all(isinstance(t.operator, Declared) and t.operator.pointwise for t in step.terms)
+    return pointwise and not set(steps[number - 1].outputs).isdisjoint(step.inputs)
+
+
 def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
     """For each place before a step of a run, how many values made before it within the run are read after it.
 
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
     softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
-    be shuffled.
+    be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both.
     """
-    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run)
+    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run) | moments(program, run)
     for number in run:
         step = program.steps[number]
         for name in step.outputs:

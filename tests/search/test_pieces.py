@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -17,6 +18,7 @@ from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
 from superopt.operators.layout import Concat, Transpose
 from superopt.operators.normalize import Softmax
+from superopt.operators.reductions import Mean
 from superopt.search.cuts import LARGEST
 from superopt.search.pieces import cut_into_pieces, size
 from superopt.term import subterms
@@ -129,6 +131,40 @@ def test_no_cut_parts_what_is_joined_from_the_transpose_that_shuffles_it() -> No
     shuffles = [t for p in pieces for t in subterms(*p.graph.outputs) if isinstance(t.operator, Transpose)]
     assert len(shuffles) >= 12
     assert all(isinstance(t.inputs[0].inputs[0].operator, Concat) for t in shuffles)
+
+
+def norms(count: int) -> onnx.ModelProto:
+    """A norm by moments before each product of a chain, with nothing beside."""
+    nodes, last, weights = [], "x", {"e": np.float32([1e-5]), "c": np.float32([0.0])}
+    for i in range(count):
+        weights |= {f"w{i}": weight(8, 8, seed=i), f"g{i}": weight(8, seed=i), f"b{i}": weight(8, seed=i)}
+        steps = [
+            ("ReduceMean", [last], "m"),
+            ("Mul", [last, last], "xx"),
+            ("ReduceMean", [f"xx{i}"], "n"),
+            ("Mul", [f"m{i}", f"m{i}"], "mm"),
+            ("Sub", [f"n{i}", f"mm{i}"], "d"),
+            ("Max", [f"d{i}", "c"], "v"),
+            ("Add", [f"v{i}", "e"], "ve"),
+            ("Sqrt", [f"ve{i}"], "s"),
+            ("Sub", [last, f"m{i}"], "z"),
+            ("Div", [f"z{i}", f"s{i}"], "q"),
+            ("Mul", [f"q{i}", f"g{i}"], "p"),
+            ("Add", [f"p{i}", f"b{i}"], "a"),
+            ("MatMul", [f"a{i}", f"w{i}"], "y"),
+        ]
+        given = {"ReduceMean": {"axes": [1], "keepdims": 1}}
+        nodes += [helper.make_node(op, inputs, [f"{o}{i}"], **given.get(op, {})) for op, inputs, o in steps]
+        last = f"y{i}"
+    ends = [(n, TensorProto.FLOAT, [4, 8]) for n in ("x", last)]
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+def test_no_cut_parts_a_mean_from_what_it_is_taken_from_nor_from_what_scales_and_shifts_that() -> None:
+    pieces = cut_into_pieces(understand(load(norms(6))))
+    means = [[t for t in subterms(*p.graph.outputs) if isinstance(t.operator, Mean)] for p in pieces]
+    assert [len(found) for found in means] == [2] * 6
+    assert [p.names for p in pieces] == [*((f"a{i}",) for i in range(5)), ("y5",)]
 
 
 def test_opaque_nodes_are_in_no_piece() -> None:

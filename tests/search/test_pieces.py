@@ -16,11 +16,11 @@ from benchmarks.sketch import Sketch
 from benchmarks.unfused import unfused_llama
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
+from superopt.onnx_io.program import Step
 from superopt.operators.layout import Concat, Transpose
 from superopt.operators.normalize import Softmax
-from superopt.operators.reductions import Mean
 from superopt.search.cuts import LARGEST
-from superopt.search.pieces import cut_into_pieces, size
+from superopt.search.pieces import Piece, cut_into_pieces, size
 from superopt.term import subterms
 from tests.models import model, normalized, weight
 from tests.onnx_io.networks import LIGHT, name
@@ -134,8 +134,9 @@ def test_no_cut_parts_what_is_joined_from_the_transpose_that_shuffles_it() -> No
 
 
 def norms(count: int) -> onnx.ModelProto:
-    """A norm by moments before each product of a chain, with nothing beside."""
+    """A norm by moments before two products of rows each, and a skip."""
     nodes, last, weights = [], "x", {"e": np.float32([1e-5]), "c": np.float32([0.0])}
+    weights |= {"rows": np.array([4, 8]), "back": np.array([1, 4, 8])}
     for i in range(count):
         weights |= {f"w{i}": weight(8, 8, seed=i), f"g{i}": weight(8, seed=i), f"b{i}": weight(8, seed=i)}
         steps = [
@@ -151,20 +152,32 @@ def norms(count: int) -> onnx.ModelProto:
             ("Div", [f"z{i}", f"s{i}"], "q"),
             ("Mul", [f"q{i}", f"g{i}"], "p"),
             ("Add", [f"p{i}", f"b{i}"], "a"),
-            ("MatMul", [f"a{i}", f"w{i}"], "y"),
+            ("Reshape", [f"a{i}", "rows"], "r"),
+            ("MatMul", [f"r{i}", f"w{i}"], "t"),
+            ("Reshape", [f"a{i}", "rows"], "rr"),
+            ("MatMul", [f"rr{i}", f"w{i}"], "tt"),
+            ("Sub", [f"t{i}", f"tt{i}"], "u"),
+            ("Reshape", [f"u{i}", "back"], "l"),
+            ("Add", [f"l{i}", last], "y"),
         ]
-        given = {"ReduceMean": {"axes": [1], "keepdims": 1}}
+        given = {"ReduceMean": {"axes": [2], "keepdims": 1}}
         nodes += [helper.make_node(op, inputs, [f"{o}{i}"], **given.get(op, {})) for op, inputs, o in steps]
         last = f"y{i}"
-    ends = [(n, TensorProto.FLOAT, [4, 8]) for n in ("x", last)]
+    ends = [(n, TensorProto.FLOAT, [1, 4, 8]) for n in ("x", last)]
     return model(nodes, ends[:1], ends[1:], weights)
 
 
 def test_no_cut_parts_a_mean_from_what_it_is_taken_from_nor_from_what_scales_and_shifts_that() -> None:
-    pieces = cut_into_pieces(understand(load(norms(6))))
-    means = [[t for t in subterms(*p.graph.outputs) if isinstance(t.operator, Mean)] for p in pieces]
-    assert [len(found) for found in means] == [2] * 6
-    assert [p.names for p in pieces] == [*((f"a{i}",) for i in range(5)), ("y5",)]
+    program = understand(load(norms(6)))
+    of = {s.node.outputs[0].name: p for p, piece in enumerate(cut_into_pieces(program)) for s in _steps(program, piece)}
+    assert len(of) == len(program.steps)
+    assert [{of[f"{n}{i}"] for n in ("m", "n", "s", "q", "p", "a")} for i in range(6)] == [
+        {of[f"a{i}"]} for i in range(6)
+    ]
+
+
+def _steps(program: Program, piece: Piece) -> list[Step]:
+    return program.steps[piece.steps.start : piece.steps.stop]
 
 
 def test_opaque_nodes_are_in_no_piece() -> None:

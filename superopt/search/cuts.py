@@ -10,7 +10,7 @@ from typing import TypeAlias
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Reshape, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.search.moments import moments
@@ -53,7 +53,8 @@ def _begins(step: Step, scores: Container[str]) -> bool:
 def _continues(steps: Sequence[Step], number: int) -> bool:
     """Whether a step goes on element by element with what the step before it gives."""
     step = steps[number]
-    pointwise = all(isinstance(t.operator, Declared) and t.operator.pointwise for t in step.terms)
+    operators = [t.operator for term in step.terms for t in subterms(term) if not t.is_variable]
+    pointwise = all(isinstance(op, Expand) or (isinstance(op, Declared) and op.pointwise) for op in operators)
     return pointwise and not set(steps[number - 1].outputs).isdisjoint(step.inputs)
 
 

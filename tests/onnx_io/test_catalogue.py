@@ -29,6 +29,7 @@ from superopt.operators.activations import (
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
+from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.functions import (
     Abs,
     Ceil,
@@ -79,6 +80,7 @@ U, V5 = variable("u", (5,), constant=True), variable("v5", (5,), constant=True)
 B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
 Y = variable("y", (2, 4, 7, 6))
 ROWS = Reshape((4, 7, 12))(X)
+FLAT = Reshape((28, 12))(X)
 SHARED = Slice(1, 1, 3)(Y)
 POSITIVE = Less()(filled(0.0, X.shape), X)
 V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
@@ -160,6 +162,10 @@ SAMPLES: dict[str, Term] = {
     "attention_of_rows": AttentionOfRows(2, 0.5)(ROWS, ROWS, Slice(2, 0, 4)(ROWS)),
     "masked_attention_of_rows": MaskedAttentionOfRows(2, 0.5)(
         ROWS, ROWS, ROWS, Reshape((4, 2, 7, 7))(MatMul()(X, Transpose((0, 1, 3, 2))(Y)))
+    ),
+    "attention_of_flat_rows": AttentionOfFlatRows(2, 4, 0.5)(FLAT, FLAT, Slice(1, 0, 4)(FLAT)),
+    "masked_attention_of_flat_rows": MaskedAttentionOfFlatRows(2, 4, 0.5)(
+        FLAT, FLAT, FLAT, Reshape((4, 2, 7, 7))(MatMul()(X, Transpose((0, 1, 3, 2))(Y)))
     ),
     "masked_attention by truth values": MaskedAttention(0.5, 1)(X, Y, X, Slice(3, 0, 7)(Concat(3)(POSITIVE, POSITIVE))),
     "repeated": repeated(X, (1, 2, 1, 3), within=True),

@@ -10,6 +10,7 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Matrix, Scalar
+from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.instances import conditions, small_instances
@@ -143,6 +144,12 @@ _LISTED = {
     "attention_of_rows": lambda: [AttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"))],
     "masked_attention_of_rows": lambda: [
         MaskedAttentionOfRows(symbol("heads"), 0.5)(*(_var(n, 3) for n in "xyz"), _var("m", 4))
+    ],
+    "attention_of_flat_rows": lambda: [
+        AttentionOfFlatRows(symbol("heads"), symbol("batch"), 0.5)(*(_var(n, 2) for n in "xyz"))
+    ],
+    "masked_attention_of_flat_rows": lambda: [
+        MaskedAttentionOfFlatRows(symbol("heads"), symbol("batch"), 0.5)(*(_var(n, 2) for n in "xyz"), _var("m", 4))
     ],
     "every": lambda: [Every(axis, symbol("step"))(_var("x", rank)) for rank, axis in _along_axes()],
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],

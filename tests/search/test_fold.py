@@ -67,10 +67,11 @@ def with_equal_sizes(made: Term, meaning: Term) -> tuple[Term, Term]:
 
 
 def small_sizes(template: Template, made: Term) -> dict[str, int]:
-    """Sizes of 3; where one counts parts, 2 of them, of two elements each."""
-    if not template.operator.sizes():
+    """Sizes of 3; where some count parts of the last axes, 2 of them, of two elements each."""
+    parted = len(template.operator.sizes())
+    if not parted:
         return dict.fromkeys(all_symbols(made), 3)
-    wide = {symbol_name(v.shape[-1]) for v in template.variables if v.type.rank == made.type.rank}
+    wide = {symbol_name(d) for v in template.variables if v.type.rank == made.type.rank for d in v.shape[-parted:]}
     return {name: 4 if name in wide else 2 for name in all_symbols(made)}
 
 

@@ -35,6 +35,27 @@ HEADS = """
   (to (attention_of_rows 4 :scale 0.5 ?q ?k ?v)))
 """
 
+FLAT_HEADS = """
+(rule rows-of-all-batches (given (?q 15 12) (?k 21 12) (?v 21 8))
+  (from (reshape (15 8) (transpose (0 2 1 3) (matmul (softmax 3 (mul (matmul
+    (transpose (0 2 1 3) (reshape (3 5 4 3) ?q))
+    (transpose (0 2 3 1) (reshape (3 7 4 3) ?k))) (expand () (scalar 0.5))))
+    (transpose (0 2 1 3) (reshape (3 7 4 2) ?v))))))
+  (to (attention_of_flat_rows 4 3 :scale 0.5 ?q ?k ?v)))
+(rule rows-of-one-batch (given (?q 5 12) (?k 7 12) (?v 7 8))
+  (from (reshape (5 8) (transpose (0 2 1 3) (attention :scale 0.5
+    (transpose (0 2 1 3) (reshape (1 5 4 3) ?q))
+    (transpose (0 2 1 3) (reshape (1 7 4 3) ?k))
+    (transpose (0 2 1 3) (reshape (1 7 4 2) ?v))))))
+  (to (attention_of_flat_rows 4 1 :scale 0.5 ?q ?k ?v)))
+(rule rows-of-all-batches-with-a-mask (given (?q 15 12) (?k 21 12) (?v 21 8) (?m 3 4 5 7))
+  (from (reshape (15 8) (transpose (0 2 1 3) (masked_attention :scale 0.5
+    (transpose (0 2 1 3) (reshape (3 5 4 3) ?q))
+    (transpose (0 2 1 3) (reshape (3 7 4 3) ?k))
+    (transpose (0 2 1 3) (reshape (3 7 4 2) ?v)) ?m))))
+  (to (masked_attention_of_flat_rows 4 3 :scale 0.5 ?q ?k ?v ?m)))
+"""
+
 GROUPS = """
 (rule shared-keys-repeated-and-transposed (given (?q b 6 m c) (?k b 2 r c) (?v b 2 r d))
   (from (matmul (softmax 3 (mul (matmul ?q (transpose (0 1 3 2)
@@ -71,6 +92,12 @@ OTHER_HEADS = """
 def test_how_many_heads_there_are_is_read_from_what_takes_them_apart(text: str) -> None:
     before, after = terms(text)
     assert after in folded(before, "attention_of_rows")
+
+
+@pytest.mark.parametrize("text", rules_in(FLAT_HEADS), ids=named)
+def test_how_many_batches_stand_below_each_other_is_read_too(text: str) -> None:
+    before, after = terms(text)
+    assert after in folded(before, after.operator.name)
 
 
 @pytest.mark.parametrize("text", rules_in(GROUPS), ids=named)

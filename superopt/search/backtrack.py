@@ -1,6 +1,6 @@
 """Cost-based backtracking (TASO, SOSP 2019): always rewrite the cheapest graph not yet rewritten, and keep what costs
 less than α times the best. Where one rewrite at a time finds no more, it goes on from those graphs that each rewrite
-makes at all of its places at once.
+makes of the start, and of the best so far, at all of its places at once.
 
 Costs are estimated until a graph's turn comes; only then its kernels are measured. So thousands of graphs are looked
 at, and what is measured is what may win.
@@ -40,9 +40,10 @@ def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> Non
         if not queue or limits.enough(vain, best, start.cost):
             outcome.reason = "no gain for a while" if queue else "exhausted"
             queue.clear()
-            for found in space.everywhere(start) if one_by_one else ():
-                if found.cost <= limits.alpha * best:
-                    enter(found)
+            for origin in dict.fromkeys((start, outcome.best[0])) if one_by_one else ():
+                for found in space.everywhere(origin):
+                    if found.cost <= limits.alpha * best:
+                        enter(found)
             vain, one_by_one = 0, False
             if not queue:
                 break

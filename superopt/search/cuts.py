@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Sequence
 from itertools import accumulate
@@ -20,7 +21,9 @@ Readers: TypeAlias = "dict[str, set[int]]"
 """By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
 
 SMALLEST, LARGEST = 6, 20
-"""How many nodes a piece has, at least (where nothing forces a cut) and at most."""
+"""How many nodes a piece has, at least (where nothing forces a cut) and at most; reshapes do not count to the latter,
+since they move nothing.
+"""
 
 WAIST = 1
 """Where no more values cross, a model is cut although the piece would not be too large."""
@@ -30,9 +33,12 @@ def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> l
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts, steps = list[range](), program.steps
     crossing, scores = crossings(program, run, readers), _scores(program, run)
+    first, moving = run.start, [0, *accumulate(not _is_view(steps[i]) for i in run)]
     while len(run) > SMALLEST:
-        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
-        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
+        begin = run.start - first
+        most = bisect_right(moving, moving[begin] + largest) - 1 - begin
+        window = run[SMALLEST : min(most, len(run) - SMALLEST) + 1]
+        if len(run) <= most and not any(crossing[i] <= WAIST for i in window):
             break
         # Of equally narrow places the first before what others are fused with, or else where nothing is taken apart
         # that goes on element by element.
@@ -41,6 +47,11 @@ def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> l
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
+
+
+def _is_view(step: Step) -> bool:
+    """Whether a step only gives what it reads another shape."""
+    return all(isinstance(term.operator, Reshape) for term in step.terms)
 
 
 def _begins(step: Step, scores: Container[str]) -> bool:

@@ -59,21 +59,21 @@ class Space:
         if self._untried:
             yield from self._simplified(start, frozenset())
 
-    def everywhere(self, start: Found) -> Iterator[Found]:
-        """What each rewrite makes of the start at all of its places at once, and what that simplifies to, if it was not
+    def everywhere(self, here: Found) -> Iterator[Found]:
+        """What each rewrite makes of a graph at all of its places at once, and what that simplifies to, if it was not
         seen before.
 
         How data is laid out pays where neighbours agree, so one of them alone may lead nowhere. Of a joined piece each
-        part was begun so already.
+        part was begun so already: nothing is made of its start.
         """
-        if not self._untried:
+        if not (self._untried or here.steps):
             return
-        old, places = frozenset(start.graph.runs), dict[Rewrite, dict[Term, Application]]()
-        for term in reversed(start.graph.runs):  # what is below a term stays as it is while that is replaced
+        old, places = frozenset(here.graph.runs), dict[Rewrite, dict[Term, Application]]()
+        for term in reversed(here.graph.runs):  # what is below a term stays as it is while that is replaced
             for application in self._matching.at(term):
                 places.setdefault(application.template.rewrite, {}).setdefault(term, application)
         for applications in places.values():
-            step = self._stepped_all(start, applications) if len(applications) > 1 else None
+            step = self._stepped_all(here, applications) if len(applications) > 1 else None
             if step is not None and self._is_new(step.graph):
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)

@@ -38,6 +38,7 @@ NOT_FOLDED = {
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",
+    "slice of parts": "attributes are tuples of sizes",
 }
 
 FOLDED = [n for n in (*definitions(), *SPELLINGS) if n not in NOT_FOLDED]

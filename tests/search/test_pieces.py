@@ -17,7 +17,7 @@ from benchmarks.unfused import unfused_llama
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io import Program, load, understand
 from superopt.onnx_io.program import Step
-from superopt.operators.layout import Concat, Transpose
+from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.normalize import Softmax
 from superopt.search.cuts import LARGEST
 from superopt.search.pieces import Piece, cut_into_pieces, size
@@ -79,9 +79,10 @@ def test_no_path_leaves_a_piece_and_comes_back(network: Path) -> None:
 
 @pytest.mark.parametrize("network", LIGHT, ids=name)
 def test_pieces_are_bounded(network: Path) -> None:
-    """In nodes: one may be a few terms, as a convolution is one with its bias."""
+    """In nodes that move something: one may be a few terms, as a convolution is one with its bias."""
     pieces = cut_into_pieces(program(network))
-    assert all(len(set(p.origins.values())) <= LARGEST for p in pieces)
+    moving = [{name for t, name in p.origins.items() if not isinstance(t.operator, Reshape)} for p in pieces]
+    assert all(len(names) <= LARGEST for names in moving)
     assert sum(size(p.graph) for p in pieces) > LARGEST
 
 

@@ -30,6 +30,7 @@ from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
+from superopt.operators.repeats import unwritten
 from superopt.term import REAL, Graph, Operator, Term, make, variable
 from superopt.text import Sexp, form, show
 
@@ -125,8 +126,7 @@ def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
     alone = {i: part for i, part in zip(term.inputs, below, strict=True) if part is not None}
     after, stage = _taken_after(term, alone) if alone else ([], _BEGUN.get(type(term.operator), ""))
     taken = (*(_taken_before(term, alone) if alone else ()), *after)
-    repeats = [i for i in term.inputs if isinstance(i.operator, Expand) and _broadcasts(term)]
-    return _Part(stage, taken, (*taken, *repeats, *[t for i in taken for t in alone[i].inner]))
+    return _Part(stage, taken, (*taken, *unwritten(term), *[t for i in taken for t in alone[i].inner]))
 
 
 def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int]) -> _Part | None:
@@ -155,12 +155,7 @@ def _vanishing(graph: Graph) -> set[Term]:
     expands = {t for t in graph.runs if isinstance(t.operator, Expand)}
     if not expands:
         return expands
-    return expands.difference(graph.outputs, *(t.inputs for t in graph.runs if not _broadcasts(t)))
-
-
-def _broadcasts(term: Term) -> bool:
-    op = term.operator
-    return isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise)
+    return expands.difference(graph.outputs, *(set(t.inputs).difference(unwritten(t)) for t in graph.runs))
 
 
 def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:

@@ -16,9 +16,7 @@ import onnx_ir as ir
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import opset_of
 from superopt.operators import Declared
-from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
-from superopt.operators.normalize import Gemm
+from superopt.operators.repeats import unwritten
 from superopt.term import Term
 
 SETTLED = 13
@@ -42,12 +40,8 @@ def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> i
         if term in seen or term in given or term.is_variable or term.constant:
             continue
         seen.add(term)
-        op = term.operator
-        if isinstance(op, MatMul | Gemm) or (isinstance(op, Declared) and op.pointwise):
-            # It broadcasts by itself, so what repeats its inputs is not written.
-            stack.extend(i.inputs[0] if isinstance(i.operator, Expand) else i for i in term.inputs)
-        else:
-            stack.extend(term.inputs)
+        op, repeats = term.operator, unwritten(term)
+        stack.extend(i.inputs[0] if i in repeats else i for i in term.inputs)
         if isinstance(op, Declared) and op.onnx is not None and not op.domain:
             opset = max(opset, _first(op.onnx))
     return opset

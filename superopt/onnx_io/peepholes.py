@@ -14,6 +14,7 @@ from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
+from superopt.operators.repeats import unwritten
 from superopt.operators.resize import resized
 from superopt.term import REAL, Term
 
@@ -196,7 +197,7 @@ def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
                 inputs[i] = stack
         return tuple(inputs)
     if not (isinstance(op, Declared) and op.pointwise):
-        return tuple(inputs)
+        return tuple(aligned(t) if i in spread and t in unwritten(term) else t for i, t in enumerate(inputs))
     spread = [i for i in spread if op.broadcasts is None or i in op.broadcasts]
     slim = [aligned(t) if i in spread else t for i, t in enumerate(inputs)]
     if spread and not _broadcasts_to(slim, term.shape):

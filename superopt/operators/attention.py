@@ -78,6 +78,7 @@ class MaskedAttention(Attending):
     A mask of truth values says which scores count.
     """
 
+    stacks = (3,)
     scale: float = attr(default=1.0, onnx="scale")
     truth: int = attr(default=0)
 

@@ -132,6 +132,8 @@ class Declared(Operator):
     """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
     broadcasts: ClassVar[tuple[int, ...] | None] = None
     """The inputs of a point-wise operator that ONNX broadcasts by itself; None for all."""
+    stacks: ClassVar[tuple[int, ...]] = ()
+    """The inputs of another operator that are stacks of matrices, which ONNX repeats by itself."""
     commutative: ClassVar[bool] = False
     zero: ClassVar[bool] = False
     """Of zeros it is zero (so it moves through zero padding)."""

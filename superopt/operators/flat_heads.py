@@ -84,6 +84,7 @@ class AttentionOfFlatRows(OfFlatRows):
 class MaskedAttentionOfFlatRows(OfFlatRows):
     """`masked_attention_of_rows` of as many batches as given, whose rows stand below each other."""
 
+    stacks = (3,)
     heads: Dim = attr(size=True, least=1)
     batch: Dim = attr(size=True, least=1)
     scale: float = attr(default=1.0)

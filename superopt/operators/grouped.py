@@ -60,6 +60,7 @@ class GroupedAttention(Grouped):
 class MaskedGroupedAttention(Grouped):
     """`y = softmax(scale · q · kᵀ + mask) · v`, likewise; the mask is that of `masked_attention`."""
 
+    stacks = (3,)
     scale: float = attr(default=1.0)
 
     def shape(self, q: Shape, k: Shape, v: Shape, mask: Shape) -> Shape:  # type: ignore[override]

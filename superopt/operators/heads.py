@@ -63,6 +63,7 @@ class AttentionOfRows(OfRows):
 class MaskedAttentionOfRows(OfRows):
     """`y = softmax(scale · q · kᵀ + mask) · v` for each head; the mask is that of `masked_attention`."""
 
+    stacks = (3,)
     heads: Dim = attr(size=True, least=1)
     scale: float = attr(default=1.0)
 

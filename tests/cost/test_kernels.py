@@ -9,6 +9,7 @@ import pytest
 from superopt.cost.kernels import cut
 from superopt.cost.whole import written
 from superopt.operators.activations import HardSigmoid, HardSwish
+from superopt.operators.attention import MaskedAttention
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm
@@ -127,6 +128,13 @@ def test_only_a_reshape_alone_moves_nothing() -> None:
 def test_expand_costs_nothing_where_its_consumer_broadcasts() -> None:
     x, b = tensor("x", 1, 4, 8, 8), tensor("b", 4)
     assert texts(make(Mul(), (x, per_channel(b, x)))) == ["(mul ?v0 (expand (1) ?v1))"]
+
+
+def test_a_mask_that_attention_repeats_costs_nothing() -> None:
+    x, mask = tensor("x", 2, 4, 7, 6), make(Expand((2, 3), (2, 4, 7, 7)), (tensor("m", 7, 7),))
+    assert len(texts(make(MaskedAttention(0.5), (x, x, x, mask)))) == 1
+    keys = make(Expand((3,), (2, 4, 7, 7)), (tensor("m", 7),))
+    assert len(texts(make(MaskedAttention(0.5), (x, x, x, keys)))) == 2
 
 
 def test_expand_is_a_kernel_where_it_must_be_written_out() -> None:

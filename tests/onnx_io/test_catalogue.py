@@ -81,6 +81,7 @@ B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
 Y = variable("y", (2, 4, 7, 6))
 ROWS = Reshape((4, 7, 12))(X)
 FLAT = Reshape((28, 12))(X)
+MASK, MASKS, KEYS = variable("mask", (7, 7)), variable("masks", (4, 7, 7)), variable("keys", (7,))
 SHARED = Slice(1, 1, 3)(Y)
 POSITIVE = Less()(filled(0.0, X.shape), X)
 V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
@@ -166,6 +167,14 @@ SAMPLES: dict[str, Term] = {
     "attention_of_flat_rows": AttentionOfFlatRows(2, 4, 0.5)(FLAT, FLAT, Slice(1, 0, 4)(FLAT)),
     "masked_attention_of_flat_rows": MaskedAttentionOfFlatRows(2, 4, 0.5)(
         FLAT, FLAT, FLAT, Reshape((4, 2, 7, 7))(MatMul()(X, Transpose((0, 1, 3, 2))(Y)))
+    ),
+    "masked_attention by one mask for all": MaskedAttention(0.5)(X, Y, X, Expand((2, 3), (2, 4, 7, 7))(MASK)),
+    "masked_attention by a mask of heads": MaskedAttention(0.5)(
+        X, Y, X, Expand((1, 2, 3), (2, 4, 7, 7))(Slice(0, 1, 5)(Concat(0)(Reshape((1, 7, 7))(MASK), MASKS)))
+    ),
+    "masked_attention by a mask of keys": MaskedAttention(0.5)(X, Y, X, Expand((3,), (2, 4, 7, 7))(KEYS)),
+    "masked_attention_of_rows by one mask for all": MaskedAttentionOfRows(2, 0.5)(
+        ROWS, ROWS, ROWS, Expand((2, 3), (4, 2, 7, 7))(MASK)
     ),
     "masked_attention by truth values": MaskedAttention(0.5, 1)(X, Y, X, Slice(3, 0, 7)(Concat(3)(POSITIVE, POSITIVE))),
     "repeated": repeated(X, (1, 2, 1, 3), within=True),

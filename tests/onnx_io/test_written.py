@@ -19,6 +19,7 @@ from superopt.onnx_io import check, load, random_weights, rewritten, standalone,
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
+from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import filled
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
@@ -73,6 +74,18 @@ def test_the_batch_of_a_matrix_product_is_broadcast_by_it() -> None:
     assert (
         nodes(MatMul()(Expand((1, 2), (7, 5, 4))(variable("z", (5, 4))), Expand((1, 2), (7, 4, 5))(y)))[-1] == "MatMul"
     )
+
+
+def test_a_mask_that_is_one_for_all_heads_is_repeated_by_attention() -> None:
+    x, whole = variable("x", (2, 4, 7, 6)), (2, 4, 7, 7)
+    rows, keys = variable("m", (7, 7)), variable("m", (7,))
+
+    def kinds(mask: Term) -> list[str]:
+        made = standalone(Graph((), (MaskedAttention(0.5)(x, x, x, mask),)), 23)
+        return [n.op_type for n in made.graph.node]
+
+    assert kinds(Expand((2, 3), whole)(rows)) == ["Attention"]
+    assert kinds(Expand((3,), whole)(keys)) == ["Expand", "Attention"]
 
 
 def test_the_summand_of_a_gemm_is_broadcast_by_it() -> None:

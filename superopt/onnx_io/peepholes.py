@@ -14,6 +14,7 @@ from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
+from superopt.operators.reductions import Reduction
 from superopt.operators.repeats import unwritten
 from superopt.operators.resize import resized
 from superopt.term import REAL, Term
@@ -47,7 +48,7 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
     if isinstance(op, Concat):
         return Form(_chained(term, op, inner), lambda out, *names: out.node("Concat", names, {"axis": op.axis}))
     if isinstance(op, Reshape):
-        return _repeated(term, op, inner) or _reshape(term, op)
+        return _repeated(term, op, inner) or _kept(term, op, inner) or _reshape(term, op)
     if isinstance(op, Expand):
         return _expand(term, op)
     if isinstance(op, Slice):
@@ -87,6 +88,15 @@ def _reshape(term: Term, op: Reshape) -> Form:
         return out.node("Reshape", (name, out.integers(_shape_vector(x.shape, op.to))))
 
     return Form((x,), write)
+
+
+def _kept(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | None:
+    """A reduction whose axes are put back, with one place each, keeps them: so runtimes know what they fuse."""
+    reduction = term.inputs[0].operator
+    if not isinstance(reduction, Reduction) or not reduction.axes or not inner(term.inputs[0]):
+        return None
+    (x,) = term.inputs[0].inputs
+    return Form((x,), partial(reduction.written, keeping=True)) if _equal(op.to, reduction.kept(x.shape)) else None
 
 
 def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | None:

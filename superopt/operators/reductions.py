@@ -46,7 +46,7 @@ class Reduction(Declared):
         y = make(cls(tuple(axes)), (x,))  # type: ignore[call-arg]
         if not node.attributes.get("keepdims", 1):
             return y
-        return reshaped(y, tuple(1 if a in axes else d for a, d in enumerate(x.shape)))
+        return reshaped(y, cls.of(tuple(axes)).kept(x.shape))
 
     joins: ClassVar[str | None] = None
     """The operator that makes the result of a whole from those of its parts."""
@@ -67,13 +67,19 @@ class Reduction(Declared):
     """Along no axes it is its input."""
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Axes as an input from some opset on."""
+        """Without the axes that are reduced."""
+        return self.written(out, *inputs, keeping=False) if self.axes else out.node("Identity", inputs)
+
+    def written(self, out: Emitter, *inputs: str, keeping: bool) -> str:
+        """A node that keeps its axes, with one place each, or does not; they are an input from some opset on."""
         assert self.onnx is not None
-        if not self.axes:
-            return out.node("Identity", inputs)
         if out.opset >= self.since_input:
-            return out.node(self.onnx, (*inputs, out.integers(self.axes)), {"keepdims": 0})
-        return out.node(self.onnx, inputs, {"axes": list(self.axes), "keepdims": 0})
+            return out.node(self.onnx, (*inputs, out.integers(self.axes)), {"keepdims": int(keeping)})
+        return out.node(self.onnx, inputs, {"axes": list(self.axes), "keepdims": int(keeping)})
+
+    def kept(self, x: Shape) -> Shape:
+        """The shape of the result where the axes are kept."""
+        return tuple(1 if a in self.axes else d for a, d in enumerate(x))
 
 
 def _axes(cls: type[Reduction], node: Source, rank: int) -> list[int]:

@@ -25,6 +25,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.reductions import Mean
 from superopt.operators.resize import Interpolate
 from superopt.operators.tiles import by_tiles
 from superopt.term import Graph, Term, make, variable
@@ -74,6 +75,15 @@ def test_the_batch_of_a_matrix_product_is_broadcast_by_it() -> None:
     assert (
         nodes(MatMul()(Expand((1, 2), (7, 5, 4))(variable("z", (5, 4))), Expand((1, 2), (7, 4, 5))(y)))[-1] == "MatMul"
     )
+
+
+def test_a_reduction_whose_axes_are_put_back_keeps_them() -> None:
+    x = variable("x", (2, 3, 4))
+    mean = Mean((1, 2))(x)
+    (node,) = written(Reshape((2, 1, 1))(mean)).graph.node
+    assert (node.op_type, [a.i for a in node.attribute if a.name == "keepdims"]) == ("ReduceMean", [1])
+    assert nodes(Reshape((1, 2, 1))(mean)) == ["ReduceMean", "Reshape"]
+    assert nodes(mean, Reshape((2, 1, 1))(mean)) == ["ReduceMean", "Reshape"]
 
 
 def test_a_mask_that_is_one_for_all_heads_is_repeated_by_attention() -> None:

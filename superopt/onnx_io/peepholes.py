@@ -221,10 +221,10 @@ def aligned(term: Term) -> Term:
     """What an expand repeats, under the shape that ONNX broadcasts by itself."""
     assert isinstance(term.operator, Expand)
     shape, base = term.operator.aligned(), term.inputs[0]
-    while isinstance(base.operator, Reshape):
-        base = base.inputs[0]
     # Reading drops sizes of 1 that the repeated value had: under its own shape it broadcasts as it is.
-    return base if _equal(base.shape, shape) else reshaped(term.inputs[0], shape)
+    while isinstance(base.operator, Reshape) and not _equal(base.shape, shape):
+        base = base.inputs[0]
+    return base if _equal(base.shape, shape) else reshaped(base, shape)
 
 
 def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:

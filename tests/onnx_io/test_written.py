@@ -21,6 +21,7 @@ from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
 from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import filled
+from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -84,6 +85,13 @@ def test_a_reduction_whose_axes_are_put_back_keeps_them() -> None:
     assert (node.op_type, [a.i for a in node.attribute if a.name == "keepdims"]) == ("ReduceMean", [1])
     assert nodes(Reshape((1, 2, 1))(mean)) == ["ReduceMean", "Reshape"]
     assert nodes(mean, Reshape((2, 1, 1))(mean)) == ["ReduceMean", "Reshape"]
+
+
+def test_what_a_norm_takes_away_from_its_input_is_written_as_exporters_do() -> None:
+    x = variable("x", (2, 3, 4))
+    kept = Reshape((2, 3, 1))(Mean((2,))(x))
+    assert nodes(Sub()(x, Expand((0, 1), x.shape)(Reshape((2, 3))(kept)))) == ["ReduceMean", "Sub"]
+    assert nodes(Sub()(x, Expand((0, 1), x.shape)(Mean((2,))(x)))) == ["ReduceMean", "Sub"]
 
 
 def test_a_mask_that_is_one_for_all_heads_is_repeated_by_attention() -> None:

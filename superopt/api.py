@@ -170,7 +170,7 @@ def replay(
     options, progress = replace(options or Options(), objective=report.settings.objective), progress or _silent
     if any(s.text is None for s in report.solutions):
         raise UsageError("the report holds a piece without a text, which cannot be replayed; optimize the model again")
-    if not report.solutions:
+    if not report.solutions and not report.constants:
         raise UsageError("the report found nothing faster, so there is nothing to replay")
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):

@@ -29,7 +29,8 @@ def explanation(report: Report, title: str) -> str:
     """The page."""
     rewrites = "\n".join(_rewrite(number, r) for number, r in enumerate(report.rewrites, start=1))
     pieces = "\n".join(_piece(s) for s in report.solutions)
-    nothing = "" if report.rewrites else "<p>No rewrite was applied: the original came back unchanged.</p>"
+    came_back = ": the original came back unchanged" if report.outcome == "original" else ""
+    nothing = "" if report.rewrites else f"<p>No rewrite was applied{came_back}.</p>"
     gains = f"<h2>Pieces</h2><table><tr><th>places</th><th>gain of each</th></tr>{pieces}</table>" if pieces else ""
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style></head>
@@ -59,6 +60,8 @@ def _facts(report: Report) -> str:
         rows.append(("at sizes", report.measured.shapes))
     if assumed := report.settings.assumed:
         rows.append(("symbolic sizes taken as", " ".join(f"{name}:{shape}" for name, shape in assumed.items())))
+    if report.constants:
+        rows.append(("made anew in each run before, and weights now", f"{report.constants} constants"))
     if report.compared is not None:
         worst = max((o.error for o in report.compared.outputs), default=0.0)
         rows.append(("compared", f"on {report.compared.samples} inputs; largest relative error {worst:.2g}"))

@@ -161,6 +161,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
     if sizes := report.settings.assumed:
         taken = " ".join(_first_few(sizes, "--shape "))
         yield f"symbolic sizes were taken as by {taken}; say there what it is to be fast at"
+    if report.constants:
+        yield f"{report.constants} constants that it made anew in each run are weights now"
     if wrong := report.original.misdeclared:
         yield f"sizes declared of inner values that are not theirs were left out: {_names(wrong)}"
     if report.opaque:

@@ -101,3 +101,21 @@ def assert_same(found: Path | onnx.ModelProto, original: Path | onnx.ModelProto,
     for a, e in zip(run(ours, feed), run(theirs, feed), strict=True):
         assert np.abs(e).max() > 0
         assert np.abs(a - e).max() <= 1e-5 * np.abs(e).max()
+
+
+def unsimplified(layers: int = 1, side: int = 8) -> onnx.ModelProto:
+    """Convolutions whose biases are zeros cast like their input, each before a batch normalization."""
+    nodes, last, weights = [], "x", {"zero": np.zeros(1, np.float32)}
+    for i in range(layers):
+        norm = {f"{n}{i}": np.abs(weight(16, seed=i)) + 0.5 for n in ("scale", "shift", "mean", "var")}
+        weights |= {f"k{i}": weight(16, 16, 1, 1, seed=i), f"sizes{i}": np.array([16]), **norm}
+        nodes += [
+            helper.make_node("CastLike", ["zero", last], [f"like{i}"]),
+            helper.make_node("Expand", [f"like{i}", f"sizes{i}"], [f"bias{i}"]),
+            helper.make_node("Conv", [last, f"k{i}", f"bias{i}"], [f"c{i}"]),
+            helper.make_node("BatchNormalization", [f"c{i}", *norm], [f"n{i}"]),
+            helper.make_node("Relu", [f"n{i}"], [f"r{i}"]),
+        ]
+        last = f"r{i}"
+    ends = [(n, TensorProto.FLOAT, [1, 16, side, side]) for n in ("x", last)]
+    return model(nodes, ends[:1], ends[1:], weights, opset=20, ir=9)

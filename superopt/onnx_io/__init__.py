@@ -5,6 +5,7 @@ from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
+from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.opsets import highest_opset
 from superopt.onnx_io.passed_on import to_proto
@@ -21,6 +22,7 @@ __all__ = [
     "check",
     "facts",
     "held",
+    "hidden_constants",
     "highest_opset",
     "left_to_chance",
     "load",

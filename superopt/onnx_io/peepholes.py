@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from superopt.dim import Dim, Shape, equal
+from superopt.dim import Dim, Shape, equal, is_one
 from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
@@ -222,9 +222,19 @@ def aligned(term: Term) -> Term:
     assert isinstance(term.operator, Expand)
     shape, base = term.operator.aligned(), term.inputs[0]
     # Reading drops sizes of 1 that the repeated value had: under its own shape it broadcasts as it is.
-    while isinstance(base.operator, Reshape) and not _equal(base.shape, shape):
+    while isinstance(base.operator, Reshape) and not _broadcast_alike(base.shape, shape, term.type.rank):
         base = base.inputs[0]
-    return base if _equal(base.shape, shape) else reshaped(base, shape)
+    return base if _broadcast_alike(base.shape, shape, term.type.rank) else reshaped(term.inputs[0], shape)
+
+
+def _broadcast_alike(one: Shape, other: Shape, rank: int) -> bool:
+    """Whether two shapes of at most a rank differ by axes of one place in front only, which ONNX adds by itself."""
+    return len(one) <= rank and _equal(_without_leading_ones(one), _without_leading_ones(other))
+
+
+def _without_leading_ones(shape: Shape) -> Shape:
+    first = next((i for i, d in enumerate(shape) if not is_one(d)), len(shape))
+    return shape[first:]
 
 
 def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:

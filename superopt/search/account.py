@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from superopt.cost.measured import MeasuredCost
 from superopt.dim import assuming
-from superopt.onnx_io import Program
+from superopt.onnx_io import Program, hidden_constants
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
 from superopt.search.agreement import Agreement
@@ -47,6 +47,7 @@ def report_of(
         opaque=summary.opaque,
         rewrites=tuple(_rewritten(tried.cover)) if after is not None else (),
         solutions=_solutions(tried) if after is not None else (),
+        constants=len(hidden_constants(program)) if after is not None else 0,
         predicted=_predicted(tried) if settings.objective == "latency" else None,
         taken=None if tried.weighed is None else _taken(tried.weighed),
         measured=_measured(tried, shapes),

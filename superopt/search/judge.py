@@ -8,7 +8,7 @@ from pathlib import Path
 from superopt.cost.child import UNENDING
 from superopt.cost.runtime import Draw, RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
-from superopt.onnx_io import Program, check, rewritten, save
+from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, now, question
 from superopt.search.paired import Paired, compare, faster, latency, loses
@@ -173,8 +173,8 @@ def _lacks_room(error: RuntimeFailed) -> bool:
 
 
 def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
-    """The model with pieces replaced, saved and checked by ONNX's own checker."""
-    new: dict[str, Term] = {}
+    """The model with pieces replaced and hidden constants as weights, saved and checked by ONNX's own checker."""
+    new: dict[str, Term] = hidden_constants(program)
     origins: dict[Term, str] = {}
     for placed in found:
         new |= placed.new

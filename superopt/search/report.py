@@ -202,7 +202,8 @@ measured, 4 had no objective but latency, 5 no pieces that overlap.
 
 class Report(Part):
     """Everything about one optimization. `outcome` is *smaller* where bytes were to be lessened, and *original* where
-    nothing better was found, for `reason`. `predicted` is there where time was.
+    nothing better was found, for `reason`. `predicted` is there where time was. `constants` counts the values that the
+    original makes anew in each run, though they are constant, and the optimized model has as weights.
     """
 
     format: int = FORMAT
@@ -214,6 +215,7 @@ class Report(Part):
     opaque: dict[str, dict[str, int]]
     rewrites: tuple[Rewritten, ...]
     solutions: tuple[Solution, ...]
+    constants: int = 0
     predicted: Predicted | None
     taken: Taken | None
     measured: Measured | None

@@ -40,7 +40,7 @@ from superopt.search.same import DRAWS
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Graph, variable
 from tests.fragile import Fragile
-from tests.models import model, normalized
+from tests.models import model, normalized, unsimplified
 from tests.onnx_io.networks import run
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
@@ -192,6 +192,15 @@ def test_a_right_rewrite_is_accepted_and_confirmed(cost: MeasuredCost, tmp_path:
     assert found.agreement is not None
     assert found.agreement.agrees
     assert [paired.low > 1.0 for _, paired in found.pairs] == [True]
+
+
+def test_constants_that_the_runtime_makes_anew_are_a_gain_without_any_rewrite(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    found = tried(unsimplified(6, side=56), [], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.candidate is not None
+    assert "CastLike" not in {node.op_type for node in load(found.candidate).graph}
 
 
 def test_without_rewrites_the_original_is_measured_alone(cost: MeasuredCost, tmp_path: Path) -> None:

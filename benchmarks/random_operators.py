@@ -165,6 +165,19 @@ def _masked_attention_of_rows(d: Values) -> Built:
     return (q, k, v, d.like((q.shape[0], given["heads"], q.shape[1], k.shape[1]), q.type.dtype)), given
 
 
+def _attention_of_flat_rows(d: Values) -> Built:
+    stacked, given = _attention_of_rows(d)
+    flat = [d.like((t.shape[0] * t.shape[1], t.shape[2]), t.type.dtype) for t in stacked]
+    return tuple(flat), {**given, "batch": stacked[0].shape[0]}
+
+
+def _masked_attention_of_flat_rows(d: Values) -> Built:
+    (q, k, v), given = _attention_of_flat_rows(d)
+    rows, batch = [ints(t.shape)[0] for t in (q, k)], int(given["batch"])
+    mask = (batch, given["heads"], *(r // batch for r in rows))
+    return (q, k, v, d.like(mask, q.type.dtype)), given
+
+
 def _pool(d: Values) -> Built:
     x = d.any(3)
     count = x.type.rank - 2
@@ -249,6 +262,8 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "masked_grouped_attention": _masked_grouped_attention,
     "attention_of_rows": _attention_of_rows,
     "masked_attention_of_rows": _masked_attention_of_rows,
+    "attention_of_flat_rows": _attention_of_flat_rows,
+    "masked_attention_of_flat_rows": _masked_attention_of_flat_rows,
     "scalar": lambda d: ((), {}),
     "band": _band,
     "matrix": _matrix,

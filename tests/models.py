@@ -103,8 +103,8 @@ def assert_same(found: Path | onnx.ModelProto, original: Path | onnx.ModelProto,
         assert np.abs(a - e).max() <= 1e-5 * np.abs(e).max()
 
 
-def unsimplified(layers: int = 1, side: int = 8) -> onnx.ModelProto:
-    """Convolutions whose biases are zeros cast like their input, each before a batch normalization."""
+def unsimplified(layers: int = 1, side: int = 8, relus: int = 1) -> onnx.ModelProto:
+    """Convolutions whose biases are zeros cast like their input, each before a batch normalization and relus."""
     nodes, last, weights = [], "x", {"zero": np.zeros(1, np.float32)}
     for i in range(layers):
         norm = {f"{n}{i}": np.abs(weight(16, seed=i)) + 0.5 for n in ("scale", "shift", "mean", "var")}
@@ -114,8 +114,8 @@ def unsimplified(layers: int = 1, side: int = 8) -> onnx.ModelProto:
             helper.make_node("Expand", [f"like{i}", f"sizes{i}"], [f"bias{i}"]),
             helper.make_node("Conv", [last, f"k{i}", f"bias{i}"], [f"c{i}"]),
             helper.make_node("BatchNormalization", [f"c{i}", *norm], [f"n{i}"]),
-            helper.make_node("Relu", [f"n{i}"], [f"r{i}"]),
+            *(helper.make_node("Relu", [f"n{i}" if not r else f"r{i}_{r - 1}"], [f"r{i}_{r}"]) for r in range(relus)),
         ]
-        last = f"r{i}"
+        last = f"r{i}_{relus - 1}"
     ends = [(n, TensorProto.FLOAT, [1, 16, side, side]) for n in ("x", last)]
     return model(nodes, ends[:1], ends[1:], weights, opset=20, ir=9)

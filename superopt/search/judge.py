@@ -174,11 +174,11 @@ def _lacks_room(error: RuntimeFailed) -> bool:
 
 def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
     """The model with pieces replaced and hidden constants as weights, saved and checked by ONNX's own checker."""
-    new: dict[str, Term] = hidden_constants(program)
-    origins: dict[Term, str] = {}
+    hidden = hidden_constants(program)
+    new, origins = dict(hidden), dict[Term, str]()
     for placed in found:
         new |= placed.new
-        origins |= placed.origins
+        origins |= {term: name for term, name in placed.origins.items() if name not in hidden}
     model = rewritten(program, new, origins)
     try:
         check(model, "the optimized model")

@@ -203,6 +203,14 @@ def test_constants_that_the_runtime_makes_anew_are_a_gain_without_any_rewrite(
     assert "CastLike" not in {node.op_type for node in load(found.candidate).graph}
 
 
+def test_they_are_weights_within_what_is_rewritten_too(cost: MeasuredCost, tmp_path: Path) -> None:
+    (rule,) = parse_file("(rule once (given (?x n c h w)) (from (relu (relu ?x))) (to (relu ?x)))").rules
+    found = tried(unsimplified(6, side=56, relus=3), [ByRule(rule)], cost, tmp_path)
+    assert (found.accepted, [s.gain > 1.0 for s in found.cover]) == (True, [True] * len(found.cover))
+    assert found.candidate is not None
+    assert {node.op_type for node in load(found.candidate).graph} == {"Conv", "BatchNormalization", "Relu"}
+
+
 def test_without_rewrites_the_original_is_measured_alone(cost: MeasuredCost, tmp_path: Path) -> None:
     found = tried(normalized(), [], cost, tmp_path)
     assert (found.accepted, found.candidate, found.pairs) == (False, None, [])

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -29,10 +28,6 @@ _PR_SET_PDEATHSIG = 1
 
 class Unending(RuntimeFailed):
     """What was run had not ended when its time was over."""
-
-
-HEEDING_S = 0.5
-"""After so many seconds at most an interrupt is heeded."""
 
 
 class Caller(Protocol):
@@ -68,12 +63,9 @@ class Child:
         pipe = self.started()
         try:
             pipe.send((function, arguments))
-            until = time.monotonic() + limit_s
-            # A signal that another thread is given does not end a wait, and is heeded after it.
-            while not pipe.poll(max(min(until - time.monotonic(), HEEDING_S), 0.0)):
-                if time.monotonic() >= until:
-                    self.close()
-                    raise Unending(f"{UNENDING} within {limit_s:.0f} s")
+            if not pipe.poll(limit_s):
+                self.close()
+                raise Unending(f"{UNENDING} within {limit_s:.0f} s")
             succeeded, value = pipe.recv()
         except KeyboardInterrupt:
             self.close()  # its answer would be taken for that to the next call

@@ -78,6 +78,15 @@ def interrupt_who_asked() -> None:
     time.sleep(600)
 
 
+@pytest.fixture
+def heeding() -> Iterator[None]:
+    """Interrupts count, which what a shell runs in the background ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding")
 def test_an_interrupted_call_leaves_no_answer_for_the_next(child: Child) -> None:
     with pytest.raises(KeyboardInterrupt):
         child.call(60.0, interrupt_who_asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -21,8 +21,8 @@ Readers: TypeAlias = "dict[str, set[int]]"
 """By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
 
 SMALLEST, LARGEST = 6, 20
-"""How many nodes a piece has, at least (where nothing forces a cut) and at most; reshapes do not count to the latter,
-since they move nothing.
+"""How many nodes a piece has, at least (where nothing forces a cut) and at most. Reshapes move nothing, and do not count
+to the latter where a piece ends at a narrower place so.
 """
 
 WAIST = 1
@@ -32,18 +32,20 @@ WAIST = 1
 def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts, steps = list[range](), program.steps
-    crossing, scores = crossings(program, run, readers), _scores(program, run)
+    crossing, scores, (_, normal) = crossings(program, run, readers), _scores(program, run), moments(program, run)
     first, moving = run.start, [0, *accumulate(not _is_view(steps[i]) for i in run)]
     while len(run) > SMALLEST:
         begin = run.start - first
         most = bisect_right(moving, moving[begin] + largest) - 1 - begin
-        window = run[SMALLEST : min(most, len(run) - SMALLEST) + 1]
-        if len(run) <= most and not any(crossing[i] <= WAIST for i in window):
+        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
+        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
             break
-        # Of equally narrow places the first before what others are fused with, or else where nothing is taken apart
-        # that goes on element by element.
-        order = {i: (crossing[i], not _begins(steps[i], scores), _continues(steps, i), i) for i in window}
+        # Of equally narrow places the first before what others are fused with, or else that is not within a norm.
+        order = {i: (crossing[i], not _begins(steps[i], scores), _scales(steps[i], normal), i) for i in window}
         end = min(window, key=order.__getitem__, default=run.stop)
+        beyond = run[len(window) + SMALLEST : min(most, len(run) - SMALLEST) + 1]
+        if narrower := [i for i in beyond if crossing[i] < crossing.get(end, 0)]:
+            end = min(narrower, key=lambda i: (crossing[i], i))
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
@@ -61,12 +63,11 @@ def _begins(step: Step, scores: Container[str]) -> bool:
     return contracts and not any(name in scores for name in step.inputs)
 
 
-def _continues(steps: Sequence[Step], number: int) -> bool:
-    """Whether a step goes on element by element with what the step before it gives."""
-    step = steps[number]
+def _scales(step: Step, normal: Container[str]) -> bool:
+    """Whether a step goes on element by element with what was normalized."""
     operators = [t.operator for term in step.terms for t in subterms(term) if not t.is_variable]
     pointwise = all(isinstance(op, Expand) or (isinstance(op, Declared) and op.pointwise) for op in operators)
-    return pointwise and not set(steps[number - 1].outputs).isdisjoint(step.inputs)
+    return pointwise and any(name in normal for name in step.inputs)
 
 
 def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
@@ -76,7 +77,7 @@ def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
     softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
     be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both.
     """
-    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run) | moments(program, run)
+    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run) | moments(program, run)[0]
     for number in run:
         step = program.steps[number]
         for name in step.outputs:

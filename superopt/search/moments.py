@@ -21,16 +21,19 @@ class _Made:
 
     of: frozenset[str]
     way: frozenset[str] = frozenset()
+    met: bool = False
+    """Whether it is made, element by element, of what met what it is a reduction of."""
 
 
-def moments(program: Program, run: range) -> set[str]:
-    """The values of a run from reductions on up to where they meet, element by element, what they are reductions of.
+def moments(program: Program, run: range) -> tuple[set[str], set[str]]:
+    """The values of a run from reductions on up to where they meet, element by element, what they are reductions of;
+    and what is made element by element after that.
 
     An image whose channels are scaled by what a network makes of their means is no such place.
     """
     made: dict[str, _Made] = {}
     made_at = {name: number for number in run for name in program.steps[number].outputs}
-    found: set[str] = set()
+    found, after = set[str](), set[str]()
     for number in run:
         step = program.steps[number]
         inputs = [n for n in step.inputs if n in program.values and not program.values[n].constant]
@@ -38,8 +41,9 @@ def moments(program: Program, run: range) -> set[str]:
         result, met = _after(step, given)
         found |= met
         near = frozenset(name for name in result.of if number - made_at.get(name, run.start) <= NEAR)
-        made.update((name, _Made(near, result.way)) for name in step.outputs)
-    return found
+        made.update((name, _Made(near, result.way, result.met)) for name in step.outputs)
+        after.update(step.outputs if result.met else ())
+    return found, after
 
 
 def _after(step: Step, given: Sequence[_Made]) -> tuple[_Made, frozenset[str]]:
@@ -57,7 +61,7 @@ def _after(step: Step, given: Sequence[_Made]) -> tuple[_Made, frozenset[str]]:
     beside = _all(m.of for m in others)
     if reduced and beside.isdisjoint(_all(m.of for m in reduced)):
         return _Made(_all(m.of for m in reduced), way | own), frozenset()
-    return _Made(own | beside), way
+    return _Made(own | beside, met=bool(reduced) or any(m.met for m in others)), way
 
 
 def _all(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -21,8 +21,8 @@ Readers: TypeAlias = "dict[str, set[int]]"
 """By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
 
 SMALLEST, LARGEST = 6, 20
-"""How many nodes a piece has, at least (where nothing forces a cut) and at most. Reshapes move nothing, and do not count
-to the latter where a piece ends at a narrower place so.
+"""How many nodes a piece has, at least (where nothing forces a cut) and at most. Reshapes move nothing, and do not
+count to the latter where a piece ends at a narrower place so.
 """
 
 WAIST = 1

@@ -111,7 +111,7 @@ def test_a_model_with_it_is_optimized(folder: Path) -> None:
 @pytest.mark.usefixtures("inside")
 def test_the_library_takes_the_file_as_an_option(tmp_path: Path) -> None:
     for files, opaque in (((), 1), ((Path("mine.py"),), 0)):
-        options = Options(time=3, operators=files, rules=(), timings=tmp_path / "table")
+        options = Options(time=20, operators=files, rules=(), timings=tmp_path / "table")
         assert len(optimize("model.onnx", options).report.opaque) == opaque
 
 

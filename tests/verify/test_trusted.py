@@ -9,7 +9,7 @@ import pytest
 
 from superopt.enumerate.family import shipped_families
 from superopt.errors import RuleError
-from superopt.rules.format import laws_hash, load_rules, operators_hash, print_file
+from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_file
 from superopt.shipped import shipped_rules
 from superopt.verify import trusted
 from superopt.verify.prove import Proved
@@ -62,6 +62,18 @@ def test_a_file_edited_by_hand_is_proved_again(tmp_path: Path, proofs: list[str]
     rules = trusted_rules([_written(tmp_path, edited)], _told)
     assert proofs == [r.name for r in rules]
     assert "regrouped" in proofs
+
+
+def test_proving_a_file_again_that_takes_long_is_told_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = _written(tmp_path, print_file(RuleFile(tuple(RULES), {})))
+    trusted_rules([path], _told)
+    assert caplog.messages == []
+    monkeypatch.setattr(trusted, "AT_ONCE_S", 0.0)
+    trusted_rules([path], _told)
+    (told,) = caplog.messages
+    assert f"superopt rules verify --seal {path}" in told and "4 rules were proved again" in told
 
 
 def test_a_file_whose_edited_rule_is_wrong_is_refused_by_name(tmp_path: Path) -> None:

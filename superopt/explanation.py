@@ -64,7 +64,8 @@ def _facts(report: Report) -> str:
         rows.append(("made anew in each run before, and weights now", f"{report.constants} constants"))
     if report.compared is not None:
         worst = max((o.error for o in report.compared.outputs), default=0.0)
-        rows.append(("compared", f"on {report.compared.samples} inputs; largest relative error {worst:.2g}"))
+        at = f" at {len(report.compared.outputs)} values within the model" if report.compared.inner else ""
+        rows.append(("compared", f"on {report.compared.samples} inputs{at}; largest relative error {worst:.2g}"))
     return f"<table>{''.join(f'<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in rows)}</table>"
 
 

@@ -151,7 +151,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
         inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
-        yield f"compared with the original on {inputs}{before}{beside}: largest relative error {worst:.1e}"
+        within = f", at {len(c.outputs)} values within it since its outputs show nothing there" if c.inner else ""
+        yield f"compared with the original on {inputs}{before}{beside}{within}: largest relative error {worst:.1e}"
     else:
         yield f"nothing {report.better} was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:

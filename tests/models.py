@@ -65,6 +65,23 @@ def normalized(
     return model(nodes, ends[:1], ends[1:], weights, opset, ir)
 
 
+def detector() -> onnx.ModelProto:
+    """The normalized answer as boxes, of which those are found whose score is high: none, in random numbers."""
+    given = normalized()
+    nodes = [
+        *given.graph.node,
+        helper.make_node("Reshape", ["answer", "four"], ["boxes"]),
+        helper.make_node("ReduceMax", ["boxes"], ["highest"], axes=[2], keepdims=0),
+        helper.make_node("Unsqueeze", ["highest", "one"], ["scores"]),
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "bound"], ["found"]),
+    ]
+    weights = {w.name: numpy_helper.to_array(w) for w in given.graph.initializer}
+    weights |= {"four": np.int64([1, -1, 4]), "one": np.int64([1]), "most": np.int64([10])}
+    weights |= {"overlap": np.float32([0.5]), "bound": np.float32([1e30])}
+    ends = [("image", TensorProto.FLOAT, [1, 3, 28, 28]), ("found", TensorProto.INT64, ["n", 3])]
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
 def one_relu() -> onnx.ModelProto:
     """Nothing makes it faster."""
     ends = [(n, TensorProto.FLOAT, ["N", 3]) for n in "xy"]

@@ -2,12 +2,12 @@
 
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.embedded import held
-from superopt.onnx_io.emit import random_weights, rewritten, standalone, standalone_apart
+from superopt.onnx_io.emit import changed_values, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
-from superopt.onnx_io.opsets import highest_opset
+from superopt.onnx_io.opsets import highest_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
@@ -19,6 +19,7 @@ __all__ = [
     "Program",
     "Step",
     "Summary",
+    "changed_values",
     "check",
     "facts",
     "held",
@@ -28,6 +29,7 @@ __all__ = [
     "load",
     "neighbours",
     "opset_of",
+    "outdated",
     "random_weights",
     "rewritten",
     "save",

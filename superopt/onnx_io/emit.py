@@ -13,6 +13,7 @@ from superopt.arithmetic import Array
 from superopt.dim import symbol_name
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
+from superopt.onnx_io.lowest import without_lowest
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated, raise_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.size_writer import Sources
@@ -38,7 +39,7 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
     not changed. Raises `NotUnderstood` for a term that ONNX cannot express in an opset that the model may have,
     `UsageError` for a value that is given or unknown, and `SuperoptError` where the terms make a cycle.
     """
-    changed = {n: t for n, t in new.items() if origins.get(t) != n and t is not program.values.get(n)}
+    changed = without_lowest(program, changed_values(program, new, origins))
     for name in changed:
         if name not in program.values:
             raise UsageError(f"{name!r} is no value of the model, or its rank is not known")
@@ -54,6 +55,11 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
     if changed:
         _Rewriting(program, model, {**anew, **changed}, origins, set(anew) - set(changed)).run()
     return model
+
+
+def changed_values(program: Program, new: Mapping[str, Term], origins: Mapping[Term, str]) -> dict[str, Term]:
+    """The values, of those to be computed by these terms, that are not so in the original, by name."""
+    return {n: t for n, t in new.items() if origins.get(t) != n and t is not program.values.get(n)}
 
 
 @dataclass

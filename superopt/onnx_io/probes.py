@@ -7,7 +7,7 @@ it tells their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.onnx_io.files import load, save
+from superopt.onnx_io.tensors import IR_TYPES
+from superopt.term import Type
 
 MOST_BYTES = 2**28
 """Weights of more bytes are not copied only to see sizes."""
@@ -47,10 +49,12 @@ def save_nudged(source: Path, target: Path, seed: int) -> None:
     save(model, target, external_data=True)
 
 
-def save_showing(source: Path, target: Path, names: Collection[str]) -> list[str]:
+def save_showing(
+    source: Path, target: Path, names: Collection[str], types: Mapping[str, Type] | None = None
+) -> list[str]:
     """Write a copy of a model whose outputs are inner values of these names, and say which, in order: those that are
-    there. None are, and nothing is written, where weights of more than `MOST_BYTES` would have to be copied. Raises
-    what `load` and `save` do.
+    there. None are, and nothing is written, where weights of more than `MOST_BYTES` would have to be copied. Of types
+    that are given the element type and the rank are declared. Raises what `load` and `save` do.
     """
     model = load(source)
     tensors = [v.const_value for v in model.graph.initializers.values()]
@@ -60,6 +64,10 @@ def save_showing(source: Path, target: Path, names: Collection[str]) -> list[str
     values = {v.name: v for node in model.graph for v in node.outputs}
     shown = [name for name in names if name in values]
     model.graph.outputs[:] = [values[name] for name in shown]
+    for name in types or {}:
+        if name in values:
+            values[name].dtype = IR_TYPES[types[name].dtype]
+            values[name].shape = ir.Shape([None] * types[name].rank)
     save(model, target, shared=True)
     return shown
 

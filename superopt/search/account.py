@@ -158,6 +158,7 @@ def _compared(agreement: Agreement, earlier: Judgement | None) -> parts.Compared
         agrees=agreement.agrees,
         examined=agreement.examined,
         reason=agreement.reason,
+        inner=agreement.inner,
         samples=agreement.samples,
         earlier=earlier.samples if earlier else 0,
         reference=any(o.original_error is not None for o in outputs),

@@ -55,13 +55,22 @@ class OutputAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined."""
+    """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined.
+
+    Where outputs show nothing, those are `inner` values instead, and `reason` says what was not examined.
+    """
 
     agrees: bool
     examined: bool
     reason: str
     samples: int
     outputs: tuple[OutputAgreement, ...]
+    inner: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether they were compared, and are not the same."""
+        return not self.agrees and (self.examined or bool(self.outputs))
 
     @property
     def error(self) -> float:

@@ -30,9 +30,9 @@ class Cuttings:
         return len(self.known) == len(self.groups) and len(self.known_joined) == len(self.joined)
 
     def forget(self, memory: Memory) -> bool:
-        """Forget what was known, and what is joined of it; whether there was anything."""
-        memory.forget(self.known, self.groups)
-        memory.of_joined.forget(self.joined, self.joined)
+        """Forget what was known, and what was found since, and what is joined of it; whether anything was known."""
+        memory.forget(self.groups)
+        memory.of_joined.forget(self.joined)
         return bool(self.known or self.known_joined)
 
 

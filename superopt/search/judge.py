@@ -10,6 +10,7 @@ from superopt.cost.runtime import Draw, RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.agreement import Agreement
+from superopt.search.inner import compared_within, rewritten_values
 from superopt.search.judgement import Judgement, Question, now, question
 from superopt.search.paired import Paired, compare, faster, latency, loses
 from superopt.search.reference import reference_of
@@ -34,7 +35,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     program = trial.program
     trial.progress("write", 0.0)
     try:
-        tried.candidate = _written(program, found, trial.folder / "candidate.onnx")
+        all_placed = _together(program, found)
+        tried.candidate = _written(program, all_placed, trial.folder / "candidate.onnx")
     except VerificationFailed:
         raise
     except SuperoptError as error:
@@ -43,14 +45,13 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     trial.progress("compare", 0.0)
     asked = question(memory, (trial.working, tried.candidate), trial.seed, trial.settings) if memory else None
     try:
-        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, asked)
+        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
         return original(tried, trial, f"nothing could be compared: {error}")
-    differs = not tried.agreement.agrees and (tried.agreement.examined or tried.agreement.outputs)
-    if not tried.agreement.examined and not differs:
+    if not tried.agreement.examined and not tried.agreement.differs:
         why = tried.agreement.reason
         return original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")
-    if differs:
+    if tried.agreement.differs:
         if asked:
             asked.forget()
         raise VerificationFailed(
@@ -66,24 +67,14 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     return tried
 
 
-def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[Agreement, Judgement | None]:
+def _agreement(
+    trial: Trial, candidate: Path, placed: Placement, asked: Question | None
+) -> tuple[Agreement, Judgement | None]:
     """How a candidate compares with the original; and the judgement that it came to before, if that still holds."""
-    reference = reference_of(trial.program)
 
     def examined(seed: int, draws: Sequence[Draw]) -> Agreement:
-        return examine(
-            trial.original,
-            candidate,
-            trial.cost.runtime,
-            reference,
-            seed,
-            trial.inputs,
-            draws,
-            settings=trial.compared,
-            caller=trial.cost.child,
-            working=trial.working,
-            longest_s=trial.longest,
-        )
+        found = _compared(trial, (trial.original, candidate, trial.working), (), seed, draws)
+        return found if found.examined or found.differs else _within(trial, candidate, placed, found, seed, draws)
 
     earlier = asked.recall() if asked else None
     if earlier:
@@ -91,6 +82,43 @@ def _agreement(trial: Trial, candidate: Path, asked: Question | None) -> tuple[A
         if found.agrees and found.examined:
             return found, earlier
     return examined(trial.seed, DRAWS), None
+
+
+def _compared(
+    trial: Trial, models: tuple[Path, Path, Path], names: Sequence[str], seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """How the second of these models compares with the first, whose outputs are inner values of these names, if any;
+    the third is the first as it loads sooner.
+    """
+    original, candidate, working = models
+    return examine(
+        original,
+        candidate,
+        trial.cost.runtime,
+        reference_of(trial.program, names),
+        seed,
+        trial.inputs,
+        draws,
+        settings=trial.compared,
+        caller=trial.cost.child,
+        working=working,
+        longest_s=trial.longest,
+    )
+
+
+def _within(
+    trial: Trial, candidate: Path, placed: Placement, outside: Agreement, seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
+    something; otherwise what the outputs say.
+    """
+
+    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
+        return _compared(trial, (original, other, original), names, seed, draws)
+
+    types = rewritten_values(trial.program, placed, candidate)
+    found = compared_within(types, trial.working, candidate, trial.folder, between)
+    return outside if found is None or not (found.examined or found.differs) else found
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
@@ -172,14 +200,19 @@ def _lacks_room(error: RuntimeFailed) -> bool:
     return any(sign in str(error) for sign in _NO_ROOM)
 
 
-def _written(program: Program, found: Sequence[Placement], path: Path) -> Path:
-    """The model with pieces replaced and hidden constants as weights, saved and checked by ONNX's own checker."""
+def _together(program: Program, found: Sequence[Placement]) -> Placement:
+    """All pieces replaced at once, and hidden constants as weights."""
     hidden = hidden_constants(program)
     new, origins = dict(hidden), dict[Term, str]()
     for placed in found:
         new |= placed.new
         origins |= {term: name for term, name in placed.origins.items() if name not in hidden}
-    model = rewritten(program, new, origins)
+    return Placement(new, origins)
+
+
+def _written(program: Program, placed: Placement, path: Path) -> Path:
+    """The model with values computed anew, saved and checked by ONNX's own checker."""
+    model = rewritten(program, placed.new, placed.origins)
     try:
         check(model, "the optimized model")
         save(model, path, external_data=True, shared=True)

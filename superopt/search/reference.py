@@ -18,8 +18,9 @@ from superopt.search.same import Reference
 from superopt.term import Graph, Term, variables
 
 
-def reference_of(program: Program) -> Reference | None:
-    """A 64-bit evaluation of the original; None where a node is opaque."""
+def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | None:
+    """A 64-bit evaluation of the original: of its outputs, or of values of these names. None where a node is opaque."""
+    shown = tuple(names) or program.outputs
     if any(not s.terms for s in program.steps):
         return None
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
@@ -31,18 +32,18 @@ def reference_of(program: Program) -> Reference | None:
         try:
             for i, step in enumerate(program.steps):
                 if stopped():
-                    return [None] * len(program.outputs)
+                    return [None] * len(shown)
                 with np.errstate(all="ignore"):  # what is infinite or no number is told by the comparison
                     values |= _results(program, step, values, sizes)
                 for name in step.inputs:
-                    if last[name] == i and name not in program.outputs:
+                    if last[name] == i and name not in shown:
                         values.pop(name, None)
                         program.release(name)
         except SuperoptError:  # sizes for which the declarations say nothing
-            return [None] * len(program.outputs)
+            return [None] * len(shown)
         program.release_weights()  # sessions that follow need the memory
         trim()
-        return [values.get(name) for name in program.outputs]
+        return [values.get(name) for name in shown]
 
     return evaluated
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -112,10 +112,10 @@ class Memory:
             asked = self._asked(solved.places[0])
             self.table.keep_answer(self.key, asked, entry.model_dump_json())
 
-    def forget(self, groups: Iterable[Terms], places: Mapping[Terms, Sequence[Piece]]) -> None:
-        """Forget what is known of some pieces."""
-        for key in groups:
-            self.table.forget_answer(self.key, self._asked(places[key][0]))
+    def forget(self, groups: Mapping[Terms, Sequence[Piece]]) -> None:
+        """Forget what is known of pieces."""
+        for places in groups.values():
+            self.table.forget_answer(self.key, self._asked(places[0]))
 
     def _asked(self, piece: Piece) -> str:
         return hashlib.sha256(f"{self.way} {piece.fingerprint}".encode()).hexdigest()[:32]

@@ -72,9 +72,12 @@ def trusted_rules(paths: Sequence[Path], progress: Told) -> list[Rule]:
             found.append(replace(rule, by=verdict.laws))
         if (seconds := time.monotonic() - start) > AT_ONCE_S:
             _LOG.warning(
-                "%s: its seal is not that of its rules, operators and laws; %d rules were proved again in %.0f s, which "
-                "superopt rules verify --seal %s spares",
-                *(path.name, len(file.rules), seconds, path),
+                "%s: its seal is not that of its rules, operators and laws; %d rules were proved again in %.0f s; "
+                "superopt rules verify --seal %s spares that",
+                path.name,
+                len(file.rules),
+                seconds,
+                path,
             )
     return found
 

@@ -40,7 +40,7 @@ from superopt.search.same import DRAWS
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Graph, variable
 from tests.fragile import Fragile
-from tests.models import model, normalized, unsimplified
+from tests.models import detector, model, normalized, unsimplified
 from tests.onnx_io.networks import run
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
@@ -97,6 +97,21 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match='"answer"'):
         tried(given, [ByRule(rule)], cost, tmp_path)
+
+
+def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(detector(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert "found" not in {o.name for o in found.agreement.outputs}
+    assert found.agreement.error > 0
+
+
+def test_a_difference_that_outputs_do_not_show_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:
+    (rule,) = parse_file(WRONG).rules
+    with pytest.raises(VerificationFailed, match="differs from the original"):
+        tried(detector(), [ByRule(rule)], cost, tmp_path)
 
 
 def stopped(

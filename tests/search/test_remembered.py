@@ -17,6 +17,7 @@ from superopt.cost.table import Table
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.rules.format import parse_file
+from superopt.search.cuttings import cuttings_of
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.remembered import Memory
@@ -169,6 +170,16 @@ def test_what_is_remembered_wrongly_is_forgotten_and_searched_anew(options: Opti
     assert again.outcome == "faster"
     assert (first.searched.remembered, again.searched.remembered) == (0, 0)
     assert superopt.optimize(normalized(), options).report.searched.remembered == 1
+
+
+def test_what_was_found_since_is_forgotten_too_so_that_no_third_search_recalls_it(memory: Memory) -> None:
+    """A candidate that differs is searched once more: two halves that recall each other would go on for ever."""
+    program = understand(load(normalized()))
+    cut = cuttings_of(program, memory)
+    memory.keep(solved())
+    assert cuttings_of(program, memory).all_known
+    assert not cut.forget(memory), "nothing was known when it was cut"
+    assert not cuttings_of(program, memory).known
 
 
 def test_a_search_whose_graphs_could_not_be_timed_while_others_measured_is_not_kept(

@@ -50,6 +50,10 @@ class Constants:
         """Enter the value of a constant that was computed otherwise."""
         self._learned[name] = data
 
+    def learned(self, name: str) -> Array | None:
+        """The value of a constant that was computed otherwise; an empty one may be of no known length."""
+        return self._learned.get(name)
+
     def enter(self, node: ir.Node) -> bool:
         """Whether a node's values are constant, given those of the nodes before it; they are from now on."""
         given = [v.name for v in node.inputs if v is not None]

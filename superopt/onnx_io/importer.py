@@ -15,11 +15,13 @@ import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Condition, Shape, assuming, symbol_name
+from superopt.dim import Condition, Shape, assuming, product, symbol_name
 from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.program import Program, Step
+from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import one_line, opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
@@ -171,9 +173,39 @@ class _Reading:
             # A declaration met what it did not foresee; the node stays as it is.
             reason = f"{type(error).__name__}: {one_line(error)}"
         types = dict(zip(outputs, (t.type for t in read), strict=False))  # also of what is not computed with here
+        if not terms:
+            types = self._inferred(node) | types
         for value in node.outputs:
             self._enter(value.name or "", types.get(value.name or ""))
         return Step(node, read_values(node), outputs, terms, reason)
+
+    def _inferred(self, node: ir.Node) -> dict[str, Type]:
+        """The types of what a node gives where ONNX's inference of the whole model left sizes open; what it leaves open
+        alone too is a new symbol.
+        """
+        names = [v.name or "" for v in node.outputs if v.name]
+        if all(n in self.tensors and all(isinstance(d, int) for d in self.tensors[n].dims) for n in names):
+            return {}
+        given: dict[str, Known] = {}
+        for name in (v.name or "" for v in node.inputs if v is not None):
+            if name in self.sizes and self.sizes[name].dtype == "int64" and self.sizes[name].dims.ndim == 1:
+                given[name] = tuple(self.sizes[name].dims)
+            elif name in self.constants and name in self.terms and _is_short(self.terms[name].shape):
+                given[name] = self.constants.data(name)
+            elif name in self.terms and self.terms[name].type.dtype in IR_TYPES:
+                given[name] = self.terms[name].type
+            elif name:
+                return {}
+        found: dict[str, Type] = {}
+        for name, (dtype, dims) in inferred(node, opset_of(self.model), given).items():
+            whole = self.tensors.get(name, Tensor(dtype, (None,) * len(dims)))
+            agree = (whole.dtype, len(whole.dims)) == (dtype, len(dims))
+            if agree and dtype in IR_TYPES and not any(isinstance(d, int) and d == 0 for d in dims):
+                own = self.symbols.shape(whole, told=dims)
+                for axis, d in enumerate(own):
+                    self.sources.setdefault(symbol_name(d) or "", (name, axis))
+                found[name] = Type(dtype, own)
+        return found
 
     def _read(self, node: ir.Node, outputs: tuple[str, ...]) -> tuple[Term, ...]:
         """The terms of a node's outputs. Raises `NotUnderstood` and whatever a declaration raises."""
@@ -236,6 +268,12 @@ class _Reading:
                 _demand_agreement(name, term.type, self.tensors[name])
             kept.append(term)
         return tuple(kept)
+
+
+def _is_short(shape: Shape) -> bool:
+    """Whether a constant is small enough to be a shape, axes, or a number."""
+    size = product(shape)
+    return isinstance(size, int) and size <= LONGEST
 
 
 class _Attributes(UserDict[str, Any]):

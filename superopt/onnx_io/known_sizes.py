@@ -80,7 +80,9 @@ class KnownSizes:
 
     def _given(self, name: str) -> Sizes | None:
         """A value of sizes, or a constant that is as small as one."""
-        shape = None if name in self._known or name not in self.constants else self.shape_of(name)
+        learned = self.constants.learned(name)
+        unknown = name in self._known or name not in self.constants
+        shape = learned.shape if learned is not None else None if unknown else self.shape_of(name)
         if shape is None or len(shape) > 1 or not all(isinstance(d, int) and d <= LONGEST for d in shape):
             return self._known.get(name)
         try:

@@ -64,10 +64,10 @@ def save_showing(
     values = {v.name: v for node in model.graph for v in node.outputs}
     shown = [name for name in names if name in values]
     model.graph.outputs[:] = [values[name] for name in shown]
-    for name in types or {}:
+    for name, type_ in (types or {}).items():
         if name in values:
-            values[name].dtype = IR_TYPES[types[name].dtype]
-            values[name].shape = ir.Shape([None] * types[name].rank)
+            values[name].dtype = IR_TYPES[type_.dtype]
+            values[name].shape = ir.Shape([None] * type_.rank)
     save(model, target, shared=True)
     return shown
 

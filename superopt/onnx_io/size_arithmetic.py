@@ -156,12 +156,15 @@ def _squeeze(attributes: Mapping[str, Any], values: Array, axes: Array | None = 
 
 
 def _slice(attributes: Mapping[str, Any], values: Array, *inputs: Array | None) -> Array:
-    """Of a vector."""
-    starts, ends = (attributes.get(n) or _numbers(inputs[i]) for i, n in enumerate(("starts", "ends")))
-    steps = _numbers(inputs[3]) if len(inputs) > 3 else [1]
-    if values.ndim != 1 or steps[0] < 1:
-        raise Undecided("no vector, or read backwards")
-    return values[starts[0] : ends[0] : steps[0]]
+    """Along any axes, backwards too."""
+    given = [*inputs, *[None] * 4]
+    starts, ends = (attributes.get(n) or _numbers(given[i]) for i, n in enumerate(("starts", "ends")))
+    axes = attributes.get("axes") or _numbers(given[2]) or range(len(starts))
+    steps = _numbers(given[3]) or [1] * len(starts)
+    cut = [slice(None)] * values.ndim
+    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
+        cut[axis] = slice(*bounds)
+    return values[tuple(cut)]
 
 
 def _range(attributes: Mapping[str, Any], start: Array, limit: Array, delta: Array) -> list[Dim]:
@@ -208,6 +211,7 @@ TABLE: dict[str, Function] = {
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Sub": _elementwise(operator.sub),
+    "Transpose": lambda attributes, values: np.transpose(values, attributes.get("perm")),
     "Unsqueeze": _unsqueeze,
     "Where": _elementwise(lambda choice, a, b: a if choice else b),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -82,11 +82,12 @@ class Symbols:
         self._taken: set[str] = set()
         self._names = {d for tensor in inputs for d in tensor.dims if isinstance(d, str) and d.isidentifier()}
 
-    def shape(self, tensor: Tensor, own: Shape | None = None) -> Shape:
-        """A tensor's shape; a size that ONNX does not know is the one in `own`, where that is given."""
-        if own is not None:
-            return tuple(o if d is None else self._dim(d) for d, o in zip(tensor.dims, own, strict=True))
-        return tuple(map(self._dim, tensor.dims))
+    def shape(self, tensor: Tensor, told: Sequence[Dim | None] = ()) -> Shape:
+        """A tensor's shape; a size that is told otherwise is that, where ONNX does not have it as a number."""
+        told = told or (None,) * len(tensor.dims)
+        return tuple(
+            self._dim(d) if t is None or isinstance(d, int) else t for d, t in zip(tensor.dims, told, strict=True)
+        )
 
     def type(self, tensor: Tensor) -> Type:
         """A tensor's type."""

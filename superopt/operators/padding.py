@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, at_most, require
+from superopt.dim import Dim, Shape, at_most, nonnegative, require
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Concat, Slice, positive_axis
@@ -40,25 +40,27 @@ class Pad(Declared):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """By constant widths; negative ones cut. Other numbers than zero are joined, other modes take elements."""
+        """By known widths; negative ones cut. Other numbers than zero are joined, other modes take elements."""
         x, mode = node.inputs[0], node.attributes.get("mode", "constant")
         assert x is not None
         widths = _widths(node, x.type.rank)
         if mode in MODES:
-            return _around(x, widths, mode)
+            return _around(x, concrete(widths, "pad"), mode)
         if mode != "constant":
             raise NotUnderstood(f"pads in mode {mode}")
         value, rank = _value(node), x.type.rank
-        grown = tuple(max(w, 0) for w in widths)
+        grown = tuple(map(_grown, widths))
         if value == 0:
-            x = make(cls(grown), (x,)) if any(grown) else x
+            x = x if all(isinstance(w, int) and w == 0 for w in grown) else make(cls(grown), (x,))
         else:
             if "float" not in x.type.dtype:
                 raise NotUnderstood(f"pads of {x.type.dtype} by {value}")
+            joined = concrete(grown, "pad")
             for axis in range(rank):
-                x = _joined(x, axis, (grown[axis], grown[axis + rank]), value)
+                x = _joined(x, axis, (joined[axis], joined[axis + rank]), value)
+        cut = [max(-w, 0) if isinstance(w, int) else 0 for w in widths]
         for axis in range(rank):
-            before, after = max(-widths[axis], 0), max(-widths[axis + rank], 0)
+            before, after = cut[axis], cut[axis + rank]
             x = make(Slice(axis, before, x.shape[axis] - after), (x,)) if before or after else x
         return x
 
@@ -98,25 +100,33 @@ class PadAround(Declared):
 
 
 def _written(out: Emitter, inputs: Sequence[str], pads: Shape, mode: str) -> str:
-    """Widths as an attribute before opset 11, as a constant input after."""
-    widths = concrete(pads, "pad")
+    """Widths as an attribute before opset 11, as an input after."""
     if out.opset < 11:
-        return out.node("Pad", inputs, {"pads": list(widths), "mode": mode})
-    return out.node("Pad", (*inputs, out.integers(widths)), {"mode": mode})
+        return out.node("Pad", inputs, {"pads": list(concrete(pads, "pad")), "mode": mode})
+    return out.node("Pad", (*inputs, out.integers(pads)), {"mode": mode})
 
 
-def _widths(node: Source, rank: int) -> tuple[int, ...]:
+def _grown(width: Dim) -> Dim:
+    """By how much an axis grows. Raises `NotUnderstood` where it may grow or shrink."""
+    if isinstance(width, int):
+        return max(width, 0)
+    if not nonnegative(width):
+        raise NotUnderstood(f"whether the width {width} is negative depends on the sizes")
+    return width
+
+
+def _widths(node: Source, rank: int) -> Shape:
     """The widths before each axis, then after each."""
-    widths: Sequence[int] | Array | None = node.attributes.get("pads") if node.opset < 11 else node.constant(1)
+    widths = node.attributes.get("pads") if node.opset < 11 else node.sizes(1)
     if widths is None:
         raise NotUnderstood("the widths are computed while the model runs")
-    given = [int(w) for w in widths]
+    given: Shape = tuple(widths)
     if len(node.inputs) < 4 or node.inputs[3] is None:
-        return tuple(given)
+        return given
     axes = node.constant(3)
     if axes is None:
         raise NotUnderstood("the axes are computed while the model runs")
-    full = [0] * (2 * rank)
+    full: list[Dim] = [0] * (2 * rank)
     for i, axis in enumerate(axes.ravel()):
         at = positive_axis(int(axis), rank)
         full[at], full[at + rank] = given[i], given[i + len(given) // 2]

@@ -17,7 +17,7 @@ def of_parts(op: Slice, x: Term) -> Term | None:
     """One part is cut out of the rows, then taken apart into what is left, and moved."""
     moved = x.operator
     parted = x.inputs[0] if isinstance(moved, Transpose) else x
-    if not isinstance(parted.operator, Reshape) or not isinstance(op.start, int) or op.stop != op.start + 1:
+    if not isinstance(parted.operator, Reshape) or not isinstance(op.start, int) or not _same(op.stop, op.start + 1):
         return None
     perm = moved.perm if isinstance(moved, Transpose) else tuple(range(parted.type.rank))
     at, rows = perm[op.axis], parted.inputs[0]

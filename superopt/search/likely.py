@@ -100,17 +100,31 @@ def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[S
 
 def _axes(program: Program) -> dict[str, Axis]:
     """What the symbols of a model's inputs are, of inputs of most axes first."""
-    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    shapes = {name: program.values[name].shape for name in program.inputs if name in program.values}
     found: dict[str, Axis] = {}
     # Beside sequences, what has one channel is a mask and no image.
-    has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes)
+    has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes.values())
     colours = COLOURS[1:] if has_sequences else COLOURS
-    for shape in sorted(shapes, key=len, reverse=True):
+    for given, shape in sorted(shapes.items(), key=lambda item: len(item[1]), reverse=True):
         for place, dim in enumerate(shape):
             for name in sorted(symbols(dim)):
                 alone = symbol_name(dim) is not None
-                found.setdefault(name, _axis(name, place if alone else len(shape), shape, colours))
+                axis = _axis(name, place if alone else len(shape), shape, colours)
+                found.setdefault(name, axis if _is_named(name) else _of_input(given, place, shape) or axis)
     return found
+
+
+def _of_input(name: str, place: int, shape: Shape) -> Axis | None:
+    """What an input's name says of a length in it, where exporters number sizes: keys and values that are kept, and a
+    mask over these and what is new.
+    """
+    if len(shape) == 4 and place == 2 and re.search("past|cache", name.lower()):
+        return Axis.PAST
+    return Axis.WHOLE if (len(shape), place) == (2, 1) and "mask" in name.lower() else None
+
+
+def _is_named(name: str) -> bool:
+    return any(pattern.search(name.lower()) for pattern, _ in _NAMES)
 
 
 def _axis(name: str, place: int, shape: Shape, colours: Sequence[int]) -> Axis:

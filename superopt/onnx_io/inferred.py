@@ -1,9 +1,9 @@
 """The types of what an opaque node gives, where its inputs are of symbolic sizes that ONNX's own inference has lost.
 
 ONNX infers a model as a whole before anything is read: what it loses there, by a shape that a reshape computes, stays
-unknown for all that follows. A node alone is inferred here with numbers in the place of symbols, twice: large primes
-tell by their factors what a size is made of, small ones whether that holds where the symbols are small (a slice ends at
-512 of a long sequence, and of a short one at its end).
+unknown for all that follows. A node alone is inferred here with numbers in the place of symbols: large primes tell by
+their factors what a size is made of, small ones and ones whether that holds where the symbols are small (a slice ends
+at 512 of a long sequence, and of a short one at its end).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx.shape_inference import InferenceError
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, Shape, product, substitute, symbol, symbols
+from superopt.dim import Dim, Shape, equal, product, substitute, symbol, symbols
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
 from superopt.term import Type
 
@@ -38,16 +38,23 @@ def inferred(node: ir.Node, opset: int, inputs: Mapping[str, Known]) -> dict[str
     names = sorted(set[str]().union(*map(symbols, sizes)))
     if node.domain or len(names) > len(LARGE):
         return {}
-    large, small = (dict(zip(names, primes, strict=False)) for primes in (LARGE, SMALL))
+    large, *smaller = (dict(zip(names, n, strict=False)) for n in (LARGE, SMALL, (1,) * len(names)))
     told = {n: d for n, d in zip(_numbers(sizes, large), sizes, strict=True) if not isinstance(d, int)}
-    theirs, ours = _run(node, opset, inputs, large), _run(node, opset, inputs, small)
+    others = [(values, _run(node, opset, inputs, values)) for values in smaller]
     found: dict[str, tuple[str, tuple[Dim | None, ...]]] = {}
-    for name, (dtype, dims) in theirs.items():
-        if name in ours and len(ours[name][1]) == len(dims):
-            made = [told[d] if d in told else _product(d, large) for d in dims]
-            holds = [m is not None and substitute(m, small) == d for m, d in zip(made, ours[name][1], strict=True)]
+    for name, (dtype, dims) in _run(node, opset, inputs, large).items():
+        made = [told[d] if d in told else _product(d, large) for d in dims]
+        # Of sizes that ONNX refuses nothing need be true.
+        there = [(values, ours[name][1]) for values, ours in others if name in ours]
+        if there and all(len(d) == len(made) for _, d in there):
+            holds = [all(_is(m, values, d[axis]) for values, d in there) for axis, m in enumerate(made)]
             found[name] = dtype, tuple(m if h else None for m, h in zip(made, holds, strict=True))
     return found
+
+
+def _is(size: Dim | None, values: Mapping[str, int], number: int | None) -> bool:
+    """Whether a size is a number where symbols have values."""
+    return size is not None and number is not None and equal(substitute(size, values), number) is True
 
 
 def _sizes(known: Known) -> Sequence[Dim]:

@@ -28,6 +28,12 @@ OTHERS = {
 }
 
 
+def test_a_slice_as_long_as_a_symbol_is_no_part() -> None:
+    """Whether it is one place long depends on the sizes."""
+    parted = Reshape((2, 3, 4))(variable("x", (2, 12)))
+    assert of_parts(Slice(1, 0, symbol("n")), parted) is None
+
+
 def value(term: Term) -> np.ndarray:
     (x,) = variables(term)
     shape = tuple(int(str(d)) for d in x.shape)

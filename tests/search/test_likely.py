@@ -24,6 +24,19 @@ def program(*inputs: Dims) -> Program:
     return understand(load(model(nodes, ends, [(f"y{i}", TensorProto.FLOAT, e[2]) for i, e in enumerate(ends)])))
 
 
+def test_an_input_says_by_its_name_what_numbered_sizes_are() -> None:
+    """As torch names them where nobody else does; four heads are no colours."""
+    ends = [
+        ("input_ids", TensorProto.INT64, ["s10", "s21"]),
+        ("attention_mask", TensorProto.INT64, ["s10", "s12"]),
+        ("past_k_0", TensorProto.FLOAT, ["s10", 4, "s29", 32]),
+    ]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name, *_ in ends]
+    given = understand(load(model(nodes, ends, [(f"{name}_out", *rest) for name, *rest in ends])))
+    (setting,) = likely(given, (Setting(),), the_first)
+    assert setting.sizes == {"s10": 1, "s21": 1, "s12": 128, "s29": 127}
+
+
 def the_first(settings: Sequence[Setting]) -> int:
     return 0
 

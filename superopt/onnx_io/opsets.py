@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from functools import cache
 
+import numpy as np
 import onnx.defs
 import onnx.helper
 import onnx_ir as ir
@@ -24,6 +25,21 @@ SETTLED = 13
 
 _OTHERWISE = frozenset({"Softmax", "LogSoftmax", "Hardmax", "RoiAlign", "GroupNormalization", "GridSample", "Upsample"})
 """Operators that came to mean something else under the same form."""
+
+_AS_BEFORE = {
+    "Cast": ("saturate", "round_mode"),
+    "GatherND": ("batch_dims",),
+    "Reshape": ("allowzero",),
+    "ScatterElements": ("reduction",),
+    "ScatterND": ("reduction",),
+    "Shape": ("start",),
+}
+"""Attributes that came new, and without which a node means what it did before they came (of the types that it had)."""
+
+_AXES_GIVEN = 13
+"""From it on these take their axes as an input."""
+
+_TAKING_AXES = ("ReduceSum", "Squeeze", "Unsqueeze")
 
 _PARTS_SAID = 18
 """From it on a split into equal parts says how many."""
@@ -68,9 +84,13 @@ def outdated(program: Program, opset: int) -> Mapping[str, Term]:
 
 
 def raise_opset(model: ir.Model, opset: int) -> None:
-    """Say that a model is of an opset, and of an IR version that knows it; splits into equal parts say how many these
-    are. All other nodes are somebody else's business.
+    """Say that a model is of an opset, and of an IR version that knows it; axes become inputs where they do, and splits
+    into equal parts say how many these are. All other nodes are somebody else's business.
     """
+    if opset_of(model) < _AXES_GIVEN <= opset:
+        for node in list(model.graph.all_nodes()):
+            if node.op_type in _TAKING_AXES and node.domain in ("", "ai.onnx"):
+                _give_axes(model, node)
     if opset_of(model) < _PARTS_SAID <= opset:
         for node in model.graph.all_nodes():
             if node.op_type == "Split" and node.domain in ("", "ai.onnx") and not any(node.inputs[1:]):
@@ -81,6 +101,22 @@ def raise_opset(model: ir.Model, opset: int) -> None:
     model.ir_version = max(model.ir_version, least)
 
 
+def _give_axes(model: ir.Model, node: ir.Node) -> None:
+    """Make the axes of a node an input of it, a constant."""
+    axes = node.attributes.pop("axes", None)
+    if axes is None:
+        return
+    name = f"{node.outputs[0].name}.axes"
+    taken = {v.name for graph in model.graphs() for n in graph for v in n.outputs}
+    while name in model.graph.initializers or name in taken:
+        name += "_"
+    tensor = ir.Tensor(np.asarray(axes.as_ints(), np.int64), name=name)
+    value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+    model.graph.register_initializer(value)
+    node.resize_inputs(2)
+    node.replace_input_with(1, value)
+
+
 def stays(node: ir.Node, old: int, new: int) -> bool:
     """Whether a node of ONNX's own operators, as it stands, means the same in a newer opset."""
     try:
@@ -89,12 +125,16 @@ def stays(node: ir.Node, old: int, new: int) -> bool:
         return False
     if before.since_version == after.since_version:
         return True
+    if node.op_type in _TAKING_AXES and old < _AXES_GIVEN <= new:
+        return True  # see `raise_opset`
     if after.deprecated or node.op_type in _OTHERWISE:
         return False
     if not after.min_input <= len(node.inputs) <= after.max_input or len(node.outputs) > after.max_output:
         return False
     ours, theirs = _defaults(before), _defaults(after)
-    if old < SETTLED and (ours != theirs or len(before.inputs) != len(after.inputs)):
+    fresh = {n for n, default in theirs.items() if n not in ours and default}
+    known = {n: theirs[n] for n in theirs.keys() & ours.keys() | fresh - set(_AS_BEFORE.get(node.op_type, ()))}
+    if old < SETTLED and (ours != known or len(before.inputs) != len(after.inputs)):
         return False
     given = set(node.attributes)
     return given <= set(theirs) and all(theirs.get(name, b"") == d for name, d in ours.items() if name not in given)

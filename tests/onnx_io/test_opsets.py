@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx.parser
 import onnx_ir as ir
 import pytest
@@ -13,6 +14,8 @@ from superopt.operators.activations import Gelu
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import variable
+from tests.onnx_io.models import model
+from tests.onnx_io.networks import run
 from tests.search.test_numbers import bent
 
 X = variable("x", (2, 3), "float32")
@@ -28,7 +31,11 @@ X = variable("x", (2, 3), "float32")
         ("ReduceMean", {"axes": [1]}, 13, 20, False),
         ("ReduceMean", {"axes": [1]}, 13, 17, True),
         ("Softmax", {"axis": 1}, 11, 13, False),
-        ("Shape", {}, 11, 20, False),
+        ("Shape", {}, 11, 20, True),
+        ("Cast", {"to": 9}, 11, 23, True),
+        ("Unsqueeze", {"axes": [0]}, 11, 23, True),
+        ("Resize", {}, 10, 11, False),
+        ("Softmax", {}, 11, 23, False),
         ("Cast", {"to": 1}, 17, 20, True),
         ("GridSample", {}, 17, 20, False),
         ("DFT", {}, 17, 20, False),
@@ -57,6 +64,20 @@ def test_a_repetition_needs_no_opset_where_what_reads_it_repeats_by_itself() -> 
     column = Expand((0,), X.shape)(variable("c", (2,), "float32"))
     assert needed_opset([Add()(X, column)], (), 7) == 7
     assert needed_opset([Transpose((1, 0))(column)], (), 7) == 8
+
+
+def test_axes_of_nodes_that_stay_become_inputs_where_the_opset_rises_so_far() -> None:
+    """Those that compute a shape, of a mask that is opaque, as torch wrote it for years."""
+    text = """g (int64[B, S] m, float[B, S] x) => (float[B, S] y, bool[B, 1, S] n)
+      <int64 i0 = {0}, int64 i1 = {1}, int64[1] one = {1}>
+      { s = Shape(m) b = Gather(s, i0) t = Gather(s, i1) bu = Unsqueeze<axes = [0]>(b) tu = Unsqueeze<axes = [0]>(t)
+        to = Concat<axis = 0>(bu, one, tu) keep = Cast<to = 9>(m) n = Reshape(keep, to) y = Relu(x) }"""
+    program = understand(load(model(text, 11)))
+    made = rewritten(program, {"y": Gelu(0)(program.values["x"])}, {})
+    assert made.opset_imports[""] == 20
+    check(made)
+    given = {"m": np.array([[0, 2, 0], [1, 0, 0]]), "x": np.ones((2, 3), np.float32)}
+    np.testing.assert_array_equal(run(ir.to_proto(made), given)[1], run(model(text, 11), given)[1])
 
 
 def test_an_opaque_node_that_would_mean_something_else_holds_the_opset_down() -> None:

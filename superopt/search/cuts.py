@@ -11,11 +11,18 @@ from typing import TypeAlias
 from superopt.cost.kernels import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
+from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
+from superopt.operators.norms import LayerNorm
+from superopt.operators.pointwise import Add
+from superopt.operators.reductions import Mean
 from superopt.search.moments import moments
-from superopt.term import subterms
+from superopt.term import Operator, subterms
+
+NORM_STEPS = 8
+"""Within how many steps a norm that is written out reads what it is of."""
 
 Readers: TypeAlias = "dict[str, set[int]]"
 """By the name of a value the numbers of the steps that read it; one more than the last is whoever runs the model."""
@@ -51,6 +58,10 @@ def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> l
     return [*parts, run] if run else parts
 
 
+def _is_pointwise(op: Operator) -> bool:
+    return isinstance(op, Declared) and op.pointwise
+
+
 def _is_view(step: Step) -> bool:
     """Whether a step only gives what it reads another shape."""
     return all(isinstance(term.operator, Reshape) for term in step.terms)
@@ -66,7 +77,7 @@ def _begins(step: Step, scores: Container[str]) -> bool:
 def _scales(step: Step, normal: Container[str]) -> bool:
     """Whether a step goes on element by element with what was normalized."""
     operators = [t.operator for term in step.terms for t in subterms(term) if not t.is_variable]
-    pointwise = all(isinstance(op, Expand) or (isinstance(op, Declared) and op.pointwise) for op in operators)
+    pointwise = all(isinstance(op, Expand) or _is_pointwise(op) for op in operators)
     return pointwise and any(name in normal for name in step.inputs)
 
 
@@ -75,9 +86,11 @@ def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
 
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
     softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
-    be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both.
+    be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both. And a sum that is taken
+    by a norm alone: runtimes fuse these.
     """
-    begin, together = Counter[int](), _scores(program, run) | _stacks(program, run) | moments(program, run)[0]
+    (taken, normal), begin = moments(program, run), Counter[int]()
+    together = _scores(program, run) | _stacks(program, run) | taken | _within_norms(program, run, readers, normal)
     for number in run:
         step = program.steps[number]
         for name in step.outputs:
@@ -89,6 +102,26 @@ def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
     return dict(zip(run, accumulate(begin[place] for place in run), strict=True))
 
 
+def _within_norms(program: Program, run: range, readers: Readers, normal: Container[str]) -> set[str]:
+    """The sums of a run that nothing but a norm takes; and what is centred, as far as the norm goes on with it."""
+    found: set[str] = set()
+    for number in run:
+        step = program.steps[number]
+        near = {r for name in step.outputs for r in readers.get(name, ())}
+        if not near or max(near) > min(number + NORM_STEPS, run.stop - 1):
+            continue
+        terms = subterms(*(t for r in near for t in program.steps[r].terms))
+        operators = [t.operator for t in terms if not (t.is_variable or t.constant)]
+        computing = [op for op in operators if not isinstance(op, Expand | Reshape)]
+        if any(isinstance(t.operator, Add) for t in step.terms):
+            in_norm = bool(computing) and all(isinstance(op, LayerNorm | Mean | Sub) for op in computing)
+        else:
+            centred = len(near) > 1 and all(name in normal for name in step.outputs)
+            in_norm = centred and all(isinstance(op, Mean) or _is_pointwise(op) for op in computing)
+        found.update(step.outputs if in_norm else ())
+    return found
+
+
 def _scores(program: Program, run: range) -> set[str]:
     """The values of a run from which softmaxes are computed element by element, and the softmaxes."""
     found: set[str] = set()
@@ -96,7 +129,7 @@ def _scores(program: Program, run: range) -> set[str]:
         step = program.steps[number]
         operators = [t.operator for t in step.terms]
         softmax = any(isinstance(op, Softmax) for op in operators)
-        pointwise = all(isinstance(op, Declared) and op.pointwise for op in operators)
+        pointwise = all(map(_is_pointwise, operators))
         if softmax or (pointwise and found.intersection(step.outputs)):
             found.update(step.inputs, step.outputs if softmax else ())
     return found

@@ -202,7 +202,16 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         found = settled(program, working, asked, runtime.standard, ask, folder)
         sizes, highest = dict(found.sizes), highest_opset(program)
         beside = around(before.bytes, activations(program, sizes))
-        cost = MeasuredCost(runtime, table, opset, sizes, child=child, highest=highest, around=beside)
+        cost = MeasuredCost(
+            runtime,
+            table,
+            opset,
+            sizes,
+            child=child,
+            highest=highest,
+            around=beside,
+            undeclared=program.loses_sizes,
+        )
         trial = Trial(
             program=program,
             original=original,
@@ -277,6 +286,7 @@ def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
         cost.opset,
         cost.highest,
         cost.around,
+        cost.undeclared,
     )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,12 +19,13 @@ from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
-from superopt.cost.runtime import Runtime, RuntimeFailed, Timing
+from superopt.cost.runtime import KERNEL, Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import bytes_of, concretize
 from superopt.cost.table import Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
+from superopt.operators.declare import concrete
 from superopt.operators.pointwise import Add
 from superopt.term import REAL, Graph, Term, variable, variables
 
@@ -57,13 +58,16 @@ class MeasuredCost:
         child: Child | None = None,
         highest: int = 0,
         around: int = 0,
+        undeclared: bool = False,
     ) -> None:
         """`highest` is the opset that a graph may have where it needs a newer one; `around` are the bytes that a model
-        goes through beside a piece of it (see `whole.around`).
+        goes through beside a piece of it (see `whole.around`); `undeclared` says that the runtime does not know in the
+        model the sizes that are symbolic, and fuses less: so it is in whole pieces then.
         """
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
         self.around, self.measured, self.waited_s = around, 0, 0.0
+        self.undeclared = undeclared
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
@@ -235,15 +239,18 @@ class MeasuredCost:
     def _in_turns(self, given: Sequence[Graph], around: int) -> tuple[float, float]:
         graphs = [unfolded(concretize(graph, self.sizes)) for graph in given]
         prints = [fingerprint(graph) for graph in graphs]
-        place = f" within {around}" if around else ""
+        axes = self._undeclared(given) if around else {}
+        place = (f" within {around}" if around else "") + (" of sizes that are not declared" if axes else "")
         signatures = [f"(whole {own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
             with self._lane("whole pieces"):
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
-                    with written(graphs, self.opset, self.highest) as models:
-                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, around))
+                    shapes = {v.label: concrete(v.shape, "input") for v in graphs[0].inputs if v.label in axes}
+                    draw = replace(KERNEL, shapes=shapes)
+                    with written(graphs, self.opset, self.highest, axes) as models:
+                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, around, draw))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)
@@ -251,6 +258,12 @@ class MeasuredCost:
         assert before is not None
         assert after is not None
         return before.seconds, after.seconds
+
+    def _undeclared(self, given: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
+        """The axes of inputs whose sizes the runtime does not know in the model."""
+        leaves = variables(*(o for graph in given for o in graph.outputs)) if self.undeclared else ()
+        axes = {v.label: tuple(a for a, d in enumerate(v.shape) if not isinstance(d, int)) for v in leaves}
+        return {label: of_one for label, of_one in axes.items() if of_one}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.cost.runtime import KERNEL, WARM_UP, Runtime, Timing, summary
+from superopt.cost.runtime import KERNEL, WARM_UP, Draw, Runtime, Timing, summary
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
@@ -34,24 +34,24 @@ def time_alone(runtime: Runtime, model: Path) -> Timing:
     return runtime.time(session, runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
 
 
-def time_in_turns(runtime: Runtime, models: Sequence[Path], around: int = 0) -> tuple[Timing, ...]:
+def time_in_turns(runtime: Runtime, models: Sequence[Path], around: int = 0, draw: Draw = KERNEL) -> tuple[Timing, ...]:
     """Time models, one run of each after the other, so that drift falls on all alike. Raises `RuntimeFailed`.
 
     Before each run `around` bytes are read: what a model that they are parts of would have put into the caches since.
     Sessions are made in one order and then in the other: those made first are slower, by 2 to 10 % for small models.
     """
-    there = _in_turns(runtime, models, around)
-    back = _in_turns(runtime, models[::-1], around)[::-1]
+    there = _in_turns(runtime, models, around, draw)
+    back = _in_turns(runtime, models[::-1], around, draw)[::-1]
     return tuple(map(_mean, there, back))
 
 
-def _in_turns(runtime: Runtime, models: Sequence[Path], around: int) -> tuple[Timing, ...]:
+def _in_turns(runtime: Runtime, models: Sequence[Path], around: int, draw: Draw) -> tuple[Timing, ...]:
     """Time models in turns, in sessions that are made in this order."""
     rest = np.ones(around // 8, np.int64)  # not zeros, for which there is one page
     bound = []
     for model in models:
         session = runtime.session(model)
-        bound.append(runtime.bound(session, runtime.feeds(session, seed=0, draw=KERNEL)))
+        bound.append(runtime.bound(session, runtime.feeds(session, seed=0, draw=draw)))
     times: list[list[float]] = [[] for _ in bound]
     for b in bound * WARM_UP:
         b.run()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.onnx_io import standalone_apart
 from superopt.operators.layout import Expand
 from superopt.term import REAL, Graph, Term, replace_all, subterms, variable, variables
+
+Undeclared: TypeAlias = "Mapping[str, Collection[int]]"
+"""By label of an input the axes whose sizes its model does not tell."""
 
 MOST_AROUND = 2**26
 """What is read before a piece is run, in bytes, at most: more than caches of most machines hold for one thread."""
@@ -28,14 +32,17 @@ def around(weights: int, activations: int | None) -> int:
 
 
 @contextmanager
-def written(graphs: Sequence[Graph], opset: int, highest: int = 0) -> Iterator[list[Path]]:
+def written(
+    graphs: Sequence[Graph], opset: int, highest: int = 0, undeclared: Undeclared | None = None
+) -> Iterator[list[Path]]:
     """Models of these terms alone, over weights of random values: files that are there within the block.
 
     Each is of the opset, or of a newer one up to the `highest` where it needs that. Raises what emitting does, and
     `RuntimeFailed`.
     """
+    made = map(with_weights_made, graphs)
     with temporary_folder() as folder:
-        yield [_written(with_weights_made(graph), opset, highest, folder / str(i)) for i, graph in enumerate(graphs)]
+        yield [_written(graph, opset, highest, undeclared, folder / str(i)) for i, graph in enumerate(made)]
 
 
 def with_weights_made(graph: Graph) -> Graph:
@@ -65,9 +72,9 @@ def _is_drawn(term: Term) -> bool:
     return real and not isinstance(term.operator, Expand) and bool(variables(term))
 
 
-def _written(graph: Graph, opset: int, highest: int, folder: Path) -> Path:
+def _written(graph: Graph, opset: int, highest: int, undeclared: Undeclared | None, folder: Path) -> Path:
     try:
-        message, weights = standalone_apart(graph, opset, highest=highest)
+        message, weights = standalone_apart(graph, opset, highest=highest, undeclared=undeclared)
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
     try:

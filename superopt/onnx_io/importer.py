@@ -118,8 +118,18 @@ class _Reading:
             outputs=tuple(v.name or "" for v in graph.outputs),
             constants=self.constants,
             sizes=self.sizes,
+            loses_sizes=self._loses_sizes(steps),
             size_sources=self.sources,
         )
+
+    def _loses_sizes(self, steps: Iterable[Step]) -> bool:
+        """Whether most of what is understood and has symbolic sizes has some that ONNX's inference does not tell."""
+        terms = {name: t for s in steps for name, t in zip(s.outputs, s.terms, strict=False)}
+        symbolic = [name for name, t in terms.items() if any(not isinstance(d, int) for d in t.shape)]
+        inputs = [self.tensors[v.name or ""] for v in self.model.graph.inputs if v.name in self.tensors]
+        given = {d for tensor in inputs for d in tensor.dims if isinstance(d, str)}
+        lost = [name for name in symbolic if name not in self.tensors or self.tensors[name].is_open(given)]
+        return 2 * len(lost) > len(symbolic)
 
     def _is_known(self, node: ir.Node) -> bool:
         """Whether a node's values are constants or sizes."""

@@ -55,6 +55,8 @@ class Program:
     constants: Constants = field(repr=False)
     sizes: KnownSizes = field(repr=False)
     """The values that are made of sizes; nodes that compute them are not steps."""
+    loses_sizes: bool
+    """Whether runtimes do not know most of the sizes that are symbolic: ONNX's inference loses them on the way."""
     size_sources: Sources = field(repr=False)
     """Where each symbol is read from when the model runs: an input or what an opaque node gives, so never a cycle."""
 

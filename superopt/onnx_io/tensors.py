@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -38,6 +38,13 @@ class Tensor:
 
     dtype: str
     dims: tuple[int | str | None, ...]
+
+    def is_open(self, given: Container[str]) -> bool:
+        """Whether a size is not known by name either: ONNX's inference makes names of its own for these, which may be
+        `given` by an exporter that names its sizes so.
+        """
+        names = [d for d in self.dims if not isinstance(d, int)]
+        return any(d is None or (d.startswith("unk__") and d not in given) for d in names)
 
 
 def tensors(model: ir.Model) -> dict[str, Tensor]:

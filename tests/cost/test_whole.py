@@ -46,6 +46,14 @@ def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
     assert with_weights_made(g) is g
 
 
+def test_axes_that_are_not_to_be_declared_are_open_in_the_model_that_is_timed() -> None:
+    x, y = tensor("x", 2, 3, 8), tensor("y", 2, 3, 8)
+    with written([graph(make(Add(), (x, y)))], opset=17, undeclared={"x": (0, 1)}) as (path,):
+        given = onnx.load(path).graph.input
+    sizes = {i.name: [d.dim_value or d.dim_param or None for d in i.type.tensor_type.shape.dim] for i in given}
+    assert sizes == {"x": [None, None, 8], "y": [2, 3, 8]}
+
+
 @pytest.mark.parametrize(
     ("weights", "activations", "expected"),
     [(5 * 2**20, 2**20, 2**23), (5 * 2**20, None, 2**23), (2**30, 2**20, MOST_AROUND), (0, 100, 128)],

@@ -177,6 +177,39 @@ def test_no_cut_parts_a_mean_from_what_it_is_taken_from_nor_from_what_scales_and
     ]
 
 
+@pytest.mark.parametrize("written_out", [False, True])
+def test_no_cut_parts_a_sum_from_the_norm_that_alone_takes_it(written_out: bool) -> None:
+    """As in BERT: what a layer gives and the skip, and their norm."""
+    nodes, last, weights = [], "x", {"e": np.float32([1e-5]), "two": np.float32([2])}
+    for i in range(8):
+        weights |= {f"w{i}": weight(8, 8, seed=i), f"v{i}": weight(8, 8, seed=i), f"g{i}": weight(8, seed=i)}
+        norm = [
+            ("ReduceMean", [f"s{i}"], "m"),
+            ("Sub", [f"s{i}", f"m{i}"], "z"),
+            ("Pow", [f"z{i}", "two"], "zz"),
+            ("ReduceMean", [f"zz{i}"], "n"),
+            ("Add", [f"n{i}", "e"], "ne"),
+            ("Sqrt", [f"ne{i}"], "r"),
+            ("Div", [f"z{i}", f"r{i}"], "q"),
+            ("Mul", [f"q{i}", f"g{i}"], "y"),
+        ]
+        steps = [
+            ("MatMul", [last, f"w{i}"], "a"),
+            ("Relu", [f"a{i}"], "b"),
+            ("MatMul", [f"b{i}", f"v{i}"], "c"),
+            ("Add", [f"c{i}", last], "s"),
+            *(norm if written_out else [("LayerNormalization", [f"s{i}", f"g{i}"], "y")]),
+        ]
+        given = {"ReduceMean": {"axes": [2], "keepdims": 1}}
+        nodes += [helper.make_node(op, inputs, [f"{o}{i}"], **given.get(op, {})) for op, inputs, o in steps]
+        last = f"y{i}"
+    ends = [(n, TensorProto.FLOAT, [1, 4, 8]) for n in ("x", last)]
+    program = understand(load(model(nodes, ends[:1], ends[1:], weights)))
+    of = {s.node.outputs[0].name: p for p, piece in enumerate(cut_into_pieces(program)) for s in _steps(program, piece)}
+    assert len(set(of.values())) > 1
+    assert all(of[f"s{i}"] == of[f"y{i}"] for i in range(8))
+
+
 def _steps(program: Program, piece: Piece) -> list[Step]:
     return program.steps[piece.steps.start : piece.steps.stop]
 

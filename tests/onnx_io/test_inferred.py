@@ -100,7 +100,8 @@ def test_pads_by_widths_that_are_computed_are_understood() -> None:
 
 def test_a_model_behind_whose_reshapes_onnx_loses_sizes_is_told_from_one_whose_sizes_have_names() -> None:
     lost = """g (float[B, S, 4] x, float[2, 2] w) => (float[P, Q, R, T] y)
-      <int64 i0 = {0}, int64 i1 = {1}, int64[1] at = {0}, int64[2] two = {2, 2}> { s = Shape(x) n = Size(x) b = Gather(s, i0) t = Gather(s, i1) m = Mul(b, t) k = Div(m, b)
+      <int64 i0 = {0}, int64 i1 = {1}, int64[1] at = {0}, int64[2] two = {2, 2}>
+      { s = Shape(x) n = Size(x) b = Gather(s, i0) t = Gather(s, i1) m = Mul(b, t) k = Div(m, b)
         bu = Unsqueeze(b, at) tu = Unsqueeze(k, at) to = Concat<axis = 0>(bu, tu, two) r = Reshape(x, to)
         u = MatMul(r, w) y = Relu(u) }"""
     kept = "g (float[unk__3, S, 4] x) => (float[B, S, 4] y) { r = Relu(x) y = Sqrt(r) }"

@@ -36,7 +36,8 @@ def inferred(node: ir.Node, opset: int, inputs: Mapping[str, Known]) -> dict[str
     """
     sizes = [d for known in inputs.values() for d in _sizes(known)]
     names = sorted(set[str]().union(*map(symbols, sizes)))
-    if node.domain or len(names) > len(LARGE):
+    has_subgraphs = any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values())
+    if node.domain or has_subgraphs or len(names) > len(LARGE):
         return {}
     large, *smaller = (dict(zip(names, n, strict=False)) for n in (LARGE, SMALL, (1,) * len(names)))
     told = {n: d for n, d in zip(_numbers(sizes, large), sizes, strict=True) if not isinstance(d, int)}

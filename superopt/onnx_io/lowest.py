@@ -14,7 +14,11 @@ import onnx_ir as ir
 
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program
+from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import Scalar, filled
+from superopt.operators.flat_heads import MaskedAttentionOfFlatRows
+from superopt.operators.grouped import MaskedGroupedAttention
+from superopt.operators.heads import MaskedAttentionOfRows
 from superopt.operators.layout import Expand
 from superopt.operators.logic import Equal, Where
 from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
@@ -22,8 +26,9 @@ from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 HUGE = 1e37
 """Finite numbers of this magnitude may come to the lowest of 32 bits, as 1 - 0 times it does."""
 
+MASKED = (MaskedAttention, MaskedGroupedAttention, MaskedAttentionOfRows, MaskedAttentionOfFlatRows)
 MASK = 3
-"""Which input of attention is its mask."""
+"""The operators that are written as Attention with a mask, and which input of theirs that is."""
 
 
 def without_lowest(program: Program, new: Mapping[str, Term]) -> dict[str, Term]:
@@ -31,7 +36,7 @@ def without_lowest(program: Program, new: Mapping[str, Term]) -> dict[str, Term]
 
     All stays as it is where a mask is seen not to hold the lowest number, and where the model has attention itself.
     """
-    if any(node.op_type == "Attention" for node in program.model.graph.all_nodes()):
+    if any((n.op_type, n.domain) == ("Attention", "") for n in program.model.graph.all_nodes()):
         return dict(new)
     seen = _Origins(program)
     done: dict[Term, Term] = {}
@@ -46,8 +51,7 @@ def without_lowest(program: Program, new: Mapping[str, Term]) -> dict[str, Term]
 
 def _is_masked(term: Term) -> bool:
     """Whether a term is attention with a mask that is added, in one of its forms."""
-    masked = term.operator.name.startswith("masked_") and "attention" in term.operator.name
-    return masked and len(term.inputs) > MASK and term.inputs[MASK].type.dtype != TRUTH
+    return isinstance(term.operator, MASKED) and term.inputs[MASK].type.dtype != TRUTH
 
 
 def _raised(mask: Term) -> Term:

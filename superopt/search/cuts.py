@@ -39,7 +39,8 @@ WAIST = 1
 def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts, steps = list[range](), program.steps
-    crossing, scores, (_, normal) = crossings(program, run, readers), _scores(program, run), moments(program, run)
+    met, scores = moments(program, run), _scores(program, run)
+    crossing, (_, normal) = crossings(program, run, readers, met), met
     first, moving = run.start, [0, *accumulate(not _is_view(steps[i]) for i in run)]
     while len(run) > SMALLEST:
         begin = run.start - first
@@ -81,15 +82,17 @@ def _scales(step: Step, normal: Container[str]) -> bool:
     return pointwise and any(name in normal for name in step.inputs)
 
 
-def crossings(program: Program, run: range, readers: Readers) -> dict[int, int]:
+def crossings(
+    program: Program, run: range, readers: Readers, met: tuple[set[str], set[str]] | None = None
+) -> dict[int, int]:
     """For each place before a step of a run, how many values made before it within the run are read after it.
 
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
     softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
     be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both. And a sum that is taken
-    by a norm alone: runtimes fuse these.
+    by a norm alone: runtimes fuse these. `met` are the run's moments, where they are known.
     """
-    (taken, normal), begin = moments(program, run), Counter[int]()
+    (taken, normal), begin = met or moments(program, run), Counter[int]()
     together = _scores(program, run) | _stacks(program, run) | taken | _within_norms(program, run, readers, normal)
     for number in run:
         step = program.steps[number]

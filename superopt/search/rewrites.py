@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
+from superopt.errors import Undecided
 from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, defined
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
@@ -133,7 +134,10 @@ class Unfold:
         (term,) = roots
         assert isinstance(term.operator, Declared)
         with assuming() as conditions:
-            meanings = self._meanings(term.operator, term.inputs)
+            try:
+                meanings = self._meanings(term.operator, term.inputs)
+            except Undecided:  # it asks what symbolic sizes leave open
+                return
         # That no tensor is empty may be assumed of symbolic sizes, as when a model is read.
         if all(c.relation == "<=" for c in conditions):
             yield from ((meaning,) for meaning in meanings)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from superopt.dim import Dim, assuming, symbol
-from superopt.operators.declare import Declared
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
@@ -104,6 +106,15 @@ def test_a_definition_unfolds_at_symbolic_sizes_too() -> None:
             assert "lrn" not in {t.operator.name for t in subterms(*found.outputs)}
             assert found.outputs[0].type == start.outputs[0].type
     assert seen >= 2
+
+
+def test_a_definition_that_asks_what_symbolic_sizes_leave_open_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asking(op: Declared, x: Term) -> Term | None:
+        return x if x.shape[0] == 1 else None
+
+    monkeypatch.setitem(FURTHER_DEFINITIONS, "relu of one", ("relu", asking))
+    found = [list(Unfold("relu of one").at((Relu()(variable("x", (size, 3))),))) for size in (1, 2, symbol("n"))]
+    assert [len(f) for f in found] == [1, 0, 0]
 
 
 def test_what_stands_above_a_rewrite_is_made_anew_at_symbolic_sizes() -> None:

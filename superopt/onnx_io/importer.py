@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
-import numpy as np
-import onnx.defs
-import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
@@ -20,6 +13,7 @@ from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
+from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import one_line, opset_of
@@ -31,9 +25,6 @@ from superopt.term import Term, Type, variable
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
 
-OLDEST_WITH_SIZES = 10
-"""Before it, ONNX had no remainder of integers, and cut at fixed bounds only: sizes could not be written."""
-
 
 def understand(model: ir.Model) -> Program:
     """The model as terms over its values. What the catalogue does not cover is opaque, never an error.
@@ -41,53 +32,6 @@ def understand(model: ir.Model) -> Program:
     Raises `InvalidModel` for a graph with a cycle.
     """
     return _Reading(model).program()
-
-
-@dataclass
-class NodeSource:
-    """A node as declarations read it (`operators.Source`)."""
-
-    op_type: str
-    opset: int
-    attributes: Mapping[str, Any]
-    inputs: Sequence[Term | None]
-    outputs: int
-    names: Sequence[str]
-    known: KnownSizes
-    enter: Callable[[str, Array], Term]
-    """Makes the variable of a constant that an attribute holds."""
-
-    def constant(self, index: int) -> Array | None:
-        """The value of an input, where it is known before the model runs."""
-        name, constants = self._name(index), self.known.constants
-        try:
-            return constants.data(name) if name in constants else None
-        except InvalidModel:
-            return None
-
-    def sizes(self, index: int) -> Shape | None:
-        """The elements of an input of integers, where each is known as a number or as a size."""
-        constant = self.constant(index)
-        if constant is not None:
-            return tuple(int(v) for v in constant.flat)
-        name = self._name(index)
-        if name not in self.known or self.opset < OLDEST_WITH_SIZES:
-            return None
-        return tuple(self.known[name].dims.flat)
-
-    def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
-        """The numbers of an attribute as a constant of a shape, or one for all. Raises `NotUnderstood` where they do
-        not fill it.
-        """
-        numbers = np.asarray(self.attributes.get(attribute, ()))
-        if numbers.size != math.prod(shape) and not (repeated and numbers.size == 1):
-            raise NotUnderstood(f"attribute {attribute} holds {numbers.size} numbers, {math.prod(shape)} are expected")
-        # ONNX's attributes are of 32-bit floats, or of integers.
-        typed = numbers.astype(np.float32 if numbers.dtype.kind == "f" else np.int64)
-        return self.enter(attribute, np.broadcast_to(typed, shape) if typed.size == 1 else typed.reshape(shape))
-
-    def _name(self, index: int) -> str:
-        return self.names[index] if index < len(self.names) else ""
 
 
 class _Reading:
@@ -234,7 +178,7 @@ class _Reading:
             raise NotUnderstood(f"operator {node.op_type}{of} is not declared")
         names = [v.name or "" if v is not None else "" for v in node.inputs]
         inputs = [self._input(name) for name in names]
-        attributes = _Attributes({a.name: _python(a) for a in node.attributes.values()})
+        attributes = Attributes({a.name: python_value(a) for a in node.attributes.values()})
         enter = partial(self._enter_weight, outputs[0] if outputs else "")
         source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes, enter)
         with assuming() as conditions:
@@ -284,33 +228,6 @@ def _is_short(shape: Shape) -> bool:
     """Whether a constant is small enough to be a shape, axes, or a number."""
     size = product(shape)
     return isinstance(size, int) and size <= LONGEST
-
-
-class _Attributes(UserDict[str, Any]):
-    """The attributes of a node, and which of them a declaration looked at."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        super().__init__(given)
-        self.read: set[object] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.read.add(name)
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        self.read.add(name)
-        return super().__contains__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError("a declaration looks at attributes by name: so one that it does not know is noticed")
-
-    def demand_all_read(self, op_type: str, opset: int) -> None:
-        """Raise `NotUnderstood` for one that was not: newer versions of ONNX add some, and none may be dropped."""
-        for name in set(self.data) - self.read:
-            declared = onnx.defs.get_schema(op_type, opset, "").attributes.get(name) if opset else None
-            default = None if declared is None else onnx.helper.get_attribute_value(declared.default_value)
-            if self.data[name] != default:
-                raise NotUnderstood(f"the declaration does not know the attribute {name}")
 
 
 def _demand_only_bounds(conditions: Iterable[Condition]) -> None:
@@ -381,12 +298,3 @@ def _subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
             yield attribute.as_graph()
         elif attribute.type == ir.AttributeType.GRAPHS:
             yield from attribute.as_graphs()
-
-
-def _python(attribute: ir.Attr) -> Any:
-    """An attribute as a plain value; a tensor as an array. Raises `NotUnderstood` for a reference."""
-    if attribute.is_ref():
-        raise NotUnderstood(f"attribute {attribute.name} refers to a function's")
-    if attribute.type == ir.AttributeType.TENSOR:
-        return np.asarray(attribute.as_tensor().numpy())
-    return attribute.value.decode() if isinstance(attribute.value, bytes) else attribute.value

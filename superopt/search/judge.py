@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from superopt.cost.child import UNENDING
-from superopt.cost.runtime import Draw, RuntimeFailed
+from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.agreement import Agreement
-from superopt.search.inner import compared_within, rewritten_values
+from superopt.search.compared import compared
 from superopt.search.judgement import Judgement, Question, now, question
 from superopt.search.paired import Paired, compare, faster, latency, loses
-from superopt.search.reference import reference_of
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement
-from superopt.search.same import DRAWS, examine
+from superopt.search.same import DRAWS
 from superopt.search.trial import Attempt, Trial
 from superopt.term import Term
 
@@ -71,54 +70,13 @@ def _agreement(
     trial: Trial, candidate: Path, placed: Placement, asked: Question | None
 ) -> tuple[Agreement, Judgement | None]:
     """How a candidate compares with the original; and the judgement that it came to before, if that still holds."""
-
-    def examined(seed: int, draws: Sequence[Draw]) -> Agreement:
-        found = _compared(trial, (trial.original, candidate, trial.working), (), seed, draws)
-        return found if found.examined or found.differs else _within(trial, candidate, placed, found, seed, draws)
-
     earlier = asked.recall() if asked else None
     if earlier:
-        found = examined(trial.seed + len(DRAWS), DRAWS[: len(trial.settings)])  # not on what it was compared on before
+        few, other = DRAWS[: len(trial.settings)], trial.seed + len(DRAWS)  # not on what it was compared on before
+        found = compared(trial, candidate, placed, other, few)
         if found.agrees and found.examined:
             return found, earlier
-    return examined(trial.seed, DRAWS), None
-
-
-def _compared(
-    trial: Trial, models: tuple[Path, Path, Path], names: Sequence[str], seed: int, draws: Sequence[Draw]
-) -> Agreement:
-    """How the second of these models compares with the first, whose outputs are inner values of these names, if any;
-    the third is the first as it loads sooner.
-    """
-    original, candidate, working = models
-    return examine(
-        original,
-        candidate,
-        trial.cost.runtime,
-        reference_of(trial.program, names),
-        seed,
-        trial.inputs,
-        draws,
-        settings=trial.compared,
-        caller=trial.cost.child,
-        working=working,
-        longest_s=trial.longest,
-    )
-
-
-def _within(
-    trial: Trial, candidate: Path, placed: Placement, outside: Agreement, seed: int, draws: Sequence[Draw]
-) -> Agreement:
-    """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
-    something; otherwise what the outputs say.
-    """
-
-    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
-        return _compared(trial, (original, other, original), names, seed, draws)
-
-    types = rewritten_values(trial.program, placed, candidate)
-    found = compared_within(types, trial.working, candidate, trial.folder, between)
-    return outside if found is None or not (found.examined or found.differs) else found
+    return compared(trial, candidate, placed, trial.seed, DRAWS), None
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:

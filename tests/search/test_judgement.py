@@ -13,7 +13,7 @@ import superopt
 from superopt.api import Options
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
-from superopt.search import judge
+from superopt.search import compared, judge
 from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, question
 from superopt.search.paired import Latency, Paired
@@ -129,7 +129,7 @@ def test_a_second_run_compares_on_other_inputs(options: Options, monkeypatch: py
         seeds.append((int(str(given[4])), len(given[6])))  # type: ignore[arg-type]
         return real(*given, **named)
 
-    monkeypatch.setattr(judge, "examine", told)
+    monkeypatch.setattr(compared, "examine", told)
     first, second = run(options).compared, run(options).compared
     assert first is not None
     assert second is not None
@@ -147,7 +147,7 @@ def test_where_the_second_comparison_fails_the_whole_one_decides(
         found = real(*given, **named)
         return replace(found, examined=False) if found.samples == 1 else found
 
-    monkeypatch.setattr(judge, "examine", unlike)
+    monkeypatch.setattr(compared, "examine", unlike)
     report = run(options)
     assert report.measured is not None
     assert report.compared is not None

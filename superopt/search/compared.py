@@ -1,0 +1,99 @@
+"""Candidates compared with their original: by outputs, or where these show nothing by what is computed on the way.
+
+A detector finds nothing in random numbers: whatever stands before its last steps, its outputs are empty. Those steps
+are the original's own in the candidate, so what was rewritten is compared itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from superopt.cost.runtime import Draw
+from superopt.errors import SuperoptError
+from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
+from superopt.search.agreement import Agreement
+from superopt.search.reference import reference_of
+from superopt.search.replay import Placement
+from superopt.search.same import examine
+from superopt.search.trial import Trial
+from superopt.term import Type
+
+Between = Callable[[Path, Path, Sequence[str]], Agreement]
+"""Compares two models that lie in files; their outputs are these values of the program."""
+
+
+def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]) -> Agreement:
+    """How a candidate, in which this was placed, compares with the original on the inputs given and drawn. Raises
+    `RuntimeFailed`.
+    """
+    found = _examined(trial, (trial.original, candidate, trial.working), (), seed, draws)
+    return found if found.examined or found.differs else _within(trial, candidate, placed, found, seed, draws)
+
+
+def _examined(
+    trial: Trial, models: tuple[Path, Path, Path], names: Sequence[str], seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """How the second of these models compares with the first, whose outputs are inner values of these names, if any;
+    the third is the first as it loads sooner.
+    """
+    original, candidate, working = models
+    return examine(
+        original,
+        candidate,
+        trial.cost.runtime,
+        reference_of(trial.program, names),
+        seed,
+        trial.inputs,
+        draws,
+        settings=trial.compared,
+        caller=trial.cost.child,
+        working=working,
+        longest_s=trial.longest,
+    )
+
+
+def _within(
+    trial: Trial, candidate: Path, placed: Placement, outside: Agreement, seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
+    something; otherwise what the outputs say.
+    """
+
+    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
+        return _examined(trial, (original, other, original), names, seed, draws)
+
+    types = _rewritten_values(trial.program, placed, candidate)
+    found = _compared_within(types, trial.working, candidate, trial.folder, between)
+    return outside if found is None or not (found.examined or found.differs) else found
+
+
+def _rewritten_values(program: Program, placed: Placement, candidate: Path) -> dict[str, Type]:
+    """What a candidate computes otherwise than the original, by name: what was replaced, and what is written in another
+    form since its opset is newer. Weights are left out.
+    """
+    changed = changed_values(program, placed.new, placed.origins)
+    opset = opset_of(load(candidate))
+    anew = outdated(program, opset) if opset > opset_of(program.model) else {}
+    return {n: program.values[n].type for n, term in sorted((changed | dict(anew)).items()) if not term.constant}
+
+
+def _compared_within(
+    types: Mapping[str, Type], original: Path, candidate: Path, folder: Path, between: Between
+) -> Agreement | None:
+    """How two models compare at inner values of these names, those that are in both; None where there are none, or they
+    cannot be shown. What is made for that goes into the folder, and is gone afterwards.
+    """
+    shown = folder / "inner-original.onnx", folder / "inner-candidate.onnx"
+    try:
+        theirs = save_showing(candidate, shown[1], types, types)
+        if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
+            return None
+        return replace(between(*shown, theirs), inner=True)
+    except SuperoptError:
+        return None
+    finally:  # with their weights, of which there may be many
+        for path in shown:
+            path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}.data").unlink(missing_ok=True)

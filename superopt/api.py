@@ -210,7 +210,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             child=child,
             highest=highest,
             around=beside,
-            undeclared=program.loses_sizes,
+            loses_sizes=program.loses_sizes,
         )
         trial = Trial(
             program=program,
@@ -286,7 +286,7 @@ def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
         cost.opset,
         cost.highest,
         cost.around,
-        cost.undeclared,
+        cost.loses_sizes,
     )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)

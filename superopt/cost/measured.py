@@ -58,16 +58,16 @@ class MeasuredCost:
         child: Child | None = None,
         highest: int = 0,
         around: int = 0,
-        undeclared: bool = False,
+        loses_sizes: bool = False,
     ) -> None:
         """`highest` is the opset that a graph may have where it needs a newer one; `around` are the bytes that a model
-        goes through beside a piece of it (see `whole.around`); `undeclared` says that the runtime does not know in the
-        model the sizes that are symbolic, and fuses less: so it is in whole pieces then.
+        goes through beside a piece of it (see `whole.around`); `loses_sizes` says that the runtime does not know in
+        the model the sizes that are symbolic, and fuses less: so it is in whole pieces then.
         """
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
         self.around, self.measured, self.waited_s = around, 0, 0.0
-        self.undeclared = undeclared
+        self.loses_sizes = loses_sizes
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
         self._key = runtime.key
@@ -261,7 +261,7 @@ class MeasuredCost:
 
     def _undeclared(self, given: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
         """The axes of inputs whose sizes the runtime does not know in the model."""
-        leaves = variables(*(o for graph in given for o in graph.outputs)) if self.undeclared else ()
+        leaves = variables(*(o for graph in given for o in graph.outputs)) if self.loses_sizes else ()
         axes = {v.label: tuple(a for a, d in enumerate(v.shape) if not isinstance(d, int)) for v in leaves}
         return {label: of_one for label, of_one in axes.items() if of_one}
 

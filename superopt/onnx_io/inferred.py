@@ -20,6 +20,7 @@ from onnx.shape_inference import InferenceError
 from superopt.arithmetic import Array
 from superopt.dim import Dim, Shape, equal, product, substitute, symbol, symbols
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
+from superopt.operators.declare import concrete
 from superopt.term import Type
 
 LARGE = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099, 1_000_117, 1_000_121)
@@ -76,8 +77,9 @@ def _product(number: int | None, primes: Mapping[str, int]) -> Dim | None:
     return product([rest, *factors]) if rest < min(LARGE) else None
 
 
-def _numbers(shape: Sequence[Dim], values: Mapping[str, int]) -> list[int]:
-    return [int(substitute(d, values)) for d in shape]  # type: ignore[arg-type]  # all symbols have values
+def _numbers(shape: Sequence[Dim], values: Mapping[str, int]) -> tuple[int, ...]:
+    """Sizes whose symbols all have values."""
+    return concrete(tuple(substitute(d, values) for d in shape), "a node alone")
 
 
 _Found = dict[str, tuple[str, list[int | None]]]

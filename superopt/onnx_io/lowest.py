@@ -26,6 +26,9 @@ from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 HUGE = 1e37
 """Finite numbers of this magnitude may come to the lowest of 32 bits, as 1 - 0 times it does."""
 
+MOST_MADE_OF = 256
+"""A mask that is made of more values is not looked into: it is no table of what is attended to."""
+
 MASKED = (MaskedAttention, MaskedGroupedAttention, MaskedAttentionOfRows, MaskedAttentionOfFlatRows)
 MASK = 3
 """The operators that are written as Attention with a mask, and which input of theirs that is."""
@@ -35,6 +38,7 @@ def without_lowest(program: Program, new: Mapping[str, Term]) -> dict[str, Term]
     """The terms of values to be computed, whose attention is masked by the number above the lowest instead of it.
 
     All stays as it is where a mask is seen not to hold the lowest number, and where the model has attention itself.
+    Pieces are timed as they are: what they read is raised once, in the model.
     """
     if any((n.op_type, n.domain) == ("Attention", "") for n in program.model.graph.all_nodes()):
         return dict(new)
@@ -84,6 +88,8 @@ class _Origins:
             if not name or name in seen:
                 continue
             seen.add(name)
+            if len(seen) > MOST_MADE_OF:
+                return True
             if name in self._program.constants:
                 if _is_huge(self._program.data(name)):
                     return True

@@ -88,9 +88,11 @@ def raise_opset(model: ir.Model, opset: int) -> None:
     into equal parts say how many these are. All other nodes are somebody else's business.
     """
     if opset_of(model) < _AXES_GIVEN <= opset:
+        taken = {v.name for graph in model.graphs() for n in graph for v in n.outputs}
+        taken |= {v.name for graph in model.graphs() for v in (*graph.inputs, *graph.initializers.values())}
         for node in list(model.graph.all_nodes()):
             if node.op_type in _TAKING_AXES and node.domain in ("", "ai.onnx"):
-                _give_axes(model, node)
+                _give_axes(model, node, taken)
     if opset_of(model) < _PARTS_SAID <= opset:
         for node in model.graph.all_nodes():
             if node.op_type == "Split" and node.domain in ("", "ai.onnx") and not any(node.inputs[1:]):
@@ -101,15 +103,15 @@ def raise_opset(model: ir.Model, opset: int) -> None:
     model.ir_version = max(model.ir_version, least)
 
 
-def _give_axes(model: ir.Model, node: ir.Node) -> None:
-    """Make the axes of a node an input of it, a constant."""
+def _give_axes(model: ir.Model, node: ir.Node, taken: set[str | None]) -> None:
+    """Make the axes of a node an input of it, a constant of a name that is not taken, and is then."""
     axes = node.attributes.pop("axes", None)
     if axes is None:
         return
     name = f"{node.outputs[0].name}.axes"
-    taken = {v.name for graph in model.graphs() for n in graph for v in n.outputs}
-    while name in model.graph.initializers or name in taken:
+    while name in taken:
         name += "_"
+    taken.add(name)
     tensor = ir.Tensor(np.asarray(axes.as_ints(), np.int64), name=name)
     value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
     model.graph.register_initializer(value)

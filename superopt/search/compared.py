@@ -64,19 +64,22 @@ def _within(
     def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
         return _examined(trial, (original, other, original), names, seed, draws)
 
-    types = _rewritten_values(trial.program, placed, candidate)
+    types = rewritten_values(trial.program, placed, candidate)
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
-    return outside if found is None or not (found.examined or found.differs) else found
+    if found is None or not (found.examined or found.differs):
+        return outside
+    return replace(found, reason=found.reason or outside.reason)
 
 
-def _rewritten_values(program: Program, placed: Placement, candidate: Path) -> dict[str, Type]:
+def rewritten_values(program: Program, placed: Placement, candidate: Path) -> dict[str, Type]:
     """What a candidate computes otherwise than the original, by name: what was replaced, and what is written in another
-    form since its opset is newer. Weights are left out.
+    form since its opset is newer. Nothing where weights are among that: whether these are right shows in outputs only.
     """
     changed = changed_values(program, placed.new, placed.origins)
     opset = opset_of(load(candidate))
     anew = outdated(program, opset) if opset > opset_of(program.model) else {}
-    return {n: program.values[n].type for n, term in sorted((changed | dict(anew)).items()) if not term.constant}
+    terms = changed | dict(anew)
+    return {} if any(t.constant for t in terms.values()) else {n: program.values[n].type for n in sorted(terms)}
 
 
 def _compared_within(

@@ -158,10 +158,8 @@ def test_sizes_that_the_runtime_does_not_know_in_the_model_are_not_declared_wher
     """And what was timed so is not taken for what is timed with them."""
     x = tensor("x", symbol("n"), 64)
     short, long = graph(Relu()(x)), graph(Sqrt()(Relu()(make(MatMul(), (x, weight("w", 64, 64))))))
-    for number, (undeclared, of) in enumerate(((False, (short, long)), (True, (short, long)), (True, (long, short)))):
-        cost = MeasuredCost(
-            RUNTIME, table, 17, {"n": 256}, lock_directory=tmp_path, around=2**20, undeclared=undeclared
-        )
+    for number, (lost, of) in enumerate(((False, (short, long)), (True, (short, long)), (True, (long, short)))):
+        cost = MeasuredCost(RUNTIME, table, 17, {"n": 256}, lock_directory=tmp_path, around=2**20, loses_sizes=lost)
         seconds = sorted(cost.whole(*of))
         assert seconds[1] > 2 * seconds[0], "it is timed at the size that is given"
         assert len(table) == 2 * min(number + 1, 2)

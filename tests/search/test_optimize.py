@@ -25,16 +25,19 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
+from superopt.operators.constant import filled
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search import solve
 from superopt.search.backtrack import backtrack
+from superopt.search.compared import rewritten_values
 from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced, Strategy
 from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.optimize import attempt
 from superopt.search.reference import reference_of
+from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
 from superopt.search.same import DRAWS
 from superopt.search.trial import Attempt, Trial
@@ -105,7 +108,17 @@ def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost
     assert found.agreement is not None
     assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
     assert "found" not in {o.name for o in found.agreement.outputs}
+    assert found.agreement.reason == "the original runs on none of the inputs, or gives nothing for them"
     assert found.agreement.error > 0
+
+
+def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:
+    onnx.save(detector(), tmp_path / "m.onnx")
+    program = understand(load(tmp_path / "m.onnx"))
+    boxes, scores = (program.values[n] for n in ("boxes", "scores"))
+    bent, nothing = Relu()(boxes), filled(0.0, scores.shape)
+    assert rewritten_values(program, Placement({"boxes": bent}, {}), tmp_path / "m.onnx") == {"boxes": boxes.type}
+    assert rewritten_values(program, Placement({"boxes": bent, "scores": nothing}, {}), tmp_path / "m.onnx") == {}
 
 
 def test_a_difference_that_outputs_do_not_show_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.models import assert_same, normalized, one_relu, silent, with_weights
 
 
 def quick(rules: Path, timings: Path) -> tuple[object, ...]:
-    return ("--time", 4, "--rules", rules, "--timings", timings)
+    return ("--time", 20, "--rules", rules, "--timings", timings)
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     program = trial.program
     trial.progress("write", 0.0)
     try:
-        all_placed = _together(program, found)
-        tried.candidate = _written(program, all_placed, trial.folder / "candidate.onnx")
+        all_placed = together(program, found)
+        tried.candidate = written(program, all_placed, trial.folder / "candidate.onnx")
     except VerificationFailed:
         raise
     except SuperoptError as error:
@@ -88,7 +88,7 @@ def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
     known = tried.earlier.pairs if tried.earlier else ()
     for number, setting in enumerate(trial.settings):
         try:
-            there = known[number] if number < len(known) else _paired(trial, candidate, number)
+            there = known[number] if number < len(known) else _paired(tried, trial, candidate, number)
         except OutOfTime as error:
             tried.accepted = False
             tried.reason = f"{error}, and {trial.left:.0f} s were left; allow more with --time"
@@ -104,13 +104,15 @@ def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
             tried.reason = _refusal(f" at {setting}" if number else "", number > 0 or tried.weighed is not None)
             return
     tried.reason = "confirmed in fresh sessions"
+    if tried.candidates > 1:
+        tried.reason += ", without pieces that gain nothing in the whole model"
 
 
 def _refusal(where: str, slower: bool) -> str:
     return f"it is slower{where}" if slower else "the gain was not confirmed in fresh sessions"
 
 
-def _paired(trial: Trial, candidate: Path, number: int) -> Paired:
+def _paired(tried: Attempt, trial: Trial, candidate: Path, number: int) -> Paired:
     """Both models in one of the settings, each of which has its share of the time."""
     return compare(
         trial.working,
@@ -122,6 +124,7 @@ def _paired(trial: Trial, candidate: Path, number: int) -> Paired:
         most_s=trial.left + LATEST * trial.limit,
         draw=trial.settings[number].draw(),
         caller=trial.cost.child,
+        asked=tried.candidates,
     )
 
 
@@ -158,7 +161,7 @@ def _lacks_room(error: RuntimeFailed) -> bool:
     return any(sign in str(error) for sign in _NO_ROOM)
 
 
-def _together(program: Program, found: Sequence[Placement]) -> Placement:
+def together(program: Program, found: Sequence[Placement]) -> Placement:
     """All pieces replaced at once, and hidden constants as weights."""
     hidden = hidden_constants(program)
     new, origins = dict(hidden), dict[Term, str]()
@@ -168,7 +171,7 @@ def _together(program: Program, found: Sequence[Placement]) -> Placement:
     return Placement(new, origins)
 
 
-def _written(program: Program, placed: Placement, path: Path) -> Path:
+def written(program: Program, placed: Placement, path: Path) -> Path:
     """The model with values computed anew, saved and checked by ONNX's own checker."""
     model = rewritten(program, placed.new, placed.origins)
     try:

@@ -18,12 +18,13 @@ from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces, joined_pieces
 from superopt.search.remembered import Memory
-from superopt.search.replay import placement, placements
+from superopt.search.replay import Placement, placement, placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
 from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
+from superopt.search.surest import surest
 from superopt.search.trial import Attempt, Trial
 
 SEARCH_SHARE = 0.45
@@ -31,6 +32,9 @@ SEARCH_SHARE = 0.45
 models.
 """
 
+
+JUDGED_AGAIN = 1.2
+"""How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
 LEAST_EXPECTED = 1.01
 """Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
@@ -74,14 +78,35 @@ def attempt(
             return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
         if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
             return original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
-    found = [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
     try:
-        return judged(tried, trial, found, memory)
+        return _decided(tried, trial, memory)
     except VerificationFailed:
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
         return attempt(replace(trial, start=time.monotonic()), rewrites, strategy, alpha, memory)
+
+
+def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
+    """Judge what was found; where its gain is not confirmed, what is left of it without pieces that gain nothing in the
+    whole model. Raises `VerificationFailed`.
+    """
+    start = time.monotonic()
+    judged(tried, trial, _placed(tried.cover), memory)
+    if tried.accepted or tried.weighed or len(tried.pairs) != 1:
+        return tried
+    took = time.monotonic() - start
+    cover = surest(tried, trial, end=trial.end - JUDGED_AGAIN * took)
+    if cover is None:
+        return tried
+    again = judged(tried.again(cover), trial, _placed(cover), memory)
+    return again if again.accepted else tried
+
+
+def _placed(cover: Sequence[Solved]) -> list[Placement]:
+    """What replaces the places of all that gains."""
+    winners = [s for s in cover if s.gain > 1.0]
+    return [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
 
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:

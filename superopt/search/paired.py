@@ -41,7 +41,7 @@ LOOK_S = 4.0
 """What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
 LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget is taken as never ending."""
-_CONFIDENCE_OF_A_LOOK = 1 - (1 - CONFIDENCE) / 2
+LOOKS = 2
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,11 @@ def compare(
     lock_directory: Path | None = None,
     caller: Caller | None = None,
     most_s: float = math.inf,
+    asked: int = 1,
 ) -> Paired:
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
-    whether there is a gain, in as many again.
+    whether there is a gain, in as many again. Of several candidates that are `asked` about each has to be that much
+    surer.
 
     The budget is aimed at, but each of at least six rounds has at least two runs, or one that takes long. Where the
     first round shows that so many take longer than `most_s`, there are as many as do not. At most one session of each
@@ -121,19 +123,19 @@ def compare(
     both, start = (original, candidate), time.monotonic()
     look = min(budget_s, LOOK_S)
     rounds = _measure(both, runtime, sessions, look, seed, progress, draw, lock_directory, caller, most_s)
-    found, took = _paired(rounds, seed), time.monotonic() - start
+    found, took = _paired(rounds, seed, asked), time.monotonic() - start
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
     left = min(budget_s - took, LOOK_S)
     rounds += _measure(both, runtime, sessions, left, seed, progress, draw, lock_directory, caller, before=len(rounds))
-    return _paired(rounds, seed)
+    return _paired(rounds, seed, asked)
 
 
-def _paired(rounds: list[list[list[float]]], seed: int) -> Paired:
+def _paired(rounds: list[list[list[float]]], seed: int, asked: int) -> Paired:
     medians = [[statistics.median(times) for times in both] for both in rounds]
     ratios = [_ratio(*both) for both in rounds]
     kinds = 2 if len(rounds) >= LEAST_SESSIONS else 1  # by order; of few, all that they differ by counts as chance
-    ratio, low, high = interval(ratios, seed, _CONFIDENCE_OF_A_LOOK, kinds)
+    ratio, low, high = interval(ratios, seed, 1 - (1 - CONFIDENCE) / (LOOKS * asked), kinds)
     runs = sum(len(both[0]) for both in rounds)
     ours, theirs = (_latency([m[i] for m in medians], runs, seed) for i in (0, 1))
     return Paired(ours, theirs, ratio, low, high, len(rounds), runs, tuple(ratios))

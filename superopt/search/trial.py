@@ -31,7 +31,7 @@ class Attempt:
     `solved` are the distinct `pieces`, `joined` what was found for some as one, and `cover` those places of both that
     were chosen. `weighed` is what both take in bytes, where that is the objective.
     `pairs` are what both were measured to take, in one setting after the other until it is no gain: by an earlier run,
-    where that is known, and otherwise now.
+    where that is known, and otherwise now. `candidates` is how many were measured, this among them.
     """
 
     pieces: list[Piece]
@@ -47,6 +47,18 @@ class Attempt:
     accepted: bool = False
     reason: str = ""
     search_seconds: float = 0.0
+    candidates: int = 1
+
+    def again(self, cover: list[Solved]) -> Attempt:
+        """The same search before anything was judged, with other places."""
+        return Attempt(
+            self.pieces,
+            self.solved,
+            self.joined,
+            cover,
+            search_seconds=self.search_seconds,
+            candidates=self.candidates + 1,
+        )
 
 
 @dataclass(frozen=True)

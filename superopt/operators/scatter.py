@@ -1,0 +1,63 @@
+"""Elements put in the place of others: ScatterND where they fill a box, as exporters write assignments to slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from superopt.arithmetic import Array
+from superopt.operators.declare import NotUnderstood, Source, concrete, present, reads
+from superopt.operators.layout import Concat, Slice, reshaped
+from superopt.term import Term
+
+Box = Sequence[tuple[int, int]]
+"""Along each of the first axes, the first place and the one after the last."""
+
+
+@reads("ScatterND")
+def scatter_nd(node: Source) -> Term:
+    """At constant indices that fill a box: what is around it beside what is put into it."""
+    x, _, updates = present(node.inputs, 3)
+    if node.attributes.get("reduction", "none") != "none":
+        raise NotUnderstood("what stands there is reduced with what is put there")
+    indices = node.constant(1)
+    if indices is None:
+        raise NotUnderstood("the indices are computed while the model runs")
+    sizes = concrete(x.shape[: indices.shape[-1]], "scattering")
+    box = _box_of(np.asarray(indices), sizes)
+    if box is None:
+        raise NotUnderstood("the indices fill no box, one after the other")
+    inside = tuple(end - start for start, end in box)
+    return _placed(x, box, reshaped(updates, (*inside, *x.shape[len(box) :])))
+
+
+def _box_of(indices: Array, sizes: Sequence[int]) -> Box | None:
+    """The box whose places these are, row by row; each is a vector along the last axis, negative from the end."""
+    places = indices.reshape(-1, len(sizes)) if sizes else np.zeros((0, 0))
+    if not places.size:
+        return None
+    places = np.where(places < 0, places + np.asarray(sizes), places)
+    first, last = places.min(axis=0), places.max(axis=0)
+    if (first < 0).any() or (last >= sizes).any() or math.prod(map(int, last - first + 1)) != len(places):
+        return None
+    if not np.array_equal(np.indices(last - first + 1).reshape(len(sizes), -1).T + first, places):
+        return None
+    return [(int(a), int(b) + 1) for a, b in zip(first, last, strict=True)]
+
+
+def _placed(x: Term, box: Box, inside: Term, axis: int = 0) -> Term:
+    """A term with what is inside a box put into it, from an axis on."""
+    if axis == len(box):
+        return inside
+    (start, end), size = box[axis], x.shape[axis]
+    (size,) = concrete((size,), "scattering")
+    within = x if (start, end) == (0, size) else Slice(axis, start, end)(x)
+    parts = [_placed(within, box, inside, axis + 1)]
+    parts = [Slice(axis, 0, start)(x), *parts] if start else parts
+    parts = [*parts, Slice(axis, end, size)(x)] if end < size else parts
+    result = parts[0]
+    for part in parts[1:]:
+        result = Concat(axis)(result, part)
+    return result

@@ -1,0 +1,69 @@
+"""What to leave out of a candidate whose gain was not confirmed: pieces that gain nothing in the whole model.
+
+A piece was timed by itself, with what stands next to it; what it does to the rest shows in the whole model alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.found import Solved
+from superopt.search.judge import together, written
+from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, compare
+from superopt.search.replay import placement
+from superopt.search.trial import Attempt, Trial
+
+MOST_ALONE = 8
+"""So many pieces are measured, of those that should save most."""
+
+ALONE_S = 2.0
+"""What measuring one of them may take, in seconds."""
+
+
+def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
+    """The places of a candidate, without what gained nothing when it was replaced alone; None where there is no such
+    piece, or what is left gains too little. Measuring ends at a time of `time.monotonic`.
+    """
+    winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))
+    if len(winners) < 2:
+        return None
+    gains = _alone(winners[:MOST_ALONE], trial, end)
+    vain = [s for s, gain in zip(winners, gains, strict=False) if gain <= 1.0]
+    if not vain or math.prod(gain for gain in gains if gain > 1.0) < LEAST_GAIN:
+        return None
+    return [replace(s, winner=s.outcome.start, gain=1.0) if s in vain else s for s in tried.cover]
+
+
+def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
+    """How many times faster the whole model is with each replaced, of as many as the time allows."""
+    gains = []
+    for i, solved in enumerate(winners):
+        left = (end - time.monotonic()) / (len(winners) - i)
+        trial.progress("measure pieces", i / len(winners))
+        try:
+            places = [placement(piece, solved.winner.graph.outputs) for piece in solved.places]
+            model = written(trial.program, together(trial.program, places), trial.folder / "alone.onnx")
+            trial.program.release_weights()
+            found = compare(
+                trial.working,
+                model,
+                trial.cost.runtime,
+                sessions=LEAST_SESSIONS,
+                budget_s=min(left, ALONE_S),
+                seed=trial.seed,
+                draw=trial.settings[0].draw(),
+                caller=trial.cost.child,
+                most_s=left,
+            )
+        except (OutOfTime, RuntimeFailed):
+            break
+        except SuperoptError:  # by itself it cannot be written
+            gains.append(1.0)
+            continue
+        gains.append(found.ratio)
+    return gains

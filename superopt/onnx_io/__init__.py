@@ -2,7 +2,7 @@
 
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.embedded import held
-from superopt.onnx_io.emit import changed_values, random_weights, rewritten, standalone, standalone_apart
+from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import Facts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
@@ -28,6 +28,7 @@ __all__ = [
     "left_to_chance",
     "load",
     "neighbours",
+    "op_types",
     "opset_of",
     "outdated",
     "random_weights",

@@ -176,6 +176,14 @@ def standalone_apart(
     return message, weights
 
 
+def op_types(graph: Graph, opset: int) -> list[str]:
+    """The operators of the nodes of `standalone`. Raises as that does."""
+    model = _standalone(graph, opset, 0, 0)
+    for value in model.graph.initializers.values():
+        value.const_value = None  # a model lies in reference cycles
+    return [node.op_type for node in model.graph]
+
+
 def _standalone(graph: Graph, opset: int, seed: int, highest: int) -> ir.Model:
     if opset < OLDEST_OPSET:
         raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")

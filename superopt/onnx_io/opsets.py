@@ -70,8 +70,9 @@ def highest_opset(program: Program) -> int:
         return own
     written_anew = {id(step.node) for step in program.steps if step.terms}
     fixed = [n for n in model.graph.all_nodes() if id(n) not in written_anew and n.domain in ("", "ai.onnx")]
+    kinds = {(n.op_type, len(n.inputs), len(n.outputs), frozenset(n.attributes)): n for n in fixed}
     for opset in range(own + 1, onnx.defs.onnx_opset_version() + 1):
-        if not all(stays(node, own, opset) for node in fixed):
+        if not all(stays(node, own, opset) for node in kinds.values()):  # which looks at nothing else of a node
             return opset - 1
     return onnx.defs.onnx_opset_version()
 

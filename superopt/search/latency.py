@@ -59,7 +59,7 @@ class Latency(Objective):
 
     def tries(self, outcome: Outcome) -> bool:
         """Whether graphs of the piece are timed whole."""
-        return _weights(outcome.start.graph) <= LARGE_WEIGHTS
+        return weights(outcome.start.graph) <= LARGE_WEIGHTS
 
     def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
         """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
@@ -104,7 +104,7 @@ def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float
     return own_s / max(own_s - (before_s - after_s), LEAST_LEFT * own_s)
 
 
-def _weights(graph: Graph) -> int:
+def weights(graph: Graph) -> int:
     """How many numbers the constants of a graph hold; symbolic sizes count as one."""
     shapes = [[d for d in v.shape if isinstance(d, int)] for v in graph.inputs if v.constant]
     return sum(math.prod(shape) for shape in shapes)

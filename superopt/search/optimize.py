@@ -11,6 +11,7 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
+from superopt.search.anew import placed, with_anew
 from superopt.search.cuttings import Cuttings, cuttings_of
 from superopt.search.found import Solved, Strategy
 from superopt.search.joined import begun_of, solved_as_pieces
@@ -18,7 +19,7 @@ from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces, joined_pieces
 from superopt.search.remembered import Memory
-from superopt.search.replay import Placement, placement, placements
+from superopt.search.replay import placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
@@ -72,6 +73,7 @@ def attempt(
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - start
+    tried.cover = with_anew(tried.cover, trial, memory)
     winners = [s for s in tried.cover if s.gain > 1.0]
     if not hidden_constants(trial.program):  # what these slow down no piece tells
         if not winners:
@@ -92,21 +94,15 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     whole model. Raises `VerificationFailed`.
     """
     start = time.monotonic()
-    judged(tried, trial, _placed(tried.cover), memory)
+    judged(tried, trial, placed(trial.program, tried.cover), memory)
     if tried.accepted or tried.weighed or len(tried.pairs) != 1:
         return tried
     took = time.monotonic() - start
     cover = surest(tried, trial, end=trial.end - JUDGED_AGAIN * took)
     if cover is None:
         return tried
-    again = judged(tried.again(cover), trial, _placed(cover), memory)
+    again = judged(tried.again(cover), trial, placed(trial.program, cover), memory)
     return again if again.accepted else tried
-
-
-def _placed(cover: Sequence[Solved]) -> list[Placement]:
-    """What replaces the places of all that gains."""
-    winners = [s for s in cover if s.gain > 1.0]
-    return [placement(piece, s.winner.graph.outputs) for s in winners for piece in s.places]
 
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
@@ -132,7 +128,7 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:
     _demand_runs(trial)
     pieces = cut_into_pieces(trial.program)
     tried = Attempt(pieces)
-    found = placements([*pieces, *joined_pieces(trial.program, pieces)], solutions)
+    found = placements(trial.program, [*pieces, *joined_pieces(trial.program, pieces)], solutions)
     if not found and (solutions or not hidden_constants(trial.program)):
         raise UsageError("nothing of the report fits this model: it is about another one")
     return judged(tried, trial, found)

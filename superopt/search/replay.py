@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from superopt.errors import SuperoptError, UsageError
+from superopt.onnx_io import Program
+from superopt.search.nodes import otherwise
 from superopt.search.pieces import Piece
 from superopt.search.report import Solution
 from superopt.search.schedule import best_apart
@@ -25,12 +27,14 @@ class Placement:
     origins: dict[Term, str]
 
 
-def placement(piece: Piece, after: Sequence[Term]) -> Placement:
-    """What the values of a piece become, where terms over its canonical variables replace it."""
-    return Placement(dict(zip(piece.names, piece.placed(after), strict=True)), piece.origins)
+def placement(piece: Piece, after: Sequence[Term], anew: bool = False) -> Placement:
+    """What the values of a piece become, where terms over its canonical variables replace it: those terms of them that
+    it has as it stands are the original's own values, unless all is written `anew`.
+    """
+    return Placement(dict(zip(piece.names, piece.placed(after), strict=True)), {} if anew else piece.origins)
 
 
-def placements(pieces: Sequence[Piece], solutions: Sequence[Solution]) -> list[Placement]:
+def placements(program: Program, pieces: Sequence[Piece], solutions: Sequence[Solution]) -> list[Placement]:
     """Where solutions fit; of places that overlap those that save most together, as when they were found.
 
     Raises `UsageError` for a text that is none.
@@ -39,7 +43,8 @@ def placements(pieces: Sequence[Piece], solutions: Sequence[Solution]) -> list[P
     fitting = [(piece, by_print[key]) for piece in pieces if (key := piece.fingerprint) in by_print]
     replaced = [(piece, s, after) for piece, s in fitting if (after := _replacing(s, piece)) is not None]
     chosen = best_apart([(piece.steps, s.saved) for piece, s, _ in replaced])
-    return [placement(piece, after) for piece, _, after in (replaced[i] for i in chosen)]
+    places = [(piece, after) for piece, _, after in (replaced[i] for i in chosen)]
+    return [placement(piece, after, *otherwise(program, [piece])) for piece, after in places]
 
 
 def _replacing(solution: Solution, piece: Piece) -> tuple[Term, ...] | None:

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.anew import placed
 from superopt.search.found import Solved
 from superopt.search.judge import together, written
 from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, compare
-from superopt.search.replay import placement
 from superopt.search.trial import Attempt, Trial
 
 MOST_ALONE = 8
@@ -46,8 +46,8 @@ def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
         left = (end - time.monotonic()) / (len(winners) - i)
         trial.progress("measure pieces", i / len(winners))
         try:
-            places = [placement(piece, solved.winner.graph.outputs) for piece in solved.places]
-            model = written(trial.program, together(trial.program, places), trial.folder / "alone.onnx")
+            alone = together(trial.program, placed(trial.program, [solved]))
+            model = written(trial.program, alone, trial.folder / "alone.onnx")
             trial.program.release_weights()
             found = compare(
                 trial.working,

@@ -1,0 +1,94 @@
+"""Pieces that are written anew though nothing in them was rewritten: in other nodes than those that were read.
+
+Exporters write out what an operator broadcasts by itself, put slices back one by one, and reshape what has its shape.
+None of that is left in terms, so a search, whose start is what it reads, finds no gain in leaving it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.onnx_io import Program, hidden_constants
+from superopt.search.found import Applied, Found, Solved
+from superopt.search.judge import together, written
+from superopt.search.latency import LEAST_LEFT, WORTH_KEEPING
+from superopt.search.nodes import otherwise
+from superopt.search.paired import LEAST_SESSIONS, compare
+from superopt.search.remembered import Memory
+from superopt.search.replay import Placement, placement
+from superopt.search.trial import Trial
+
+NAME = "written anew"
+
+MEASURED_S, MEASURED_SHARE = 2.0, 0.4
+"""What measuring it is to take, in seconds, and what it may take of the time that is left."""
+
+
+def placed(program: Program, cover: Sequence[Solved]) -> list[Placement]:
+    """What replaces the places of all that gains, with all that is in them where it was timed in other nodes."""
+    found = []
+    for s in cover:
+        if s.gain > 1.0:
+            after = s.winner.graph.outputs
+            anew = otherwise(program, s.places)
+            found += [placement(piece, after, whole) for piece, whole in zip(s.places, anew, strict=True)]
+    return found
+
+
+def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[Solved]:
+    """The cover, and in it those pieces written anew for which nothing else was found, if the whole model is faster so.
+
+    Their gain is what is measured of the whole.
+    """
+    if trial.objective.better != "faster":
+        return cover
+    more = [_anew(s) if s.gain <= 1.0 and any(otherwise(trial.program, s.places)) else s for s in cover]
+    new = [s for s, old in zip(more, cover, strict=True) if s is not old]
+    saved_s = _saved(cover, more, trial) if new else 0.0
+    own_s = sum(len(s.places) * s.outcome.start.cost for s in new)
+    if not saved_s or not own_s:
+        return cover
+    gain = own_s / max(own_s - saved_s, LEAST_LEFT * own_s)
+    gaining = [replace(s, gain=gain) if s in new else s for s in more]
+    for s in gaining:
+        if memory and s.gain == gain:
+            memory.keep(s)
+    return gaining
+
+
+def _anew(solved: Solved) -> Solved:
+    """A piece that replaces itself."""
+    start = solved.outcome.start
+    steps = tuple(Applied(NAME, "definition", (), term, term) for term in start.graph.outputs)
+    return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=1.0 + 1e-9)
+
+
+def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial) -> float:
+    """The seconds that the one model takes less than the other; 0 where that is too little, or not to be known."""
+    program = trial.program
+    one, other = placed(program, cover), placed(program, more)
+    try:
+        base = trial.working
+        if one or hidden_constants(program):
+            base = written(program, together(program, one), trial.folder / "otherwise.onnx")
+        model = written(program, together(program, other), trial.folder / "anew.onnx")
+        program.release_weights()
+        trial.progress("measure what is written anew", 0.0)
+        left = MEASURED_SHARE * trial.left
+        found = compare(
+            base,
+            model,
+            trial.cost.runtime,
+            sessions=LEAST_SESSIONS,
+            budget_s=min(left, MEASURED_S),
+            seed=trial.seed,
+            draw=trial.settings[0].draw(),
+            caller=trial.cost.child,
+            most_s=left,
+        )
+    except (OutOfTime, RuntimeFailed, SuperoptError):
+        return 0.0
+    return found.original_s - found.candidate_s if found.ratio >= WORTH_KEEPING else 0.0

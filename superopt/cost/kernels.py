@@ -31,6 +31,7 @@ from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
 from superopt.operators.repeats import unwritten
+from superopt.operators.shuffles import shuffle_of
 from superopt.term import REAL, Graph, Operator, Term, make, variable
 from superopt.text import Sexp, form, show
 
@@ -103,7 +104,11 @@ def cut(graph: Graph) -> list[Kernel]:
     taken: set[Term] = set()
     for term in graph.runs:
         if term not in vanishing:
-            part = _hard_swish(term, parts, uses) or _part(term, tuple(map(alone.get, term.inputs)))
+            part = (
+                _hard_swish(term, parts, uses)
+                or _shuffle(term, uses)
+                or _part(term, tuple(map(alone.get, term.inputs)))
+            )
             parts[term] = part
             taken.update(part.taken)
             if uses[term] == 1:
@@ -140,6 +145,14 @@ def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int
         if uses[gate] == 1 and uses[image] == 2:
             return _Part("done", (gate, image), (gate, image, *below.inner))
     return None
+
+
+def _shuffle(term: Term, uses: Mapping[Term, int]) -> _Part | None:
+    """The part of places that move between channels and image, where nothing else reads what is in between."""
+    found = shuffle_of(term)
+    if found is None or any(uses[t] > 1 for t in found.within):
+        return None
+    return _Part("", found.within, found.within)
 
 
 def _gates(gate: Term, image: Term) -> bool:

@@ -10,14 +10,18 @@ from superopt.dim import Dim, Shape, equal, is_one
 from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
-from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, common_shape, reshaped
+from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, Transpose, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.operators.reductions import Reduction
 from superopt.operators.repeats import unwritten
 from superopt.operators.resize import resized
+from superopt.operators.shuffles import shuffle_of
 from superopt.term import REAL, Term
+
+_WITH_MODES = 11
+"""The opset that gave DepthToSpace its modes."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ def form_of(term: Term, uses: Mapping[Term, int], given: Container[Term]) -> For
     if isinstance(op, Concat):
         return Form(_chained(term, op, inner), lambda out, *names: out.node("Concat", names, {"axis": op.axis}))
     if isinstance(op, Reshape):
-        return _repeated(term, op, inner) or _kept(term, op, inner) or _reshape(term, op)
+        return _repeated(term, op, inner) or _kept(term, op, inner) or _shuffled(term, inner) or _reshape(term, op)
     if isinstance(op, Expand):
         return _expand(term, op)
     if isinstance(op, Slice):
@@ -127,6 +131,24 @@ def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | 
         return resized(out, name, op.to, given)
 
     return Form((x,), write)
+
+
+def _shuffled(term: Term, inner: Callable[[Term], bool]) -> Form | None:
+    """Places that move between channels and image are one node, which takes less than the transpose."""
+    found = shuffle_of(term)
+    if found is None or not all(map(inner, found.within)):
+        return None
+    moved, parted = found.within
+    assert isinstance(moved.operator, Transpose)
+    perm = list(moved.operator.perm)
+
+    def write(out: Emitter, name: str) -> str:
+        if out.opset >= _WITH_MODES or found.mode == "DCR":
+            return out.node(found.op_type, (name,), found.attributes)
+        apart = out.node("Reshape", (name, out.integers(parted.shape)))
+        return out.node("Reshape", (out.node("Transpose", (apart,), {"perm": perm}), out.integers(term.shape)))
+
+    return Form((found.image,), write)
 
 
 def _tiles(to: Shape) -> Shape:

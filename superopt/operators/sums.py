@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from superopt.dim import product
+from superopt.dim import is_one, product
 from superopt.operators.constant import Band
 from superopt.operators.declare import defines
 from superopt.operators.layout import Expand, reshaped
@@ -21,11 +21,11 @@ def by_a_product(op: Sum | Mean, x: Term) -> Term | None:
     first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
     count = product(shape[first:end])
     after = product(shape[end:])
-    if len(axes) != end - first or not isinstance(count, int) or count < 2 or after == 1:
+    if len(axes) != end - first or not isinstance(count, int) or count < 2 or is_one(after):
         return None
     before = product(shape[:first])
     row = reshaped(type(op)((0,))(make(Band(count), ())), (1, count))
-    if before == 1:
+    if is_one(before):
         return reshaped(MatMul()(row, reshaped(x, (count, after))), (*shape[:first], *shape[end:]))
     rows = Expand((1, 2), (before, 1, count))(row)
     return reshaped(MatMul()(rows, reshaped(x, (before, count, after))), (*shape[:first], *shape[end:]))

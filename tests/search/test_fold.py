@@ -39,6 +39,8 @@ NOT_FOLDED = {
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",
     "slice of parts": "attributes are tuples of sizes",
+    "sum by a product": "how many places there are is told by a constant alone",
+    "mean by a product": "how many places there are is told by a constant alone",
 }
 
 FOLDED = [n for n in (*definitions(), *SPELLINGS) if n not in NOT_FOLDED]

@@ -247,14 +247,15 @@ def test_bytes_are_saved_across_a_cut_as_seconds_are(across: Options, objective:
 @pytest.mark.parametrize(("saved", "taken"), [(1.0, 2), (3.0, 1)])
 def test_of_solutions_that_overlap_a_replay_takes_those_that_save_most(saved: float, taken: int) -> None:
     """The parts of the chain save 1 each."""
-    pieces, joined = cut(understand(load(chain("Relu"))))
+    program = understand(load(chain("Relu")))
+    pieces, joined = cut(program)
     solutions = []
     for piece in (*pieces, *joined):
         outcome = backtrack(piece.canonical, Matching(REWRITES), AnalyticCost(), Limits())
         text = solution_text(piece.canonical.outputs, outcome.best[0].graph.outputs, piece.canonical.inputs)
         saves = saved if piece in joined else 1.0
         solutions.append(Solution(text=text, piece=piece.fingerprint, places=1, gain=2.0, saved=saves))
-    placed = placements([*pieces, *joined], solutions)
+    placed = placements(program, [*pieces, *joined], solutions)
     assert [set(p.new) for p in placed] == [set(p.names) for p in (joined if taken == 1 else pieces)]
 
 

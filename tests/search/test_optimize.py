@@ -36,6 +36,8 @@ from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced,
 from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.optimize import attempt
+from superopt.search.paired import Latency as Measured
+from superopt.search.paired import Paired
 from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Rewrite, Unfold
@@ -125,6 +127,27 @@ def test_a_difference_that_outputs_do_not_show_is_an_error(cost: MeasuredCost, t
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match="differs from the original"):
         tried(detector(), [ByRule(rule)], cost, tmp_path)
+
+
+@pytest.mark.parametrize("later", [1.2, 1.0])
+def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_and_has_to_be_surer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: float
+) -> None:
+    asked: list[int] = []
+
+    def compare(*_: object, **given: int) -> Paired:
+        asked.append(given["asked"])
+        ratio, alone = (1.0, later)[len(asked) - 1], Measured(0.01, 0.01, 0.01, 10, 100)
+        return Paired(alone, alone, ratio, ratio - 0.01, ratio + 0.01, 10, 100, (ratio,) * 10)
+
+    monkeypatch.setattr("superopt.search.judge.compare", compare)
+    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert asked == [1, 2]
+    assert found.accepted == (later > 1.0)
+    assert found.pairs[0][1].ratio == later
+    confirmed = "confirmed in fresh sessions, without pieces that gain nothing in the whole model"
+    assert found.reason == (confirmed if found.accepted else "the gain was not confirmed in fresh sessions")
 
 
 def stopped(

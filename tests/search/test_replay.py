@@ -35,7 +35,7 @@ def found() -> Solution:
 
 def replayed(model: onnx.ModelProto, found: Solution) -> onnx.ModelProto:
     program = understand(load(model))
-    (placed,) = placements(cut_into_pieces(program), [found])
+    (placed,) = placements(program, cut_into_pieces(program), [found])
     return ir.to_proto(rewritten(program, placed.new, placed.origins))
 
 
@@ -67,12 +67,14 @@ def test_what_was_found_is_put_in_its_place_again(model: onnx.ModelProto, found:
     "other", [{"piece": "another"}, {"text": "(rule piece (given (?v0 1 2)) (from (relu ?v0)) (to ?v0))"}], ids=str
 )
 def test_a_piece_of_another_model_is_left(found: Solution, other: dict[str, str]) -> None:
-    pieces = cut_into_pieces(understand(load(normalized())))
-    assert placements(pieces, [found])
-    assert placements(pieces, [found.model_copy(update=other)]) == []
+    program = understand(load(normalized()))
+    pieces = cut_into_pieces(program)
+    assert placements(program, pieces, [found])
+    assert placements(program, pieces, [found.model_copy(update=other)]) == []
 
 
 def test_a_text_that_is_none_is_refused(found: Solution) -> None:
-    pieces = cut_into_pieces(understand(load(normalized())))
+    program = understand(load(normalized()))
+    pieces = cut_into_pieces(program)
     with pytest.raises(UsageError, match="cannot be read"):
-        placements(pieces, [found.model_copy(update={"text": "(rule"})])
+        placements(program, pieces, [found.model_copy(update={"text": "(rule"})])

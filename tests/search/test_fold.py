@@ -32,6 +32,7 @@ NOT_FOLDED = {
     "normalizer": "an attribute is a name",
     "conv of one row": "attributes are tuples of sizes",
     "conv by frames": "attributes are tuples of sizes",
+    "conv frame by frame": "attributes are tuples of sizes",
     "conv of whole blocks": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",

@@ -6,22 +6,29 @@ None of that is left in terms, so a search, whose start is what it reads, finds 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
+from pathlib import Path
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import Program, hidden_constants
 from superopt.search.found import Applied, Found, Solved
 from superopt.search.judge import together, written
+from superopt.search.judgement import Judgement, now, question
 from superopt.search.latency import LEAST_LEFT, WORTH_KEEPING
 from superopt.search.nodes import otherwise
-from superopt.search.paired import LEAST_SESSIONS, compare
+from superopt.search.paired import LEAST_SESSIONS, Paired, compare
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement
 from superopt.search.trial import Trial
 
 NAME = "written anew"
+
+_TO_BE_MEASURED = math.nextafter(1.0, 2.0)
+"""The gain of what is to be placed though nobody knows yet what it gains."""
 
 MEASURED_S, MEASURED_SHARE = 2.0, 0.4
 """What measuring it is to take, in seconds, and what it may take of the time that is left."""
@@ -45,16 +52,16 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     """
     if trial.objective.better != "faster":
         return cover
-    more = [_anew(s) if s.gain <= 1.0 and any(otherwise(trial.program, s.places)) else s for s in cover]
-    new = [s for s, old in zip(more, cover, strict=True) if s is not old]
-    saved_s = _saved(cover, more, trial) if new else 0.0
-    own_s = sum(len(s.places) * s.outcome.start.cost for s in new)
-    if not saved_s or not own_s:
+    plain = [s.gain <= 1.0 and any(otherwise(trial.program, s.places)) for s in cover]
+    more = [_anew(s) if is_plain else s for s, is_plain in zip(cover, plain, strict=True)]
+    own_s = sum(len(s.places) * s.outcome.start.cost for s in compress(cover, plain))
+    saved_s = _saved(cover, more, trial, memory) if own_s else 0.0
+    if not saved_s:
         return cover
     gain = own_s / max(own_s - saved_s, LEAST_LEFT * own_s)
-    gaining = [replace(s, gain=gain) if s in new else s for s in more]
-    for s in gaining:
-        if memory and s.gain == gain:
+    gaining = [replace(s, gain=gain) if is_plain else s for s, is_plain in zip(more, plain, strict=True)]
+    for s in compress(gaining, plain):
+        if memory:
             memory.keep(s)
     return gaining
 
@@ -63,11 +70,14 @@ def _anew(solved: Solved) -> Solved:
     """A piece that replaces itself."""
     start = solved.outcome.start
     steps = tuple(Applied(NAME, "definition", (), term, term) for term in start.graph.outputs)
-    return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=1.0 + 1e-9)
+    return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=_TO_BE_MEASURED)
 
 
-def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial) -> float:
-    """The seconds that the one model takes less than the other; 0 where that is too little, or not to be known."""
+def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None) -> float:
+    """The seconds that the one model takes less than the other; 0 where that is too little, or not to be known.
+
+    What was measured is remembered, whatever it says: the winner is measured again, and a loser is none later.
+    """
     program = trial.program
     one, other = placed(program, cover), placed(program, more)
     try:
@@ -76,19 +86,28 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial) -> flo
             base = written(program, together(program, one), trial.folder / "otherwise.onnx")
         model = written(program, together(program, other), trial.folder / "anew.onnx")
         program.release_weights()
-        trial.progress("measure what is written anew", 0.0)
-        left = MEASURED_SHARE * trial.left
-        found = compare(
-            base,
-            model,
-            trial.cost.runtime,
-            sessions=LEAST_SESSIONS,
-            budget_s=min(left, MEASURED_S),
-            seed=trial.seed,
-            draw=trial.settings[0].draw(),
-            caller=trial.cost.child,
-            most_s=left,
-        )
+        asked = question(memory, (base, model), NAME, trial.settings[0]) if memory else None
+        known = asked.recall() if asked else None
+        found = known.pairs[0] if known else _measured(base, model, trial)
+        if asked and not known:
+            asked.keep(Judgement(0, (found,), now()), open_too=True)
     except (OutOfTime, RuntimeFailed, SuperoptError):
         return 0.0
     return found.original_s - found.candidate_s if found.ratio >= WORTH_KEEPING else 0.0
+
+
+def _measured(base: Path, model: Path, trial: Trial) -> Paired:
+    """Both in turns, in a few sessions. Raises `OutOfTime` and `RuntimeFailed`."""
+    trial.progress("measure what is written anew", 0.0)
+    left = MEASURED_SHARE * trial.left
+    return compare(
+        base,
+        model,
+        trial.cost.runtime,
+        sessions=LEAST_SESSIONS,
+        budget_s=min(left, MEASURED_S),
+        seed=trial.seed,
+        draw=trial.settings[0].draw(),
+        caller=trial.cost.child,
+        most_s=left,
+    )

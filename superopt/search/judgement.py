@@ -58,9 +58,9 @@ class Question:
         except ValidationError:  # of another version, or damaged: measured anew
             return None
 
-    def keep(self, judgement: Judgement) -> None:
-        """Keep an answer, if it is one."""
-        if judgement.settled:
+    def keep(self, judgement: Judgement, open_too: bool = False) -> None:
+        """Keep an answer, if it is one, or even if it leaves the question `open_too`."""
+        if judgement.settled or open_too:
             self.memory.table.keep_answer(self.memory.key, self.asked, _FORM.dump_json(judgement).decode())
 
     def forget(self) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from superopt.cost.whole import with_weights_made
+from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, op_types, opset_of
 from superopt.search.latency import LARGE_WEIGHTS, weights
 from superopt.search.pieces import Piece
-from superopt.term import Graph
+from superopt.term import Graph, variables
 
 _FREE = frozenset({"Constant", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """What moves nothing."""
@@ -26,11 +27,16 @@ def otherwise(program: Program, places: Sequence[Piece]) -> list[bool]:
 
 @lru_cache(maxsize=1 << 10)
 def _written(graph: Graph, opset: int) -> Counter[str] | None:
-    """The kinds of nodes that a graph is written in; None where it is too large, or cannot be written."""
+    """The kinds of nodes that a graph is written in; None where it is too large, cannot be written, or has constants as
+    large as a symbol says.
+    """
     if weights(graph) > LARGE_WEIGHTS:
         return None
     try:
-        return _kinds(op_types(with_weights_made(graph), opset))
+        with assuming():  # what was assumed of symbolic sizes when the piece was read
+            made = with_weights_made(graph)
+            sized = all(isinstance(d, int) for v in variables(*made.outputs) if v.constant for d in v.shape)
+            return _kinds(op_types(made, opset)) if sized else None
     except SuperoptError:
         return None
 

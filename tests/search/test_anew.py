@@ -14,14 +14,18 @@ from onnx import TensorProto, helper, numpy_helper
 
 import superopt
 from superopt.api import Options
+from superopt.dim import assuming, symbol
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
+from superopt.operators.layout import Reshape
+from superopt.operators.pointwise import Add
 from superopt.search import anew, surest
 from superopt.search.found import Found, Outcome, Solved
 from superopt.search.nodes import otherwise
 from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.trial import Attempt
+from superopt.term import Graph, variable, variables
 from tests.onnx_io.networks import run
 
 SHAPE = (16, 128, 64)
@@ -116,6 +120,18 @@ def test_reshapes_by_other_names_are_no_other_nodes() -> None:
     for given, expected in ((model, [False]), (written_out(), [True]), (written_out(explicit=False), [False])):
         program = understand(load(given))
         assert otherwise(program, cut_into_pieces(program)) == expected
+
+
+def test_a_piece_with_constants_as_large_as_a_symbol_stays_as_it_is() -> None:
+    """A detector of torchvision has some; they cannot be drawn."""
+    n = symbol("n")
+    x, filled = variable("x", (n, 3)), variable("c", (n, 3), constant=True)
+    program = understand(load(written_out()))
+    (piece,) = cut_into_pieces(program)
+    with assuming():
+        made = Add()(x, Reshape((n, 3))(variable("c", (n, 1, 3), constant=True)))
+    for term in (Add()(x, filled), made):
+        assert otherwise(program, [replace(piece, graph=Graph(tuple(variables(term)), (term,)))]) == [False]
 
 
 GAINS: dict[str, tuple[list[float], list[int] | None]] = {

@@ -78,6 +78,8 @@ def _rewrite(number: int, r: Rewritten) -> str:
         known = f"proved by Z3 for all sizes, from {', '.join(r.by) or 'congruence alone'}"
     else:
         known = "a definition: what the operator means"
+    if r.before == r.after:
+        known = "nothing is rewritten, but it is written in other nodes than it was read from"
     gain = "" if r.gain is None else f" The piece that it stands in takes {r.gain:.3f} times less, by all its rewrites."
     sides = "".join(
         f"<figure><figcaption>{side}</figcaption>{_picture(text)}</figure>"

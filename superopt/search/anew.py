@@ -30,8 +30,8 @@ NAME = "written anew"
 _TO_BE_MEASURED = math.nextafter(1.0, 2.0)
 """The gain of what is to be placed though nobody knows yet what it gains."""
 
-MEASURED_S, MEASURED_SHARE = 2.0, 0.4
-"""What measuring it is to take, in seconds, and what it may take of the time that is left."""
+MEASURED_S, MEASURED_SHARE = 2.0, 0.25
+"""What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left."""
 
 
 def placed(program: Program, cover: Sequence[Solved]) -> list[Placement]:
@@ -88,7 +88,8 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
         program.release_weights()
         asked = question(memory, (base, model), NAME, trial.settings[0]) if memory else None
         known = asked.recall() if asked else None
-        found = known.pairs[0] if known else _measured(base, model, trial)
+        trial.progress("measure what is written anew", 0.0)
+        found = known.pairs[0] if known else measured_briefly(base, model, trial, MEASURED_SHARE * trial.left)
         if asked and not known:
             asked.keep(Judgement(0, (found,), now()), open_too=True)
     except (OutOfTime, RuntimeFailed, SuperoptError):
@@ -96,18 +97,18 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
     return found.original_s - found.candidate_s if found.ratio >= WORTH_KEEPING else 0.0
 
 
-def _measured(base: Path, model: Path, trial: Trial) -> Paired:
-    """Both in turns, in a few sessions. Raises `OutOfTime` and `RuntimeFailed`."""
-    trial.progress("measure what is written anew", 0.0)
-    left = MEASURED_SHARE * trial.left
+def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Paired:
+    """Two models in turns, in a few sessions: to choose by, not to claim. Raises `OutOfTime` where they would take more
+    than so many seconds, and `RuntimeFailed`.
+    """
     return compare(
         base,
         model,
         trial.cost.runtime,
         sessions=LEAST_SESSIONS,
-        budget_s=min(left, MEASURED_S),
+        budget_s=min(most_s, MEASURED_S),
         seed=trial.seed,
         draw=trial.settings[0].draw(),
         caller=trial.cost.child,
-        most_s=left,
+        most_s=most_s,
     )

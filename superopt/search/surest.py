@@ -12,17 +12,14 @@ from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.anew import placed
+from superopt.search.anew import measured_briefly, placed
 from superopt.search.found import Solved
 from superopt.search.judge import together, written
-from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, compare
+from superopt.search.paired import LEAST_GAIN
 from superopt.search.trial import Attempt, Trial
 
 MOST_ALONE = 8
 """So many pieces are measured, of those that should save most."""
-
-ALONE_S = 2.0
-"""What measuring one of them may take, in seconds."""
 
 
 def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
@@ -33,10 +30,10 @@ def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
     if len(winners) < 2:
         return None
     gains = _alone(winners[:MOST_ALONE], trial, end)
-    vain = [s for s, gain in zip(winners, gains, strict=False) if gain <= 1.0]
+    vain = {id(s) for s, gain in zip(winners, gains, strict=False) if gain <= 1.0}
     if not vain or math.prod(gain for gain in gains if gain > 1.0) < LEAST_GAIN:
         return None
-    return [replace(s, winner=s.outcome.start, gain=1.0) if s in vain else s for s in tried.cover]
+    return [replace(s, winner=s.outcome.start, gain=1.0) if id(s) in vain else s for s in tried.cover]
 
 
 def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
@@ -44,26 +41,16 @@ def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
     gains = []
     for i, solved in enumerate(winners):
         left = (end - time.monotonic()) / (len(winners) - i)
+        if left <= 0.0:
+            break
         trial.progress("measure pieces", i / len(winners))
         try:
             alone = together(trial.program, placed(trial.program, [solved]))
             model = written(trial.program, alone, trial.folder / "alone.onnx")
             trial.program.release_weights()
-            found = compare(
-                trial.working,
-                model,
-                trial.cost.runtime,
-                sessions=LEAST_SESSIONS,
-                budget_s=min(left, ALONE_S),
-                seed=trial.seed,
-                draw=trial.settings[0].draw(),
-                caller=trial.cost.child,
-                most_s=left,
-            )
+            gains.append(measured_briefly(trial.working, model, trial, left).ratio)
         except (OutOfTime, RuntimeFailed):
             break
         except SuperoptError:  # by itself it cannot be written
             gains.append(1.0)
-            continue
-        gains.append(found.ratio)
     return gains

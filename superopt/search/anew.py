@@ -52,6 +52,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     """
     if trial.objective.better != "faster":
         return cover
+    cover = [as_it_stands(s) if _gains_nothing_here(trial.program, s) else s for s in cover]
     plain = [s.gain <= 1.0 and any(otherwise(trial.program, s.places)) for s in cover]
     more = [_anew(s) if is_plain else s for s, is_plain in zip(cover, plain, strict=True)]
     own_s = sum(len(s.places) * s.outcome.start.cost for s in compress(cover, plain))
@@ -64,6 +65,17 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
         if memory:
             memory.keep(s)
     return gaining
+
+
+def _gains_nothing_here(program: Program, solved: Solved) -> bool:
+    """Whether a piece was to be written anew in another model, whose nodes it was found for; here they are its own."""
+    same = solved.winner.graph.outputs == solved.places[0].canonical.outputs
+    return same and solved.gain > 1.0 and not any(otherwise(program, solved.places))
+
+
+def as_it_stands(solved: Solved) -> Solved:
+    """A piece in which nothing is replaced."""
+    return replace(solved, winner=solved.outcome.start, gain=1.0)
 
 
 def _anew(solved: Solved) -> Solved:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.anew import measured_briefly, placed
+from superopt.search.anew import as_it_stands, measured_briefly, placed
 from superopt.search.found import Solved
 from superopt.search.judge import together, written
 from superopt.search.paired import LEAST_GAIN
@@ -33,7 +32,7 @@ def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
     vain = {id(s) for s, gain in zip(winners, gains, strict=False) if gain <= 1.0}
     if not vain or math.prod(gain for gain in gains if gain > 1.0) < LEAST_GAIN:
         return None
-    return [replace(s, winner=s.outcome.start, gain=1.0) if id(s) in vain else s for s in tried.cover]
+    return [as_it_stands(s) if id(s) in vain else s for s in tried.cover]
 
 
 def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:

@@ -77,6 +77,13 @@ def test_what_was_written_anew_is_remembered_and_replayed(nothing_else: Options)
     assert "Expand" not in operators(again.proto())
 
 
+def test_in_a_model_that_has_those_nodes_already_what_is_remembered_gains_nothing(nothing_else: Options) -> None:
+    first, second = (superopt.optimize(written_out(e), nothing_else).report for e in (True, False))
+    assert (first.outcome, second.outcome) == ("faster", "original")
+    assert second.searched.remembered == 1
+    assert second.reason == "no rewrite makes a piece of it faster"
+
+
 def test_a_model_whose_nodes_are_those_that_it_would_be_written_in_is_not_measured_for_it(
     nothing_else: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from superopt.search.found import Applied, Found, Solved
 from superopt.search.judge import together, written
 from superopt.search.judgement import Judgement, now, question
 from superopt.search.latency import LEAST_LEFT, WORTH_KEEPING
-from superopt.search.nodes import otherwise
+from superopt.search.nodes import written_otherwise
 from superopt.search.paired import LEAST_SESSIONS, Paired, compare
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement
@@ -40,7 +40,7 @@ def placed(program: Program, cover: Sequence[Solved]) -> list[Placement]:
     for s in cover:
         if s.gain > 1.0:
             after = s.winner.graph.outputs
-            anew = otherwise(program, s.places)
+            anew = written_otherwise(program, s.places)
             found += [placement(piece, after, whole) for piece, whole in zip(s.places, anew, strict=True)]
     return found
 
@@ -53,7 +53,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     if trial.objective.better != "faster":
         return cover
     cover = [as_it_stands(s) if _gains_nothing_here(trial.program, s) else s for s in cover]
-    plain = [s.gain <= 1.0 and any(otherwise(trial.program, s.places)) for s in cover]
+    plain = [s.gain <= 1.0 and any(written_otherwise(trial.program, s.places)) for s in cover]
     more = [_anew(s) if is_plain else s for s, is_plain in zip(cover, plain, strict=True)]
     own_s = sum(len(s.places) * s.outcome.start.cost for s in compress(cover, plain))
     saved_s = _saved(cover, more, trial, memory) if own_s else 0.0
@@ -70,7 +70,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
 def _gains_nothing_here(program: Program, solved: Solved) -> bool:
     """Whether a piece was to be written anew in another model, whose nodes it was found for; here they are its own."""
     same = solved.winner.graph.outputs == solved.places[0].canonical.outputs
-    return same and solved.gain > 1.0 and not any(otherwise(program, solved.places))
+    return same and solved.gain > 1.0 and not any(written_otherwise(program, solved.places))
 
 
 def as_it_stands(solved: Solved) -> Solved:
@@ -95,7 +95,7 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
     try:
         base = trial.working
         if one or hidden_constants(program):
-            base = written(program, together(program, one), trial.folder / "otherwise.onnx")
+            base = written(program, together(program, one), trial.folder / "base.onnx")
         model = written(program, together(program, other), trial.folder / "anew.onnx")
         program.release_weights()
         asked = question(memory, (base, model), NAME, trial.settings[0]) if memory else None

@@ -18,7 +18,7 @@ _FREE = frozenset({"Constant", "Dropout", "Flatten", "Identity", "Reshape", "Squ
 """What moves nothing."""
 
 
-def otherwise(program: Program, places: Sequence[Piece]) -> list[bool]:
+def written_otherwise(program: Program, places: Sequence[Piece]) -> list[bool]:
     """Of each place of a piece whether its nodes are of other kinds than those that it would be written in."""
     ours = _written(places[0].canonical, opset_of(program.model) or 1)
     theirs = [_kinds(step.node.op_type for step in program.steps[p.steps.start : p.steps.stop]) for p in places]

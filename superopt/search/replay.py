@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io import Program
-from superopt.search.nodes import otherwise
+from superopt.search.nodes import written_otherwise
 from superopt.search.pieces import Piece
 from superopt.search.report import Solution
 from superopt.search.schedule import best_apart
@@ -44,7 +44,7 @@ def placements(program: Program, pieces: Sequence[Piece], solutions: Sequence[So
     replaced = [(piece, s, after) for piece, s in fitting if (after := _replacing(s, piece)) is not None]
     chosen = best_apart([(piece.steps, s.saved) for piece, s, _ in replaced])
     places = [(piece, after) for piece, _, after in (replaced[i] for i in chosen)]
-    return [placement(piece, after, *otherwise(program, [piece])) for piece, after in places]
+    return [placement(piece, after, anew=any(written_otherwise(program, [piece]))) for piece, after in places]
 
 
 def _replacing(solution: Solution, piece: Piece) -> tuple[Term, ...] | None:

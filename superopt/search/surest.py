@@ -25,14 +25,18 @@ def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
     """The places of a candidate, without what gained nothing when it was replaced alone; None where there is no such
     piece, or what is left gains too little. Measuring ends at a time of `time.monotonic`.
     """
-    winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))
-    if len(winners) < 2:
-        return None
-    gains = _alone(winners[:MOST_ALONE], trial, end)
+    winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))[:MOST_ALONE]
+    return without_vain(tried.cover, winners, _alone(winners, trial, end)) if len(winners) > 1 else None
+
+
+def without_vain(cover: Sequence[Solved], winners: Sequence[Solved], gains: Sequence[float]) -> list[Solved] | None:
+    """A cover whose winners, alone in the whole model, gain so much, the first of them: those that gain nothing are as
+    they stand. None where there are none, or the others gain too little.
+    """
     vain = {id(s) for s, gain in zip(winners, gains, strict=False) if gain <= 1.0}
     if not vain or math.prod(gain for gain in gains if gain > 1.0) < LEAST_GAIN:
         return None
-    return [as_it_stands(s) if id(s) in vain else s for s in tried.cover]
+    return [as_it_stands(s) if id(s) in vain else s for s in cover]
 
 
 def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:

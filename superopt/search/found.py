@@ -61,12 +61,15 @@ class Found:
 
 @dataclass
 class Outcome:
-    """The cheapest graphs found, cheapest first; how many were seen; and why the search ended."""
+    """The cheapest graphs found, cheapest first; how many were seen; why the search ended; and what rewrites made, each
+    time that one did, whether that was seen before or not.
+    """
 
     start: Found
     best: list[Found] = field(default_factory=list)
     seen: int = 0
     reason: str = "exhausted"
+    candidates: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,14 @@ class Space:
         self._narrow: dict[Term, Term] = {}
         self._prints: dict[Term, int] = {}
         self._known = {self.print(start), *(self.print_after(start, new) for new in tried or ())}
-        self.seen = 1
+        self.seen, self.candidates = 1, 1
 
     def neighbours(self, here: Found) -> Iterator[Found]:
         """Every graph one rewrite away that was not seen before, and what it simplifies to, with estimated costs."""
         old = frozenset(here.graph.runs)
         self.print(here.graph)
         for application in self._matching.applications(here.graph):
+            self.candidates += 1
             key = self.print_after(here.graph, application.new)
             step = None if key in self._known else self._stepped(here, application)
             if step is not None:
@@ -137,6 +138,7 @@ class Space:
 
     def _saving(self, here: Found, application: Application, work: float) -> Found | None:
         """The graph with a rewrite applied that leaves less work; or as much, if it brings together what will."""
+        self.candidates += 1
         step = self._stepped(here, application)
         most = work * (ROUNDING if application.template.regroups else 1 / ROUNDING)
         return step if step is not None and self._matching.rough.whole(step.graph) <= most else None
@@ -190,7 +192,7 @@ def strategy(explore: Callable[[Outcome, Space, Cost, Limits], None]) -> Strateg
             explore(outcome, space, cost, limits)
         except KeyboardInterrupt:
             outcome.reason = INTERRUPTED
-        outcome.seen = space.seen
+        outcome.seen, outcome.candidates = space.seen, space.candidates
         return outcome
 
     return search

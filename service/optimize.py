@@ -1,5 +1,6 @@
 """`POST /v1/optimize`: a model in, an equivalent faster one out."""
 
+import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
@@ -78,7 +79,11 @@ def router(settings: Settings, line: Line, store: ReportStore) -> APIRouter:
         form = answers.preferred(request.headers.get("accept"), (answers.MODEL_TYPE, answers.MIXED_TYPE))
         if form is None:
             raise Problem(problems.NOT_ACCEPTABLE, problems.NOT_ACCEPTABLE.meaning)
-        done = await _optimized(request, wish, settings, line)
+        try:
+            done = await _optimized(request, wish, settings, line)
+        except asyncio.CancelledError:  # the server has waited for as long as it may
+            told = "the server is stopping; send the model again when it is back"
+            raise Problem(problems.BUSY, told, headers={"Retry-After": "5"}) from None
         link = {"Link": f'</v1/reports/{store.keep(done.report)}>; rel="describedby"; type="application/json"'}
         if form == answers.MIXED_TYPE:
             return answers.mixed(done.model, done.report, link)

@@ -150,7 +150,9 @@ async def _known(_: Request, error: Problem) -> Response:
 
 
 async def _invalid(_: Request, error: RequestValidationError) -> Response:
-    errors = [{"name": str(one["loc"][-1]), "detail": one["msg"]} for one in error.errors()]
+    # Of a list, the last part is a place in it.
+    names = [[part for part in one["loc"] if isinstance(part, str)][-1] for one in error.errors()]
+    errors = [{"name": name, "detail": one["msg"]} for name, one in zip(names, error.errors(), strict=True)]
     told = "; ".join(f"{one['name']}: {one['detail']}" for one in errors)
     return Problem(INVALID_REQUEST, told, errors=errors).response()
 

@@ -139,7 +139,8 @@ def main() -> None:
         try:
             app(standalone_mode=True)
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may have been closed by who started this
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code == INTERRUPTED:
             typer.echo("superopt: interrupted", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ from superopt.options import (
     Shapes,
     Threads,
 )  # fmt: skip
-from superopt.outputs import beside, demand_writable, read_bytes, same_file, write_text
+from superopt.outputs import beside, demand_writable, read_bytes, same_file, write_text, written_after
 from superopt.search.objectives import OBJECTIVES
 from superopt.search.report import read_report
 from superopt.search.settings import read_shapes
@@ -72,11 +73,11 @@ def optimize(
     """Find an equivalent model that is faster, or smaller.
 
     The result was compared with the original, and measured to be faster on this machine, or to take less and not be
-    slower; where nothing of the kind is found the original is written, byte for byte. Ctrl-C ends the search; what it
-    has found is compared and measured, and another ends that too.
+    slower; where nothing of the kind is found the original is written, byte for byte. Ctrl-C ends the search: what it
+    has found is compared and measured, and another ends that too. Where nothing is found yet, the first ends all.
 
-    Exit codes: 0 done, 2 usage, 3 invalid model, 4 the result differs from the original (nothing is written), 5 out of
-    time without an answer.
+    Exit codes: 0 done, 1 the runtime cannot run the model, 2 usage, 3 invalid model, 4 the result differs from the
+    original, 5 out of time without an answer, 130 ended by Ctrl-C, 143 by SIGTERM. Nothing is written but with 0.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
@@ -168,8 +169,10 @@ def _demand_targets(
     outputs = [path for path in (target, report) if path is not None]
     if timings is not None and any(same_file(timings, other) for other in (*read, *outputs)):
         raise UsageError(f"{timings}: this is no table of timings; name another file")
-    for i, path in enumerate(outputs):
-        demand_writable(path, overwrite, [*read, *outputs[:i]])
+    if target is not None and report is not None and same_file(target, report):
+        raise UsageError(f"{report}: the model goes there; name another file for the report")
+    for path in outputs:
+        demand_writable(path, overwrite, read)
     folder = source.parent.resolve()  # in which a model's weights have to be
     existing = [p for p in (*outputs, timings) if p is not None and p.exists() and p.resolve().is_relative_to(folder)]
     weights = weight_files(source) if existing else []
@@ -182,10 +185,10 @@ def _deliver(
     result: api.Result, source: Path, target: Path | None, report: Path | None, save_external: bool, json: bool
 ) -> None:
     """Write what was asked for, and say what was found."""
-    if target is not None:
-        _write(result, source, target, save_external)
-    if report is not None:
-        write_text(report, result.report.model_dump_json(indent=2) + "\n")
+    text = f"{result.report.model_dump_json(indent=2)}\n"
+    with written_after(report, text.encode()) if report else nullcontext():  # both or none
+        if target is not None:
+            _write(result, source, target, save_external)
     if json:
         typer.echo(result.report.model_dump_json(indent=2))
     else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from superopt.errors import UsageError
@@ -18,11 +19,11 @@ def demand_writable(path: Path, overwrite: bool, read: Iterable[Path] = ()) -> N
         if same_file(path, other):
             raise UsageError(f"{path}: this file is read, and never overwritten; name another one")
     try:
-        if path.exists() and not overwrite:
-            raise UsageError(f"{path}: exists already; give another name, or --overwrite")
         if path.exists() and not path.is_file():
             what = "a folder" if path.is_dir() else "no regular file"
             raise UsageError(f"{path}: cannot be written, it is {what}")
+        if path.exists() and not overwrite:
+            raise UsageError(f"{path}: exists already; give another name, or --overwrite")
         if not path.parent.is_dir():
             raise UsageError(f"{path}: cannot be written, there is no folder {path.parent}")
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
@@ -63,11 +64,29 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file; another process sees the whole of it or nothing. Raises `UsageError`."""
+    with written_after(path, data):
+        pass
+
+
+@contextmanager
+def written_after(path: Path, data: bytes) -> Iterator[None]:
+    """Write a file as a whole after the block, for which there is room before it; where that fails nothing is written.
+    Raises `UsageError`.
+    """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+        with _refusing(path):
+            partial.write_bytes(data)
+        yield
+        with _refusing(path):
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

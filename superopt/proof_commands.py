@@ -91,8 +91,9 @@ def verify_file(
 ) -> None:
     """Prove every rule of a file from nothing but its text; exit code 2 where one does not prove.
 
-    A rule is proved for all sizes by the laws that are named, refuted by the smallest sizes and integers for which its
-    sides differ, or unknown. The solver's limit is counted in its steps, so verdicts do not depend on the machine.
+    A rule is proved for all sizes by laws of `superopt laws list`, whichever it names, refuted by the smallest sizes
+    and integers for which its sides differ, or unknown. The solver's limit is counted in its steps, so verdicts do not
+    depend on the machine.
     A file that was edited by hand, or is of another version, is proved whenever it is used, until --seal seals it.
     """
     if sealing:
@@ -102,7 +103,8 @@ def verify_file(
     given = load_rules(file)
     rules, found = given.rules, list[Told]()
     if given.header.get("seal", expected := seal(rules)) != expected:
-        typer.echo(f"{file}:1:1: the seal is not that of its rules, operators and laws: expected {expected}", err=True)
+        what = "the file, the operators or the laws are not what was sealed; --seal seals it anew where all prove"
+        typer.echo(f"{file}:1:1: {what}", err=True)
     if witnesses is not None:
         demand_free([r.name for r in rules], witnesses)
     with stage_bar() as told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import os
 import resource
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.table import Table
 from superopt.bars import stage_bar
 from superopt.enumerate.applicable import demand_applicable
 from superopt.enumerate.checkpoint import Checkpoint
-from superopt.enumerate.family import load_family, shipped_families, with_operators
+from superopt.enumerate.family import DEEPEST, load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.prune import STEPS
@@ -29,6 +30,8 @@ from superopt.rules.picture import flowchart
 from superopt.shipped import shipped_rules
 from superopt.verify.prove import solver_version
 from superopt.verify.trusted import sealed
+
+MOST_WORKERS = 256
 
 rules_app = typer.Typer(
     help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
@@ -45,7 +48,8 @@ def generate(
         ),
     ] = "core",
     max_ops: Annotated[
-        int | None, typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=6)
+        int | None,
+        typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=DEEPEST),
     ] = None,
     operators: OperatorFiles = None,
     only: Annotated[
@@ -53,10 +57,14 @@ def generate(
     ] = "",
     seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.", min=0)] = 0,
     workers: Annotated[
-        int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1)
+        int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1, max=MOST_WORKERS)
     ] = os.cpu_count() or 1,
     memory: Annotated[
-        float, typer.Option(metavar="GB", help="Leave out the levels of terms that take more memory than this.")
+        float,
+        typer.Option(
+            metavar="GB",
+            help="Leave out the levels of terms for which the process would take more than this, itself included.",
+        ),
     ] = 8.0,
     beside: Annotated[
         list[Path] | None,
@@ -84,7 +92,7 @@ def generate(
     What is not proved is counted, and never written. A run that is stopped keeps its proofs in OUT.proofs; with
     --resume, another goes on with them and writes the same bytes.
     """
-    if memory <= 0:
+    if not 0 < memory < math.inf:
         raise UsageError(f"--memory {memory:g}: give GB, more than 0")
     for path in filter(None, (out, undecided)):
         demand_writable(path, overwrite, [*(operators or ()), *(beside or ())])
@@ -108,10 +116,16 @@ def generate(
         if not resume:
             checkpoint.done()  # there is nothing to go on with
         raise
+    complete = found.counts["complete to operators"]
+    settings += f" complete-to={complete}" if complete < depth else ""
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
     if undecided is not None:
         write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
-    checkpoint.done()
+    if complete == depth:
+        checkpoint.done()
+    else:
+        again = "--resume --overwrite and more --memory go on"
+        typer.echo(f"superopt: terms of {complete + 1} operators would take more than {memory:g} GB; {again}", err=True)
     if json:
         facts = {"family": chosen.name, **found.counts, "seconds": round(found.seconds, 1), "GB": round(_peak(), 2)}
         typer.echo(json_format.dumps(facts))

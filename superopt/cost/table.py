@@ -36,6 +36,9 @@ CREATE TABLE IF NOT EXISTS answers (
 """,
 )
 _COLUMNS = ["runtime", "version", "device", "threads", "signature", "seconds", "spread", "runs", "measured_at"]
+VERSION = 1
+"""Of the table's layout; 0 is what was written before there were versions, and the same."""
+
 _SUFFIXES, _MAGIC = (".sqlite", ".sqlite3", ".db"), b"SQLite format 3\0"
 """How databases are called, and begin."""
 
@@ -69,7 +72,7 @@ class Table:
     """
 
     def __init__(self, path: Path | None = None, on_warning: Callable[[str], None] | None = None) -> None:
-        self.path = cache_directory() / "timings.sqlite" if path is None else path
+        self.path = cache_directory() / "timings.sqlite" if path is None else Path(path)
         self.in_memory = str(self.path) == ":memory:"
         self._warn = on_warning or (lambda _: None)
         self._connection = self._open()
@@ -83,7 +86,7 @@ class Table:
                 " WHERE (runtime, version, device, threads, signature) = (?, ?, ?, ?, ?)",
                 (*_columns(key), signature),
             ).fetchone()
-            return Timing(*row) if row else None
+            return Timing(*row) if row and _is_timing(row) else None
 
         return self._mended(read)
 
@@ -132,7 +135,7 @@ class Table:
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on; what can be none is left out."""
         found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())
-        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found if _is_timing(row)]
+        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found if _is_timing(row[5:8])]
 
     def __len__(self) -> int:
         return int(self._mended(lambda c: c.execute("SELECT COUNT(*) FROM timings").fetchone()[0]))
@@ -173,10 +176,12 @@ class Table:
                     if not _is_damage(error):
                         raise
                     aside = self._set_aside()
-                    self._warn(f"{self.path} was damaged ({error}); it is now {aside}, and a new table is begun")
+                    told = " ".join(str(error).split())
+                    self._warn(f"{self.path} was damaged ({told}); it is now {aside}, and a new table is begun")
                     return _connect(self.path)
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"the table of timings {self.path} cannot be opened: {error}") from None
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise UsageError(f"{self.path}: no table of timings can be opened there: {why}; name another") from None
 
     def _set_aside(self) -> Path:
         numbers = iter(range(1, 10_000))
@@ -198,10 +203,11 @@ def _connect(path: Path) -> sqlite3.Connection:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
-        # A table of another layout is of no more use than a damaged one.
         columns = [row[1] for row in connection.execute("PRAGMA table_info(timings)")]
         if columns != _COLUMNS:
             raise sqlite3.DatabaseError(f"its columns are {columns}")
+        if connection.execute("PRAGMA user_version").fetchone() != (VERSION,):
+            connection.execute(f"PRAGMA user_version = {VERSION}")
     except sqlite3.Error:
         connection.close()
         raise
@@ -222,14 +228,18 @@ def _demand_table(path: Path) -> None:
         tables = {name for (name,) in found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and "timings" not in tables:
             raise UsageError(f"{path}: this is no table of timings, but another program's; name another file")
+        (version,) = found.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            ours = f"this superopt reads version {VERSION}"
+            raise UsageError(f"{path}: this is a table of timings of version {version}, {ours}; name another file")
 
 
 def _lock_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def _is_timing(row: Sequence[Any]) -> bool:
-    seconds, spread, runs = row[5:8]
+def _is_timing(values: Sequence[Any]) -> bool:
+    seconds, spread, runs = values
     numbers = isinstance(seconds, float) and isinstance(spread, float) and isinstance(runs, int)
     return numbers and 0.0 < seconds < math.inf and 0.0 <= spread < math.inf
 

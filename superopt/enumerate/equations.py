@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from superopt.enumerate.classes import Classes, Equation
+from superopt.enumerate.columns import numel
 from superopt.enumerate.every import every_equation, itself_renamed
 from superopt.enumerate.family import SIZES, Family
 from superopt.enumerate.grow import Met, OutOfMemory, Progress, grow, joined
@@ -25,6 +26,10 @@ MOST_OTHERS = 50_000
 """How many equations that follow from others are looked at, at most: to state one and to look for the steps takes ten
 milliseconds. Of more the levels of the most operators are left out, and the counts say so.
 """
+
+
+BYTES = 8
+"""Of a number that terms are evaluated on."""
 
 
 @dataclass
@@ -55,6 +60,7 @@ def equations(
     replay in so many `steps`: of `SMALL` terms, and with 0 of any, it is all that is equal, and not only what is equal
     to the term that a class is known by. Raises `UsageError` where even the first level passes.
     """
+    _demand_room(family, memory)
     table = Table(family, seed, max_ops)
     met = _grown(table, progress, memory)
     counts = {"complete to operators": table.most, "graphs represented": represented(table, table.most)}
@@ -107,13 +113,21 @@ def _stated(classes: Classes, equation: Equation) -> Iterator[tuple[Term, Term]]
         yield source, target
 
 
+def _demand_room(family: Family, memory: float | None) -> None:
+    """Raise `UsageError` where the values of the variables alone pass the memory, in GB."""
+    taken = sum(BYTES * numel(v) for i in range(SIZES) for v in resize(family.given, family.numbers(i))) / 1e9
+    if memory is not None and taken > memory:
+        room = f"{taken:.3g} GB, of {memory:g} GB that may be taken"
+        raise UsageError(f"family {family.name}: the values of its variables take {room}; give smaller sizes")
+
+
 def _grown(table: Table, progress: Progress | None, memory: float | None) -> Met:
     """All levels, as far as the memory goes."""
     levels: list[Met] = []
     for level in range(table.most + 1):
         try:
             levels.append(grow(table, level, level == table.most, progress, memory))
-        except OutOfMemory as error:
+        except (OutOfMemory, MemoryError) as error:
             if level < 2:
                 raise UsageError(f"{error}; allow more with --memory") from None
             table.most = level - 1

@@ -26,6 +26,9 @@ PARTS = ("sizes", "given", "constants", "operators", "depth")
 LARGEST = 64
 """The largest size of a family: terms are evaluated millions of times."""
 
+DEEPEST = 6
+"""The most operators of a term: those of seven are more than any memory holds."""
+
 SIZES = 3
 """For each symbol: two small sizes that terms are evaluated at, and one unlike others that equations are stated at."""
 
@@ -135,12 +138,17 @@ def read_family(text: str, source: str) -> Family:
     name, parts = show(forms[0].items[1]), _parts(forms[0])
     sizes = dict(_size(item) for item in parts["sizes"])
     given = tuple(_given(item, sizes) for item in parts["given"])
+    named: set[str] = set()
+    for item, v in zip(parts["given"], given, strict=True):
+        if v.label in named:
+            raise ParseError(f"{item.place}: the variable ?{v.label} is given twice; call one of them otherwise")
+        named.add(v.label)
     with assuming():
         constants = tuple(read_term(item, {}) for item in parts["constants"])
     operators = tuple(_pattern(item) for item in parts["operators"])
     (depth,) = parts["depth"] or (word(3),)
-    if not isinstance(depth, Atom) or not isinstance(depth.value, int) or depth.value < 1:
-        raise ParseError(f"{depth.place}: the depth is a number of operators, found {show(depth)}")
+    if not isinstance(depth, Atom) or not isinstance(depth.value, int) or not 1 <= depth.value <= DEEPEST:
+        raise ParseError(f"{depth.place}: the depth is a number of operators from 1 to {DEEPEST}, found {show(depth)}")
     return Family(name, sizes, given, constants, operators, depth.value)
 
 

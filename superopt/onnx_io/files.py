@@ -144,6 +144,10 @@ def _unused_data_name(path: Path) -> str:
 def _read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
     demand_utf8(path)
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(
+                f"{path}: cannot be read as often as is needed, it is no regular file; save the model to one"
+            )
         if path.is_file() and not path.stat().st_size:
             raise InvalidModel(f"{path}: the file is empty")
         return read(path)

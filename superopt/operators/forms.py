@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 from superopt.dim import Dim, product
 from superopt.operators.activations import times
 from superopt.operators.declare import NotUnderstood, Source, pass_over, present, reads
@@ -108,7 +110,7 @@ def _axes(node: Source) -> list[int]:
         axes = node.constant(1)
     if axes is None:
         raise NotUnderstood("the axes are computed while the model runs")
-    return [int(a) for a in axes]
+    return [int(a) for a in np.ravel(axes)]  # a single one without an axis of its own is taken by runtimes too
 
 
 def _is_certainly_one(d: Dim) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
+from difflib import get_close_matches
 from typing import Any
 
 from superopt.dim import Condition, Dim, Floor, Relation, Shape, Symbol, floor_div, product, relate, symbol
@@ -22,6 +23,13 @@ _LARGEST = 2**63 - 1
 """What ONNX can say."""
 
 RELATIONS: dict[str, Relation] = {"=": "=", "<=": "<=", "divides": "divides", "!=": "!="}
+
+
+def unknown(operator: str) -> str:
+    """What to say where no operator has a name."""
+    near = get_close_matches(operator, sorted(CATALOGUE), 3)
+    others = f"near to it are {', '.join(near)}" if near else "docs/operators.md lists those that there are"
+    return f"unknown operator {operator}; {others}"
 
 
 def dim_sexp(dim: Dim) -> Sexp:
@@ -146,9 +154,7 @@ def read_term(sexp: Sexp, names: Mapping[str, Term], to: Shape | None = None) ->
         raise ParseError(f"{sexp.place}: expected a term or a tensor that was given, found {show(sexp)}")
     cls = CATALOGUE.get(sexp.head)
     if cls is None:
-        raise ParseError(
-            f"{sexp.place}: unknown operator {sexp.head}; the catalogue has {', '.join(sorted(CATALOGUE))}"
-        )
+        raise ParseError(f"{sexp.place}: {unknown(sexp.head)}")
     given, rest = _read_attributes(cls, sexp, to)
     try:
         return make(cls(**given), _read_inputs(cls, rest, names))

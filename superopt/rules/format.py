@@ -133,8 +133,13 @@ def shared_parts(rule: Rule) -> dict[Term, str]:
 
 
 def load_rules(path: Path) -> RuleFile:
-    """Read a rule file. Raises `ParseError` with file, line and column, `RuleError` for one of another format."""
-    return parse_file(read_rules(path), str(path))
+    """Read a rule file. Raises `ParseError` with file, line and column, `RuleError` for one of another format, or that
+    has neither a header nor a rule.
+    """
+    found = parse_file(read_rules(path), str(path))
+    if not found.rules and not found.header:
+        raise RuleError(f"{path}: there is no rule in this file")
+    return found
 
 
 def load_all_rules(path: Path) -> tuple[Rule, ...]:

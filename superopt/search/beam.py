@@ -43,6 +43,8 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
                 if time.monotonic() > limits.deadline:
                     outcome.reason = OUT_OF_TIME
                     break
+            if outcome.reason == OUT_OF_TIME:
+                break
         at_hand = _cheapest(made, cost, limits.alpha * best, outcome)
     for found in at_hand:
         keep(outcome, found, limits.keep, cost)

@@ -16,11 +16,8 @@ from superopt.search.paired import Paired, compare, faster, latency, loses
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement
 from superopt.search.same import DRAWS
-from superopt.search.trial import Attempt, Trial
+from superopt.search.trial import LATEST, Attempt, Trial
 from superopt.term import Term
-
-LATEST = 0.1
-"""How much later than the limit an answer may come, of the limit."""
 
 _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
@@ -46,7 +43,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     try:
         tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
-        return original(tried, trial, f"nothing could be compared: {error}")
+        return original(tried, trial, f"nothing could be compared: {error}{_advice(error, program)}")
     if not tried.agreement.examined and not tried.agreement.differs:
         why = tried.agreement.reason
         return original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")
@@ -64,6 +61,14 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     if asked and tried.pairs and not tried.earlier:
         asked.keep(Judgement(tried.agreement.samples, tuple(pair for _, pair in tried.pairs), now()))
     return tried
+
+
+def _advice(error: RuntimeFailed, program: Program) -> str:
+    """What to do about a model that did not end: which of its nodes may go round for ever, if any does."""
+    if UNENDING not in str(error):
+        return ""
+    turns = [f"{n.op_type} {n.name or n.outputs[0].name}" for n in program.model.graph if n.op_type in ("Loop", "Scan")]
+    return f"; what may never end in it is {', '.join(turns)}" if turns else "; allow more with --time"
 
 
 def _agreement(

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import UsageError, VerificationFailed
+from superopt.errors import OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.anew import placed, with_anew
 from superopt.search.cuttings import Cuttings, cuttings_of
-from superopt.search.found import Solved, Strategy
+from superopt.search.found import OUT_OF_TIME, Solved, Strategy
 from superopt.search.joined import begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
@@ -25,6 +25,7 @@ from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
 from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
+from superopt.search.spelled import read_as_operators, without_spellings
 from superopt.search.surest import surest
 from superopt.search.trial import Attempt, Trial
 
@@ -73,20 +74,57 @@ def attempt(
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     tried.search_seconds = time.monotonic() - start
-    tried.cover = with_anew(tried.cover, trial, memory)
-    winners = [s for s in tried.cover if s.gain > 1.0]
-    if not hidden_constants(trial.program):  # what these slow down no piece tells
-        if not winners:
-            return original(tried, trial, f"no rewrite makes a piece of it {trial.objective.better}")
-        if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
-            return original(tried, trial, "what its pieces gain is too little of the whole to be told from noise")
     try:
-        return _decided(tried, trial, memory)
+        return _answered(tried, trial, memory)
     except VerificationFailed:
+        if read_as_operators(tried.cover):
+            kept_out = memory and memory.as_spelled
+            return _as_spelled(
+                tried, trial, lambda: attempt(trial, lambda: without_spellings(rewrites()), strategy, alpha, kept_out)
+            )
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
         return attempt(replace(trial, start=time.monotonic()), rewrites, strategy, alpha, memory)
+
+
+def _as_spelled(tried: Attempt, trial: Trial, again: Callable[[], Attempt]) -> Attempt:
+    """What another search comes to that leaves operators as the model spells them out, and says so."""
+    try:
+        found = again()
+    except OutOfTime as error:
+        found = original(tried, trial, str(error))
+    why = tried.agreement.reason if tried.agreement else "the result is no valid model"
+    found.reason += f"; operators that are spelled out in it stay so: as one node each, {why}"
+    return found
+
+
+def _answered(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
+    """Judge what was found. Who interrupts that, and has not interrupted the search, gets what it comes to; and ends it
+    by another interrupt. Raises `VerificationFailed`.
+    """
+    try:
+        tried.cover = with_anew(tried.cover, trial, memory)
+        too_little = _too_little(tried, trial)
+        return original(tried, trial, too_little) if too_little else _decided(tried, trial, memory)
+    except KeyboardInterrupt:
+        if tried.interrupted:
+            raise
+    tried.interrupted = True
+    return _answered(tried, trial, memory)
+
+
+def _too_little(tried: Attempt, trial: Trial) -> str:
+    """Why no whole model need be tried; empty where one is to be."""
+    if hidden_constants(trial.program):  # what these slow down no piece tells
+        return ""
+    if not any(s.gain > 1.0 for s in tried.cover):
+        said = f"no rewrite makes a piece of it {trial.objective.better}"
+        late = any(s.outcome.reason == OUT_OF_TIME for s in tried.solved)
+        return f"{said}, of those that there was time for; allow more with --time" if late else said
+    if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
+        return "what its pieces gain is too little of the whole to be told from noise"
+    return ""
 
 
 def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
@@ -116,6 +154,7 @@ def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None
     deadline = min(now + allowed_s, trial.cost.deadline)
     search = replace(search, memory=search.memory and search.memory.of_joined)
     tried.joined = solve_joined(cut.joined, known, begun, search, deadline, trial.progress)
+    tried.interrupted = search.stopped
     if search.stopped:
         kept([*tried.solved, *tried.joined])
     tried.cover = scheduled(tried.solved, tried.joined)

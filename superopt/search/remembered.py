@@ -83,6 +83,11 @@ class Memory:
         """That of joined pieces: these are searched in another way, and not as long."""
         return replace(self, way=f"{self.way} joined")
 
+    @property
+    def as_spelled(self) -> Memory:
+        """That of pieces in which what is spelled out is not read as an operator."""
+        return replace(self, way=f"{self.way} as spelled")
+
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
         text = self.table.answer(self.key, self._asked(places[0]))

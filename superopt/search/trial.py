@@ -20,8 +20,11 @@ from superopt.search.pieces import Piece
 from superopt.search.settings import Setting
 from superopt.search.solve import Progress
 
-LEAST_LONGEST_S = 60.0
-"""For so long a model may run, however little time was given: comparing is not measured."""
+LATEST = 0.1
+"""How much later than the limit an answer may come, of the limit."""
+
+LEAST_LONGEST_S = 5.0
+"""For so long a model may run, however little time is left."""
 
 
 @dataclass
@@ -29,9 +32,9 @@ class Attempt:
     """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
 
     `solved` are the distinct `pieces`, `joined` what was found for some as one, and `cover` those places of both that
-    were chosen. `weighed` is what both take in bytes, where that is the objective.
-    `pairs` are what both were measured to take, in one setting after the other until it is no gain: by an earlier run,
-    where that is known, and otherwise now. `candidates` is how many were measured, this among them.
+    were chosen; `interrupted` says whether somebody stopped that. `weighed` is what both take in bytes, where that is
+    the objective. `pairs` are what both were measured to take, in one setting after the other until it is no gain: by
+    an earlier run, where that is known, and otherwise now. `candidates` is how many were measured, this among them.
     """
 
     pieces: list[Piece]
@@ -48,6 +51,7 @@ class Attempt:
     reason: str = ""
     search_seconds: float = 0.0
     candidates: int = 1
+    interrupted: bool = False
 
     def again(self, cover: list[Solved]) -> Attempt:
         """The same search before anything was judged, with other places."""
@@ -58,6 +62,7 @@ class Attempt:
             cover,
             search_seconds=self.search_seconds,
             candidates=self.candidates + 1,
+            interrupted=self.interrupted,
         )
 
 
@@ -96,8 +101,8 @@ class Trial:
 
     @property
     def longest(self) -> float:
-        """The seconds after which a model that was to be run a few times counts as one that never ends."""
-        return max(LEAST_LONGEST_S, 2 * self.limit)
+        """The seconds after which a model that was to be run a few times now counts as one that never ends."""
+        return max(self.left + LATEST * self.limit, LEAST_LONGEST_S)
 
     @property
     def end(self) -> float:

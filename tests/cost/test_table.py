@@ -101,6 +101,8 @@ def test_a_table_in_which_something_is_no_timing_is_read_without_it(tmp_path: Pa
         other.commit()
     with Table(path) as table:
         assert [row.signature for row in table.rows()] == ["kept"]
+        assert table.get(KEY, "kept") is not None
+        assert table.get(KEY, "less than nothing") is table.get(KEY, "a word") is None
 
 
 def test_table_of_another_layout_is_set_aside(tmp_path: Path) -> None:
@@ -115,8 +117,31 @@ def test_table_of_another_layout_is_set_aside(tmp_path: Path) -> None:
 
 def test_table_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be opened"):
+    with pytest.raises(UsageError, match=r"can be opened there: .*; name another"):
         Table(tmp_path / "file" / "timings.sqlite")
+
+
+def test_a_table_of_a_later_version_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "timings.sqlite"
+    with Table(path) as table:
+        table.put(KEY, "kept", Timing(1.0, 0.0, 7))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version = 99")
+    with pytest.raises(UsageError, match=r"timings\.sqlite: .* of version 99, this superopt reads version 1"):
+        Table(path)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (99,)
+        assert other.execute("SELECT signature FROM timings").fetchall() == [("kept",)]
+
+
+def test_a_table_written_before_there_were_versions_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "timings.sqlite"
+    with Table(path) as table:
+        table.put(KEY, "kept", Timing(1.0, 0.0, 7))
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA user_version = 0")
+    with Table(path) as table:
+        assert table.get(KEY, "kept") is not None
 
 
 def test_default_place_is_in_the_xdg_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -64,8 +64,7 @@ def test_what_does_not_lead_uphill_is_left_to_the_search() -> None:
 
 def test_a_variable_never_stands_for_what_it_is_in() -> None:
     """x·y and x·y of one y: no y is a·b and a at once."""
-    for rule in overlaps([ASSOCIATED, SHARED], [], [], most=6):
-        assert isinstance(verify(rule), Proved), print_rule(rule)
+    assert overlaps([ASSOCIATED, SHARED], [], [], most=6) == []
 
 
 def test_overlaps_of_shipped_rules_prove_and_are_replayed_over_a_peak_only() -> None:

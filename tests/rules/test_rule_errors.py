@@ -138,7 +138,7 @@ WHERE = {
 }
 
 TERMS = {
-    "an unknown operator": (f"{FROM} (to (rely ?x)))", "2:23", "unknown operator rely; the catalogue has abs"),
+    "an unknown operator": (f"{FROM} (to (rely ?x)))", "2:23", "unknown operator rely; near to it are relu"),
     "too few inputs": (f"{FROM} (to (add ?x)))", "2:23", "add: takes 2 inputs, got 1"),
     "too many inputs": (f"{FROM} (to (relu ?x ?x)))", "2:23", "relu: takes 1 inputs, got 2"),
     "no attribute": (f"{FROM} (to (concat)))", "2:23", "concat needs its attribute axis"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from superopt.errors import UsageError
@@ -81,7 +81,8 @@ def written_after(path: Path, data: bytes) -> Iterator[None]:
         with _refusing(path):
             partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager

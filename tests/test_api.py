@@ -290,4 +290,5 @@ def test_a_model_that_never_ends_comes_back(
     result = superopt.optimize(endless, replace(options, time=4.0))
     assert result.report.outcome == "original"
     assert "it did not end within" in result.report.reason
+    assert result.report.reason.endswith("what may never end in it is Loop end")
     assert time.monotonic() - start < 60

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -118,6 +119,28 @@ def test_files_that_exist_are_replaced_when_asked_for(tmp_path: Path, rules: Pat
     assert ran.code == 0
     assert (tmp_path / "o.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
     assert Report.model_validate_json((tmp_path / "r.json").read_text(encoding="utf-8")).outcome == "original"
+
+
+def test_where_the_report_cannot_be_written_the_model_is_not_either(tmp_path: Path, rules: Path, timings: Path) -> None:
+    onnx.save(one_relu(), tmp_path / "m.onnx")
+    (tmp_path / ".r.json.partial").mkdir()  # as a full disk, it shows only when the report is written
+    before = files(tmp_path)
+    ran = superopt("optimize", "m.onnx", "o.onnx", "--report", "r.json", *quick(rules, timings), cwd=tmp_path)
+    assert ran.code == 2
+    assert "r.json: cannot be written" in ran.err
+    assert files(tmp_path) == before
+
+
+def test_a_command_whose_output_is_closed_is_none_that_fails(tmp_path: Path) -> None:
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m superopt laws list >&-', sys.executable],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_hardly_any_time_gives_an_honest_answer(tmp_path: Path, rules: Path) -> None:

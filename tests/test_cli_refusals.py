@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -54,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(one_relu(), path / "m.onnx")
     with_weights_beside(path / "big")
     (path / "a folder").mkdir()
+    os.mkfifo(path / "pipe.onnx")
     (path / "old").write_text("precious")
     np.savez(path / "other.npz", z=np.zeros(3))
     np.savez(path / "wide.npz", x=np.zeros((1, 4), np.float32))
@@ -75,11 +77,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 REFUSED = {
     "the model is missing": (["nowhere.onnx"], "nowhere.onnx"),
     "the model is a folder": (["a folder"], "a folder"),
+    "the model is a pipe": (["pipe.onnx"], "pipe.onnx: cannot be read as often as is needed, it is no regular file"),
     "the result exists": (["m.onnx", "old"], "old"),
     "the report exists": (["m.onnx", "o.onnx", "--report", "old"], "old"),
     "the result is the model": (["m.onnx", "big/../m.onnx", "--overwrite"], "m.onnx"),
     "the result is the model's weights": (["big/m.onnx", "big/weights.bin", "--overwrite"], "weights.bin"),
-    "the report is the result": (["m.onnx", "o.onnx", "--report", "./o.onnx"], "o.onnx"),
+    "the report is the result": (["m.onnx", "o.onnx", "--report", "./o.onnx"], "o.onnx: the model goes there"),
+    "the result is a folder, and that is told first": (["m.onnx", "a folder"], "it is a folder"),
     "the report is a rule file": (
         ["m.onnx", "o.onnx", "--rules", "wrong.rules", "--report", "wrong.rules", "--overwrite"],
         "wrong.rules",

@@ -8,9 +8,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from superopt.enumerate.grow import Met, OutOfMemory, grow
+from superopt.enumerate.table import Table
 from superopt.rules.format import load_rules, print_rule
 from superopt.shipped import shipped_rules
 from tests.commands import COMMAND, Ran, assert_refused, files, superopt
@@ -70,6 +73,8 @@ def test_a_rule_is_shown_as_it_stands_in_its_file(inside: Command, rules: Path, 
 
 IDLE = "(family idle (sizes (m 2 3 5) (n 3 5 7)) (given (?a m n)) (operators (matmul ?x ?y)) (depth 2))"
 
+WIDE = "(family wide (sizes (m 64 64 64)) (given (?x m m m m m m)) (operators (relu ?x)) (depth 2))"
+
 HALVES = """(family halves (sizes (m 2 3 5)) (given (?a m m) (?b m m))
   (operators (concat 0 ?x ?y) (slice 0 m (* 2 m) ?x)) (depth 2))"""
 
@@ -85,6 +90,12 @@ REFUSED = {
         ["generate", "--family", "halves.family", "--only", "slice", "--out", "f.rules"],
         "family halves: no operator takes any of its variables at its sizes: (slice 0 m (* 2 m) ?x)",
     ),
+    "memory that is no number": (["generate", "--only", "relu", "--memory", "nan", "--out", "f.rules"], "--memory nan"),
+    "variables larger than the memory": (
+        ["generate", "--family", "wide.family", "--out", "f.rules"],
+        "family wide: the values of its variables take ",
+    ),
+    "a file without a rule": (["verify", "empty.rules"], "empty.rules: there is no rule in this file"),
     "no memory": (["generate", "--only", "relu", "--memory", "-1", "--out", "f.rules"], "--memory -1"),
     "a run that did not stop": (["generate", "--only", "relu", "--resume", "--out", "f.rules"], "f.rules.proofs"),
     "too little memory": (["generate", "--only", "relu", "--memory", "0.01", "--out", "f.rules"], "--memory"),
@@ -104,9 +115,34 @@ def test_what_cannot_be_done_is_refused(inside: Command, case: str, tmp_path: Pa
     (tmp_path / "old").write_text("precious")
     (tmp_path / "idle.family").write_text(IDLE)
     (tmp_path / "halves.family").write_text(HALVES)
+    (tmp_path / "wide.family").write_text(WIDE)
+    (tmp_path / "empty.rules").write_text("; none yet\n")
     before = files(tmp_path)
     assert_refused(inside("rules", *arguments, cwd=tmp_path), 2, named)
     assert files(tmp_path) == before
+
+
+def test_a_run_that_memory_ends_says_how_far_it_is_complete_and_goes_on_with_more(
+    inside: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("rules", "generate", "--only", "relu,mul", "--max-ops", 3, "--workers", 1, "--out")
+    assert inside(*arguments, "whole.rules", cwd=tmp_path).code == 0
+
+    def short(table: Table, level: int, *_: Any) -> Met:
+        if level == 3:
+            raise OutOfMemory("terms of 3 operators take more than 8 GB")
+        return grow(table, level, *_)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("superopt.enumerate.equations.grow", short)
+        ended = inside(*arguments, "f.rules", cwd=tmp_path)
+    assert ended.code == 0
+    assert "superopt: terms of 3 operators would take more than 8 GB; --resume --overwrite and more" in ended.err
+    assert load_rules(tmp_path / "f.rules").header["settings"].endswith("max-ops=3 seed=0 complete-to=2")
+    assert inside(*arguments, "f.rules", "--resume", "--overwrite", cwd=tmp_path).code == 0
+    found = files(tmp_path)
+    assert set(found) == {"whole.rules", "f.rules"}
+    assert found["f.rules"] == found["whole.rules"]
 
 
 def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_bytes(tmp_path: Path) -> None:

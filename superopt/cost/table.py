@@ -266,7 +266,9 @@ _depth: dict[Path, int] = {}
 def measuring(directory: Path | None = None, wait_s: float | None = None) -> Iterator[None]:
     """Within this block no other process on the machine measures. May be nested in one thread.
 
-    Raises `OutOfTime` where another measures for longer than `wait_s` seconds, `UsageError` without access.
+    Whoever waits is next: who measures again and again has to get past it, by a second lock that is held while waiting
+    for the first. Raises `OutOfTime` where another measures for longer than `wait_s` seconds, `UsageError` without
+    access.
     """
     path = (directory or cache_directory()) / "measuring.lock"
     with _within:
@@ -275,11 +277,14 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle = path.open("a")
+            handle, turn = path.open("a"), path.with_suffix(".next").open("a")
         except OSError as error:
             raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
         with handle:
-            _acquire(handle, wait_s)
+            with turn:
+                start = time.monotonic()
+                _acquire(turn, wait_s)
+                _acquire(handle, wait_s, start)
             _depth[path] = 1
             try:
                 yield
@@ -287,17 +292,18 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
                 del _depth[path]
 
 
-def _acquire(handle: IO[str], wait_s: float | None = None) -> None:
-    """Wait for the exclusive lock on an open file; it is released when the file is closed or the process ends."""
-    if wait_s is None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        return
-    end = time.monotonic() + wait_s
+def _acquire(handle: IO[str], wait_s: float | None = None, start: float | None = None) -> None:
+    """Wait for the exclusive lock on an open file, for so long from the start (by default now); it is released when the
+    file is closed or the process ends.
+
+    All look again and again: those that the system lets wait would come before them.
+    """
+    start = time.monotonic() if start is None else start
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= end:
+            if wait_s is not None and time.monotonic() >= start + wait_s:
                 raise OutOfTime(f"another process has been measuring on this machine for {wait_s:.0f} s") from None
             time.sleep(_POLL_S)
         else:

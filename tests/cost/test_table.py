@@ -174,6 +174,34 @@ def test_only_one_process_measures_at_a_time(tmp_path: Path) -> None:
         other.join(50)
 
 
+def _hold_again_and_again(directory: Path, started: Event, end: Event) -> None:
+    while not end.is_set():
+        with measuring(directory):
+            started.set()
+            time.sleep(0.1)
+
+
+def test_who_waits_is_not_passed_over_by_those_that_measure_again_and_again(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    end = context.Event()
+    begun = [context.Event() for _ in range(2)]
+    others = [context.Process(target=_hold_again_and_again, args=(tmp_path, started, end)) for started in begun]
+    for other in others:
+        other.start()
+    try:
+        assert all(started.wait(50) for started in begun)
+        waited = []
+        for _ in range(5):
+            start = time.monotonic()
+            with measuring(tmp_path, wait_s=50):
+                waited.append(time.monotonic() - start)
+        assert max(waited) < 5
+    finally:
+        end.set()
+        for other in others:
+            other.join(50)
+
+
 def test_measuring_may_be_nested(tmp_path: Path) -> None:
     with measuring(tmp_path), measuring(tmp_path, wait_s=0):
         pass

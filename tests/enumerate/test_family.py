@@ -34,6 +34,14 @@ WRONG = {
         r"f:1:\d+: expected an operator .*\(sinh",
     ),
     "an operator without holes": (f"(family f {SIZES} {GIVEN} (operators (scalar 1.0)))", "of one or two inputs"),
+    "a depth that nothing reaches": (
+        f"(family f {SIZES} {GIVEN} (operators relu) (depth 9))",
+        "a number of operators from 1 to 6, found 9",
+    ),
+    "a variable that is given twice": (
+        f"(family f {SIZES} (given (?x n) (?x n)) (operators relu))",
+        r"f:1:\d+: the variable \?x is given twice",
+    ),
     "a depth that is none": (f"(family f {SIZES} {GIVEN} (operators relu) (depth deep))", "the depth is a number"),
 }
 

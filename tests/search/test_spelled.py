@@ -19,9 +19,7 @@ from tests.search.test_optimize import tried
 
 SOFTMAX: list[Rewrite] = [Fold("softmax unshifted")]
 ROWS = (64, 256)
-STAY = (
-    '; operators that are spelled out in it stay so: as one node each, output "shares" is infinite or not a number'
-)
+STAY = '; operators that are spelled out in it stay so: as one node each, output "shares" is infinite or not a number'
 
 
 @pytest.fixture(scope="module")

@@ -103,6 +103,20 @@ def test_no_search_outlives_its_server(start: StartServer, how: signal.Signals) 
     assert eventually(lambda: not alive(search))
 
 
+def test_who_waits_when_the_server_stops_is_told_so(start: StartServer) -> None:
+    server = start(stop_after=0)
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(post, server, LONG)
+        assert eventually(lambda: bool(optimizers(server))), "no optimizer started"
+        server.process.terminate()
+        server.process.wait(timeout=30)
+        told = answer.result()
+    assert told is not None
+    assert (told.status_code, told.json()["type"]) == (503, "/problems/busy")
+    assert told.json()["detail"].startswith("the server is stopping")
+    assert int(told.headers["retry-after"]) > 0
+
+
 def test_a_server_that_is_told_to_stop_leaves_no_files(start: StartServer) -> None:
     server = start(stop_after=0)
     with ThreadPoolExecutor() as pool:

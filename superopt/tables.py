@@ -100,7 +100,7 @@ def _before_and_after(report: Report, source: Path) -> Table:
     measured = report.measured
     if measured is not None:
         later = measured.optimized if report.optimized is not None else measured.original
-        table.add_row("latency", _milliseconds(measured.original), _milliseconds(later) if later else "")
+        table.add_row("latency", _latency(measured.original), _latency(later) if later else "")
     if (t := report.taken) and report.settings.objective == "memory":
         later_bytes = t.optimized if report.optimized is not None else t.original
         table.add_row("memory of a run", _bytes(t.original), _bytes(later_bytes))
@@ -146,7 +146,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         interval = f"95 % interval {m.low:.3f} to {m.high:.3f}"
         at = f"; measured before, {m.measured_at}" if m.remembered else ""
         than = "faster" if report.outcome == "faster" else "as fast"
-        yield f"{m.speedup:.3f}x {than} ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
+        where = f" at {m.shapes}" if m.shapes else ""
+        yield f"{m.speedup:.3f}x {than}{where} ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
@@ -191,9 +192,10 @@ def _first_few(sizes: Mapping[str, str], before: str = "") -> Iterable[str]:
         yield f"and so on for {len(sizes)} inputs"
 
 
-def _milliseconds(time: Seconds) -> str:
-    half = (time.high - time.low) / 2
-    return f"{time.seconds * 1e3:.2f} ± {half * 1e3:.2f} ms"
+def _latency(time: Seconds) -> str:
+    """With those digits that tell: small models take microseconds."""
+    half, (unit, scale) = (time.high - time.low) / 2, ("ms", 1e3) if time.seconds >= 1e-3 else ("µs", 1e6)
+    return f"{time.seconds * scale:.2f} ± {half * scale:.2f} {unit}"
 
 
 def _bytes(count: int) -> str:

@@ -20,13 +20,13 @@ def read_versioned(path: Path, text: str | bytes, schema: type[M], version: int,
     """
     try:
         stated = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: no {kind}: {error}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: no {kind}, it is not JSON; `{writer}` writes one") from None
     given = stated.get("format") if isinstance(stated, dict) else None
     if given is None:
         raise UsageError(f"{path}: no {kind}; `{writer}` writes one")
     if given != version:
-        raise UsageError(f"{path}: a {kind} of format {given}; this superopt reads format {version}")
+        raise UsageError(f"{path}: a {kind} of format {given!r}; this superopt reads format {version}")
     try:
         return schema.model_validate(stated)
     except ValidationError as error:

@@ -29,7 +29,7 @@ class Checkpoint:
         if resume:
             self._read(path, settings)
         else:
-            path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
+            self._write(settings, "w")
 
     def _read(self, path: Path, settings: str) -> None:
         if not path.exists():
@@ -52,9 +52,15 @@ class Checkpoint:
             yield self._known[text]
 
     def _append(self, text: str) -> None:
+        self._write([text, *self._known[text]], "a")
+
+    def _write(self, line: object, mode: str) -> None:
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([text, *self._known[text]]) + "\n")
+            try:
+                with self.path.open(mode, encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+            except OSError as error:
+                raise UsageError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
     def done(self) -> None:
         """Remove the file: the run is through."""

@@ -11,6 +11,7 @@ import pytest
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
+from superopt.search import paired
 from superopt.search.interval import interval
 from superopt.search.paired import Latency, Paired, _measure, _ratio, compare, faster, latency
 from tests.search.networks import classifier, products
@@ -18,7 +19,13 @@ from tests.search.networks import classifier, products
 RUNTIME = OnnxRuntime()
 
 
-def paired(ratio: float, low: float, high: float) -> Paired:
+@pytest.fixture(autouse=True)
+def whole_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as outside of tests: how many sessions fit into one is what is looked at."""
+    monkeypatch.setattr(paired, "LOOK_S", 4.0)
+
+
+def measured(ratio: float, low: float, high: float) -> Paired:
     some = Latency(1.0, 0.9, 1.1, 5, 15)
     return Paired(some, some, ratio, low, high, 5, 15, (ratio,) * 5)
 
@@ -171,10 +178,10 @@ def test_a_model_that_does_not_load_is_a_named_error_on_one_line(tmp_path: Path)
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (paired(1.02, 1.005, 1.03), True),
-        (paired(1.005, 1.004, 1.006), False),  # certain, but too little
-        (paired(1.20, 0.99, 1.40), False),  # much, but not certain
-        (paired(0.80, 0.79, 0.81), False),
+        (measured(1.02, 1.005, 1.03), True),
+        (measured(1.005, 1.004, 1.006), False),  # certain, but too little
+        (measured(1.20, 0.99, 1.40), False),  # much, but not certain
+        (measured(0.80, 0.79, 0.81), False),
     ],
 )
 def test_faster_means_one_percent_and_an_interval_above_one(found: Paired, expected: bool) -> None:

@@ -147,7 +147,8 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         at = f"; measured before, {m.measured_at}" if m.remembered else ""
         than = "faster" if report.outcome == "faster" else "as fast"
         where = f" at {m.shapes}" if m.shapes else ""
-        yield f"{m.speedup:.3f}x {than}{where} ({interval}; {m.sessions} fresh pairs of sessions, {m.runs} runs each{at})"
+        pairs = f"{m.sessions} fresh pairs of sessions, {m.runs} runs each{at}"
+        yield f"{m.speedup:.3f}x {than}{where} ({interval}; {pairs})"
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""

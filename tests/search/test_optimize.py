@@ -6,7 +6,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +20,6 @@ from superopt.api import Options
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.layouts import ALONE, Place
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.model import Cost
-from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
@@ -30,49 +28,22 @@ from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search import solve
-from superopt.search.backtrack import backtrack
 from superopt.search.compared import rewritten_values
-from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Replaced, Strategy
+from superopt.search.found import Found, Outcome
 from superopt.search.latency import Latency
-from superopt.search.matching import Matching
-from superopt.search.optimize import attempt
 from superopt.search.paired import Latency as Measured
 from superopt.search.paired import Paired
 from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
-from superopt.search.rewrites import ByRule, Rewrite, Unfold
+from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
-from superopt.search.trial import Attempt, Trial
 from superopt.term import Graph, variable
 from tests.fragile import Fragile
 from tests.models import detector, model, normalized, unsimplified
 from tests.onnx_io.networks import run
+from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
-
-
-@pytest.fixture(scope="module")
-def cost(timings: Path) -> Iterator[MeasuredCost]:
-    with Table(timings) as table:
-        yield MeasuredCost(OnnxRuntime(1), table, 17)
-
-
-def tried(
-    given: onnx.ModelProto,
-    rewrites: list[Rewrite],
-    cost: MeasuredCost,
-    folder: Path,
-    limit: float = 12,
-    strategy: Strategy = backtrack,
-    gone: float = 0.0,
-) -> Attempt:
-    onnx.save(given, folder / "original.onnx")
-    path = folder / "original.onnx"
-    program, start = understand(load(given)), time.monotonic() - gone
-    trial = Trial(
-        program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start
-    )
-    return attempt(trial, lambda: rewrites, strategy, alpha=1.05)
 
 
 def test_where_a_candidate_cannot_be_written_the_original_comes_back(
@@ -148,23 +119,6 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
     assert found.pairs[0][1].ratio == later
     confirmed = "confirmed in fresh sessions, without pieces that gain nothing in the whole model"
     assert found.reason == (confirmed if found.accepted else "the gain was not confirmed in fresh sessions")
-
-
-def stopped(
-    graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
-) -> Outcome:
-    """A search that somebody interrupts at its end."""
-    return replace(backtrack(graph, matching, cost, limits, tried), reason=INTERRUPTED)
-
-
-def test_what_an_interrupted_search_has_found_is_judged(cost: MeasuredCost, tmp_path: Path) -> None:
-    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, strategy=stopped)
-    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
-
-
-def test_an_interrupted_search_that_has_nothing_ends_at_once(cost: MeasuredCost, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        tried(normalized(), [Unfold("softmax")], cost, tmp_path, strategy=stopped)
 
 
 def test_without_time_to_judge_what_it_finds_nothing_is_searched(

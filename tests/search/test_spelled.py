@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
-import pytest
 from onnx import TensorProto, helper
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.ort import OnnxRuntime
-from superopt.cost.table import Table
 from superopt.search.rewrites import Fold, Rewrite, Unfold
 from tests.models import model, normalized, weight
-from tests.search.test_optimize import tried
+from tests.search.trying import tried
 
 SOFTMAX: list[Rewrite] = [Fold("softmax unshifted")]
 ROWS = (64, 256)
 STAY = '; operators that are spelled out in it stay so: as one node each, output "shares" is infinite or not a number'
-
-
-@pytest.fixture(scope="module")
-def cost(timings: Path) -> Iterator[MeasuredCost]:
-    with Table(timings) as table:
-        yield MeasuredCost(OnnxRuntime(1), table, 17)
 
 
 def shares(given: onnx.ModelProto | None = None) -> onnx.ModelProto:

@@ -1,0 +1,35 @@
+"""A whole attempt on a model, with a few rewrites."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import onnx
+
+from superopt.cost.measured import MeasuredCost
+from superopt.onnx_io import load, understand
+from superopt.search.backtrack import backtrack
+from superopt.search.found import Strategy
+from superopt.search.latency import Latency
+from superopt.search.optimize import attempt
+from superopt.search.rewrites import Rewrite
+from superopt.search.trial import Attempt, Trial
+
+
+def tried(
+    given: onnx.ModelProto,
+    rewrites: list[Rewrite],
+    cost: MeasuredCost,
+    folder: Path,
+    limit: float = 12,
+    strategy: Strategy = backtrack,
+    gone: float = 0.0,
+) -> Attempt:
+    onnx.save(given, folder / "original.onnx")
+    path = folder / "original.onnx"
+    program, start = understand(load(given)), time.monotonic() - gone
+    trial = Trial(
+        program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start
+    )
+    return attempt(trial, lambda: rewrites, strategy, alpha=1.05)

@@ -180,6 +180,15 @@ def test_an_attribute_that_the_declaration_does_not_know_makes_a_node_opaque() -
     assert reasons == ["", "the declaration does not know the attribute spatial"]
 
 
+def test_a_single_axis_may_be_a_number_without_an_axis_of_its_own() -> None:
+    """As the functions that ONNX publishes write it, though its documentation asks for a list."""
+    source = model("g (float[2, 3] x) => (float[2, 1, 3] y) <int64 at = {1}> { y = Unsqueeze(x, at) }")
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert_close(run(ir.to_proto(rewritten(program, terms(program), {})), {"x": x}), run(source, {"x": x}))
+
+
 TRAINING = """g (float[2, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2, 3, 4] y, float[3] z)
   { y, n, w = BatchNormalization<training_mode = 1, epsilon = 0.01>(x, s, b, m, v) z = Relu(READ) }"""
 

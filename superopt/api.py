@@ -30,6 +30,7 @@ from superopt.folders import temporary_folder
 from superopt.memory import give_back, seldom_collecting
 from superopt.onnx_io import (
     LARGE,
+    ModelFacts,
     Program,
     facts,
     held,
@@ -183,7 +184,7 @@ def replay(
 
 
 @contextmanager
-def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[parts.ModelFacts, Trial]]:
+def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[ModelFacts, Trial]]:
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
     start, runtime = time.monotonic(), runtime_named(options.runtime, options.threads)
     loaded, child = load(model), Child()
@@ -193,7 +194,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
     with temporary_folder() as folder, Table(options.timings, _LOG.warning) as table:
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
-        before, loaded = parts.ModelFacts(**facts(loaded)), load(working)
+        before, loaded = facts(loaded), load(working)
         give_back()  # the model that was read, with all of its weights
         program, opset = understand(loaded), opset_of(loaded) or 1
         asked = settings_of(program, options.ranges()) if options.shapes else _seen_in(program, options.inputs)
@@ -245,7 +246,7 @@ def _seen_in(program: Program, samples: Sequence[Mapping[str, np.ndarray]]) -> t
 
 def _result(
     model: Model,
-    before: parts.ModelFacts,
+    before: ModelFacts,
     trial: Trial,
     tried: Attempt,
     options: Options,
@@ -256,7 +257,7 @@ def _result(
     if tried.accepted and tried.candidate is not None:
         optimized = load(tried.candidate)
         held(optimized)  # the folder goes, and with it the files of the weights
-    after = None if optimized is None else parts.ModelFacts(**facts(optimized))
+    after = None if optimized is None else facts(optimized)
     asked = _settings(options, files, assumed(trial.program, trial.asked[0], trial.settings[0]))
     report = report_of(tried, before, after, trial.program, trial.cost, asked, str(trial.settings[0]))
     return Result(load(model) if optimized is None else optimized, report)
@@ -355,7 +356,7 @@ def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
         )
         dtype = declared[name].dtype
         if not fixed or (dtype not in (None, ir.DataType.STRING) and dtype.numpy() != array.dtype):
-            wanted = facts(model)["inputs"][name]
+            wanted = facts(model).inputs[name]
             raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
 
 

@@ -170,7 +170,7 @@ def _profile(program: Program, setting: Setting, child: Child, folder: Path) -> 
         node.name = _name(position)
         names.append(node.name)
     path = folder / "named.onnx"
-    save(named, path, external_data=facts(named)["bytes"] > LARGE or None)
+    save(named, path, external_data=facts(named).bytes > LARGE or None)
     try:
         return child.call(LONGEST_S, profile, path, names, folder, OnnxRuntime(threads=1), setting.draw())
     except RuntimeFailed as error:  # the copy's path means nothing to who asked

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from superopt.inspection import Inspection
-from superopt.search.report import ModelFacts, Report, Seconds
+from superopt.onnx_io import ModelFacts
+from superopt.search.report import Report, Seconds
 
 _MOST_OPERATORS = 12
 _MOST_INPUTS = 3

@@ -262,4 +262,4 @@ def test_weights_in_nodes_that_give_constants_count_as_weights(tmp_path: Path) -
     del given.graph.initializer[:]
     for w in reversed(weights):
         given.graph.node.insert(0, helper.make_node("Constant", [], [w.name], value=w))
-    assert facts(load(given))["bytes"] == facts(load(normalized()))["bytes"] > 0
+    assert facts(load(given)).bytes == facts(load(normalized())).bytes > 0

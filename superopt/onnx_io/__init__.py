@@ -3,7 +3,7 @@
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
-from superopt.onnx_io.facts import Facts, facts
+from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
@@ -15,7 +15,7 @@ from superopt.onnx_io.skeleton import opset_of
 
 __all__ = [
     "LARGE",
-    "Facts",
+    "ModelFacts",
     "Program",
     "Step",
     "Summary",

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypedDict
 
 import onnx_ir as ir
+from pydantic import BaseModel, ConfigDict
 
 from superopt.onnx_io.checks import MISDECLARED
 from superopt.onnx_io.skeleton import imported_opset
 
 
-class Facts(TypedDict):
-    """The facts of a model; types as text such as `float32(N, 3, 224, 224)`.
+class ModelFacts(BaseModel):
+    """What a model consists of. `bytes` counts its weights; inputs and outputs are given with their types, as text such
+    as `float32(N, 3, 224, 224)`.
 
     `misdeclared` are inner values that its file declares of sizes that they do not have.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     nodes: dict[str, int]
     bytes: int
@@ -24,10 +27,15 @@ class Facts(TypedDict):
     outputs: dict[str, str]
     opset: int | None
     ir_version: int
-    misdeclared: list[str]
+    misdeclared: list[str] = []
+
+    @property
+    def operators(self) -> int:
+        """The number of nodes."""
+        return sum(self.nodes.values())
 
 
-def facts(model: ir.Model) -> Facts:
+def facts(model: ir.Model) -> ModelFacts:
     """Nodes by operator (those of subgraphs too), bytes of weights, inputs to be given, outputs, versions.
 
     Nodes that give constants hold weights as initializers do: some exporters write all of them so.
@@ -36,7 +44,7 @@ def facts(model: ir.Model) -> Facts:
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values()]
     tensors += [a.as_tensor() for n in model.graph.all_nodes() if n.op_type == "Constant" for a in _tensors(n)]
     given = [v for v in model.graph.inputs if model.ir_version >= 4 or not v.is_initializer()]
-    return Facts(
+    return ModelFacts(
         nodes=dict(sorted(nodes.items())),
         bytes=sum(t.nbytes for t in tensors if t is not None and t.dtype != ir.DataType.STRING),
         inputs=_types(given),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from superopt.cost.measured import MeasuredCost
 from superopt.dim import assuming
-from superopt.onnx_io import Program, hidden_constants
+from superopt.onnx_io import ModelFacts, Program, hidden_constants
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
 from superopt.search.agreement import Agreement
@@ -27,8 +27,8 @@ VERSION = importlib.metadata.version("superopt")
 
 def report_of(
     tried: Attempt,
-    before: parts.ModelFacts,
-    after: parts.ModelFacts | None,
+    before: ModelFacts,
+    after: ModelFacts | None,
     program: Program,
     cost: MeasuredCost,
     settings: parts.Settings,

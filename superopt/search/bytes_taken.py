@@ -55,7 +55,7 @@ class Size(_Bytes):
 
     def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed:
         """The bytes of the weights of both."""
-        before, after = (facts(load(model))["bytes"] for model in (original, candidate))
+        before, after = (facts(load(model)).bytes for model in (original, candidate))
         return Weighed(before, after)
 
 

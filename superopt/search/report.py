@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from superopt.onnx_io import ModelFacts
 from superopt.versioned import read_versioned
 
 
@@ -14,26 +15,6 @@ class Part(BaseModel):
     """Base of the parts of a report: immutable, and nothing in it that is not declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ModelFacts(Part):
-    """What a model consists of. `bytes` counts its weights; inputs and outputs are given with their types.
-
-    `misdeclared` are inner values that its file declares of sizes that they do not have.
-    """
-
-    nodes: dict[str, int]
-    bytes: int
-    inputs: dict[str, str]
-    outputs: dict[str, str]
-    opset: int | None
-    ir_version: int
-    misdeclared: list[str] = []
-
-    @property
-    def operators(self) -> int:
-        """The number of nodes."""
-        return sum(self.nodes.values())
 
 
 class Seconds(Part):

@@ -274,7 +274,7 @@ def test_check_takes_messages_and_models() -> None:
 def test_facts_of_a_model() -> None:
     assert facts(
         load(model("g (float[N, 3] x) => (double[N, 3] y) <float w = {1}> { a = Add(x, w) y = Cast<to = 11>(a) }"))
-    ) == {
+    ).model_dump() == {
         "nodes": {"Add": 1, "Cast": 1},
         "bytes": 4,
         "inputs": {"x": "float32(N, 3)"},
@@ -369,10 +369,10 @@ def _declaring(inner: list[int], output: list[int]) -> onnx.ModelProto:
 @pytest.mark.parametrize("wrong", [[2, 4], [6], [2, 3, 1]])
 def test_an_inner_value_declared_of_sizes_that_it_has_not_is_told_and_declared_no_more(wrong: list[int]) -> None:
     for found in (load(_declaring(wrong, [2, 3])), load(ir.from_proto(_declaring(wrong, [2, 3])))):
-        assert facts(found)["misdeclared"] == ["a"]
+        assert facts(found).misdeclared == ["a"]
         assert all(v.shape is None for node in found.graph for v in node.outputs if v.name == "a")
         onnx.checker.check_model(ir.to_proto(found), full_check=True)
-    assert facts(load(_declaring([2, 3], [2, 3])))["misdeclared"] == []
+    assert facts(load(_declaring([2, 3], [2, 3]))).misdeclared == []
 
 
 def test_an_output_declared_of_sizes_that_it_has_not_is_refused_by_name() -> None:

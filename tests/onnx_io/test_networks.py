@@ -30,7 +30,7 @@ def every_term(program: Program) -> dict[str, Term]:
 def interface(model: ir.Model) -> list[tuple[str, str]]:
     """The names and types of what is given and what comes out, in order."""
     table = facts(model)
-    return [*table["inputs"].items(), *table["outputs"].items()]
+    return [*table.inputs.items(), *table.outputs.items()]
 
 
 def serialized(model: ir.Model) -> bytes:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
+import superopt
+from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
 from superopt.search.rewrites import Fold, Rewrite, Unfold
 from tests.models import model, normalized, weight
@@ -33,6 +36,12 @@ def shares(given: onnx.ModelProto | None = None) -> onnx.ModelProto:
     return given
 
 
+@pytest.fixture(autouse=True)
+def gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What sums of kernels promise is gained by whole pieces: which is the fastest is not what is looked at."""
+    monkeypatch.setattr("superopt.search.latency._gain", lambda *_: 1.5)
+
+
 def test_a_spelling_that_overflows_stays_and_what_else_was_found_is_taken(cost: MeasuredCost, tmp_path: Path) -> None:
     found = tried(shares(normalized()), [*SOFTMAX, Unfold("lrn")], cost, tmp_path, limit=20)
     assert found.accepted
@@ -47,3 +56,13 @@ def test_where_nothing_else_was_found_the_original_comes_back(cost: MeasuredCost
     found = tried(shares(), SOFTMAX, cost, tmp_path, limit=20)
     assert not found.accepted
     assert found.reason.startswith(f"no rewrite makes a piece of it faster{STAY}")
+
+
+def test_a_second_run_remembers_what_was_found_without(tmp_path: Path) -> None:
+    options = Options(time=20, rules=(), timings=tmp_path / "table")
+    first, second = (superopt.optimize(shares(normalized()), options).report for _ in range(2))
+    assert first.searched.remembered == 0 < second.searched.remembered
+    for report in (first, second):
+        assert report.outcome == "faster"
+        assert STAY in report.reason
+    assert [s.text for s in first.solutions] == [s.text for s in second.solutions]

@@ -27,13 +27,14 @@ OF_TIMM = ("repvgg_a0", "mobileone_s0", "fastvit_t8", "edgenext_xx_small", "rexn
 
 def networks() -> dict[str, Callable[[], Any]]:
     """By name, what gives a module and its example inputs by name; true sizes, weights as they are initialized."""
-    import timm
     import torch
     import transformers as t
 
     from benchmarks import modules
 
     def of_timm(name: str) -> tuple[Any, dict[str, Any]]:
+        import timm
+
         module = timm.create_model(name, pretrained=False)
         return module, {"x": torch.zeros(1, *module.default_cfg["input_size"])}
 

@@ -79,6 +79,11 @@ def test_regrouping_changes_no_value_and_brings_two_together(term: Term) -> None
         assert (evaluate(made, FIELD, values) == evaluate(term, FIELD, values)).all()
 
 
+def test_each_pair_of_three_terms_is_brought_together() -> None:
+    x, y, z = (variable(n, (2,)) for n in "xyz")
+    assert len(list(regrouped(Add()(x, Add()(y, z)), lambda pair: 1.0, regrouping(shipped())))) >= 2
+
+
 def test_nothing_is_regrouped_where_no_rule_says_so() -> None:
     x, y, z = (variable(n, (2,)) for n in "xyz")
     assert list(regrouped(Add()(x, Add()(y, z)), lambda pair: 1.0, regrouping(by(NEAR_MISSES["two of one"])))) == []

@@ -132,7 +132,7 @@ def test_errors_read_as_on_the_page() -> None:
     text, document = BLOCKS[-1][1].splitlines()
     with pytest.raises(ParseError) as raised:
         parse_file("(rules :format 1)\n(rule r (given (?x m k) (?y k n))\n  (from (matmil ?x ?y)) (to ?x))", "f.rules")
-    assert str(raised.value).startswith(text.removesuffix("…"))
+    assert str(raised.value) == text
     with pytest.raises(ParseError) as raised:
         parse_json(DOCUMENT.replace('"matmul"', '"matmil"', 1), "f.json")
-    assert str(raised.value).startswith(document.removesuffix("…"))
+    assert str(raised.value) == document

@@ -25,11 +25,11 @@ _LARGEST = 2**63 - 1
 RELATIONS: dict[str, Relation] = {"=": "=", "<=": "<=", "divides": "divides", "!=": "!="}
 
 
-def unknown(operator: str) -> str:
+def unknown_operator(name: str) -> str:
     """What to say where no operator has a name."""
-    near = get_close_matches(operator, sorted(CATALOGUE), 3)
+    near = get_close_matches(name, sorted(CATALOGUE), 3)
     others = f"near to it are {', '.join(near)}" if near else "docs/operators.md lists those that there are"
-    return f"unknown operator {operator}; {others}"
+    return f"unknown operator {name}; {others}"
 
 
 def dim_sexp(dim: Dim) -> Sexp:
@@ -154,7 +154,7 @@ def read_term(sexp: Sexp, names: Mapping[str, Term], to: Shape | None = None) ->
         raise ParseError(f"{sexp.place}: expected a term or a tensor that was given, found {show(sexp)}")
     cls = CATALOGUE.get(sexp.head)
     if cls is None:
-        raise ParseError(f"{sexp.place}: {unknown(sexp.head)}")
+        raise ParseError(f"{sexp.place}: {unknown_operator(sexp.head)}")
     given, rest = _read_attributes(cls, sexp, to)
     try:
         return make(cls(**given), _read_inputs(cls, rest, names))

@@ -15,11 +15,20 @@ from collections.abc import Iterable
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import OUT_OF_TIME, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import (
+    EXHAUSTED,
+    LIMIT,
+    OUT_OF_TIME,
+    TOLD_APART,
+    VAIN,
+    Found,
+    Limits,
+    Outcome,
+    keep,
+    measured,
+    priority,
+)
 from superopt.search.space import Space, strategy
-
-LIMIT, VAIN, EXHAUSTED = "limit of graphs", "no gain for a while", "exhausted"
-"""Why a search ended that was not stopped."""
 
 
 @strategy

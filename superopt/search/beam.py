@@ -9,7 +9,19 @@ import time
 
 from superopt.cost.model import Cost
 from superopt.errors import OutOfTime
-from superopt.search.found import OUT_OF_TIME, TOLD_APART, Found, Limits, Outcome, keep, measured, priority
+from superopt.search.found import (
+    EXHAUSTED,
+    LIMIT,
+    OUT_OF_TIME,
+    TOLD_APART,
+    VAIN,
+    Found,
+    Limits,
+    Outcome,
+    keep,
+    measured,
+    priority,
+)
 from superopt.search.space import Space, strategy
 
 WIDTH = 12
@@ -26,14 +38,14 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
         outcome.reason = OUT_OF_TIME
     else:
         at_hand += _cheapest(list(space.simplified(start)), cost, limits.alpha * best, outcome)
-    while at_hand and outcome.reason == "exhausted":
+    while at_hand and outcome.reason == EXHAUSTED:
         for found in at_hand[start in at_hand :]:
             keep(outcome, found, limits.keep, cost)
         least = min(found.cost for found in at_hand)
         vain = 0 if least < best - TOLD_APART * start.cost else vain + len(at_hand)
         best = min(best, least)
         if expanded >= limits.expanded or limits.enough(vain, best, start.cost):
-            outcome.reason = "limit of graphs" if expanded >= limits.expanded else "no gain for a while"
+            outcome.reason = LIMIT if expanded >= limits.expanded else VAIN
             break
         expanded += len(at_hand)
         made: list[Found] = []

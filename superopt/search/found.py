@@ -31,6 +31,9 @@ TOLD_APART = 0.005
 
 _COUNTED = AnalyticCost()
 
+EXHAUSTED, VAIN, LIMIT = "exhausted", "no gain for a while", "limit of graphs"
+"""Why a search ended by itself."""
+
 INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"
 """Why a search ended that somebody stopped, or its deadline: what it had found by then is kept."""
 
@@ -68,7 +71,7 @@ class Outcome:
     start: Found
     best: list[Found] = field(default_factory=list)
     seen: int = 0
-    reason: str = "exhausted"
+    reason: str = EXHAUSTED
     candidates: int = 0
 
 

@@ -78,10 +78,8 @@ def attempt(
         return _answered(tried, trial, memory)
     except VerificationFailed:
         if read_as_operators(tried.cover):
-            kept_out = memory and memory.as_spelled
-            return _as_spelled(
-                tried, trial, lambda: attempt(trial, lambda: without_spellings(rewrites()), strategy, alpha, kept_out)
-            )
+            own, fewer = memory and memory.as_spelled, lambda: without_spellings(rewrites())
+            return _as_spelled(tried, trial, lambda: attempt(trial, fewer, strategy, alpha, own))
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.

@@ -121,12 +121,17 @@ def test_table_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
         Table(tmp_path / "file" / "timings.sqlite")
 
 
-def test_a_table_of_a_later_version_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "timings.sqlite"
+def of_version(version: int, path: Path) -> Path:
+    """A table of one timing, which says that it is of a version."""
     with Table(path) as table:
         table.put(KEY, "kept", Timing(1.0, 0.0, 7))
     with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version = 99")
+        other.execute(f"PRAGMA user_version = {version}")
+    return path
+
+
+def test_a_table_of_a_later_version_is_refused_by_name_and_left_alone(tmp_path: Path) -> None:
+    path = of_version(99, tmp_path / "timings.sqlite")
     with pytest.raises(UsageError, match=r"timings\.sqlite: .* of version 99, this superopt reads version 1"):
         Table(path)
     with closing(sqlite3.connect(path)) as other:
@@ -135,12 +140,7 @@ def test_a_table_of_a_later_version_is_refused_by_name_and_left_alone(tmp_path: 
 
 
 def test_a_table_written_before_there_were_versions_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "timings.sqlite"
-    with Table(path) as table:
-        table.put(KEY, "kept", Timing(1.0, 0.0, 7))
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version = 0")
-    with Table(path) as table:
+    with Table(of_version(0, tmp_path / "timings.sqlite")) as table:
         assert table.get(KEY, "kept") is not None
 
 

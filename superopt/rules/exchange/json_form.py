@@ -18,7 +18,7 @@ from typing import Any
 from superopt.dim import Dim
 from superopt.errors import ParseError
 from superopt.operators.declare import CATALOGUE, Declared
-from superopt.operators.reader import condition_sexp, dim_sexp, fact_sexp, unknown
+from superopt.operators.reader import condition_sexp, dim_sexp, fact_sexp, unknown_operator
 from superopt.rules.exchange.json_nodes import Node, load_node
 from superopt.rules.format import FORMAT, RuleFile, file_of, shared_parts
 from superopt.rules.rule import Rule
@@ -148,7 +148,7 @@ def _term(node: Node) -> Sexp:
     operator = fields["operator"].word()
     cls = CATALOGUE.get(str(operator.value))
     if cls is None:
-        raise ParseError(f"{operator.place}: {unknown(str(operator.value))}")
+        raise ParseError(f"{operator.place}: {unknown_operator(str(operator.value))}")
     given = fields["attributes"].fields() if "attributes" in fields else {}
     items: list[Sexp] = [operator]
     for f in cls.fields:

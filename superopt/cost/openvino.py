@@ -104,6 +104,8 @@ class _Bound:
         except _FAILURES as error:
             raise RuntimeFailed(f"OpenVINO cannot run the model: {one_line(error)}") from None
 
+    run_first = run
+
 
 def _requested(session: Session, feeds: Feeds) -> Any:
     """A request with its inputs set. Of those that nothing reads OpenVINO knows nothing; others may have many names."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.cost.runtime import KERNEL, WARM_UP, Draw, Runtime, Timing, summary
+from superopt.cost.runtime import KERNEL, Draw, Runtime, Timing, summary, warmed_up
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
@@ -53,8 +53,7 @@ def _in_turns(runtime: Runtime, models: Sequence[Path], around: int, draw: Draw)
         session = runtime.session(model)
         bound.append(runtime.bound(session, runtime.feeds(session, seed=0, draw=draw)))
     times: list[list[float]] = [[] for _ in bound]
-    for b in bound * WARM_UP:
-        b.run()
+    warmed_up(bound)
     end = time.perf_counter() + ROUNDS_S
     while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
         if len(times[0]) == LONG_ROUNDS and time.perf_counter() > end and _alike(times):

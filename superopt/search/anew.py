@@ -18,9 +18,10 @@ from superopt.onnx_io import Program, hidden_constants
 from superopt.search.found import Applied, Found, Solved
 from superopt.search.judge import together, written
 from superopt.search.judgement import Judgement, now, question
-from superopt.search.latency import LEAST_LEFT, WORTH_KEEPING
+from superopt.search.latency import WORTH_KEEPING
 from superopt.search.nodes import written_otherwise
 from superopt.search.paired import LEAST_SESSIONS, Paired, compare
+from superopt.search.promises import LEAST_LEFT
 from superopt.search.remembered import Memory
 from superopt.search.replay import Placement, placement
 from superopt.search.trial import Trial

@@ -30,7 +30,7 @@ LONGEST_S = 300.0
 class _Bytes(Objective):
     """Base of the objectives that are counted in bytes."""
 
-    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
         """The least of those that are not predicted to be slower."""
         start, untried = outcome.start, 0
         for found in outcome.best:

@@ -108,7 +108,7 @@ class Limits:
     patience: int = 20
     deadline: float = math.inf
     alpha: float = 1.15
-    keep: int = 4
+    keep: int = 12
 
     def enough(self, vain: int, best: float, start: float) -> bool:
         """Whether so many graphs in a row gained nothing that none of the next will: where something was gained

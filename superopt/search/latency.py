@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 
 from superopt.cost.layouts import Place, between
@@ -11,10 +12,11 @@ from superopt.cost.model import Cost
 from superopt.errors import SuperoptError
 from superopt.search.found import Found, Outcome, lightest
 from superopt.search.objective import Objective
+from superopt.search.promises import LEAST_LEFT, Promises, promise
 from superopt.term import Graph
 
 LEAST_PROMISED = 1.01
-"""A graph is timed whole where its sum promises at least this gain, and no less than another gained already."""
+"""A graph is timed whole where its sum promises at least this gain."""
 
 
 WORTH_KEEPING = 1.005
@@ -30,16 +32,13 @@ promise it has to gain this much.
 WORTH_JOINING = 1.03
 """A graph of a joined piece is timed whole where its sum promises at least this over what its parts gained."""
 
-LEAST_LEFT = 0.01
-"""Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
-
 LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
 
-AS_PROMISED = 0.93
-"""A whole graph that reaches this share of its predicted gain is taken without trying others: sums promise 5 to 10 %
-too much, and graphs of one sum gain the same within 2 % or so.
+LEAST_TIMED, MOST_TIMED = 2, 6
+"""So many graphs of a piece are timed whole, at most: where its time is over, and where it is not. Each takes a third
+of a second or more.
 """
 
 
@@ -61,33 +60,52 @@ class Latency(Objective):
         """Whether graphs of the piece are timed whole."""
         return weights(outcome.start.graph) <= LARGE_WEIGHTS
 
-    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
-        """Of the cheapest graphs by sums of kernels, one that is faster as a whole; the start where none is.
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+        """Of the cheapest graphs by sums of kernels, the one that gains most as a whole, of those that were timed so;
+        the start where none gains. The gain stands beside it, and how many could not be timed.
 
-        The first that gained nearly what its sum promised is taken; else the one that gains most. That of least work by
-        count is timed also where its sum promises little: each kernel is timed at a moment of its own, and on a shared
-        machine those differ by more than many gains. The gain stands beside it, and how many could not be timed.
+        Which are timed is by what sums promise, and by what whole times say of these. That of least work by count is
+        timed also where its sum promises little: each kernel is timed at a moment of its own, and on a shared machine
+        those differ by more than many gains.
         """
-        best, gain, untried, settled = outcome.start, 1.0, 0, False
+        start = outcome.start
         if not self.tries(outcome):
-            promised = outcome.start.cost / outcome.best[0].cost
-            return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (best, gain, 0)
-        light = lightest(outcome.best, outcome.start, self.machine)
-        for found in outcome.best:
-            promised = outcome.start.cost / found.cost if found.cost else math.inf
-            is_promised = found is not outcome.start and promised >= max(LEAST_PROMISED, gain)
-            is_light = found is light and promised >= NEAR_PROMISED * gain
-            if not is_light and (settled or not is_promised):
-                continue
-            try:
-                ratio = _gain(outcome.start, found, self.machine, place)
-            except SuperoptError:  # it cannot be written or run as a whole, or no time is left
-                untried += 1
-                continue
-            if ratio > max(gain, WORTH_KEEPING if is_promised else WORTH_UNPROMISED):
-                best, gain = found, ratio
-            settled = settled or (best is found and ratio >= AS_PROMISED * promised)
-        return best, gain, untried
+            promised = promise(start, outcome.best[0])
+            return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (start, 1.0, 0)
+        tried = _Tried(start, place, self.machine)
+        promising = [f for f in outcome.best if f is not start and promise(start, f) >= LEAST_PROMISED]
+        promises = Promises(start, promising, self.machine)
+        while tried.has_room(until) and (found := promises.next(tried.gain)) is not None:
+            if (ratio := tried.time(found, WORTH_KEEPING)) is not None:
+                promises.tell(found, ratio)
+        light = lightest(outcome.best, start, self.machine)
+        if light is not None and light not in promising and promise(start, light) >= NEAR_PROMISED * tried.gain:
+            tried.time(light, WORTH_UNPROMISED)
+        return tried.best, tried.gain, tried.failed
+
+
+class _Tried:
+    """The graphs of a piece that were timed whole: what each gains, and which gains most."""
+
+    def __init__(self, start: Found, place: Place, cost: MeasuredCost) -> None:
+        self._start, self._place, self._cost = start, place, cost
+        self.best, self.gain, self.timed, self.failed = start, 1.0, 0, 0
+
+    def has_room(self, until: float) -> bool:
+        """Whether another may be timed, for which there is time until then."""
+        return self.timed < (MOST_TIMED if time.monotonic() < until else LEAST_TIMED)
+
+    def time(self, found: Found, least: float) -> float | None:
+        """What a graph gains, None where that cannot be told. It is the best where it gains as much as it has to."""
+        try:
+            ratio = _gain(self._start, found, self._cost, self._place)
+        except SuperoptError:  # it cannot be written or run as a whole, or no time is left
+            self.failed += 1
+            return None
+        self.timed += 1
+        if ratio > max(self.gain, least):
+            self.best, self.gain = found, ratio
+        return ratio
 
 
 def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:

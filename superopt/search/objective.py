@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -52,9 +53,9 @@ class Objective(ABC):
         """The cost of graphs that stand in a place."""
 
     @abstractmethod
-    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
         """Of the graphs found the one that is to replace its piece, the start where none is; how many times less it
-        takes; and how many graphs could not be tried.
+        takes; and how many graphs could not be tried. After `until`, a time of `time.monotonic`, it hurries.
         """
 
     def tries(self, outcome: Outcome) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here
-from superopt.cost.runtime import WARM_UP, Bound, Draw, Runtime
+from superopt.cost.runtime import Bound, Draw, Runtime, warmed_up
 from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
 from superopt.memory import give_back
@@ -238,8 +238,7 @@ def _round(
         feeds = feeds or runtime.feeds(session, seed, draw)
         # One thread's own time is not what other programs take of the processor meanwhile.
         bound[i] = runtime.bound(session, feeds)
-    for _ in range(WARM_UP):
-        expected = sum(bound[i].run() for i in order)
+    expected = warmed_up([bound[i] for i in order])
     left = share_s - (time.perf_counter() - start)
     count = min(max(int(left / expected), 1 if expected > LONG_S * len(models) else LEAST_RUNS), MOST_RUNS)
     times: list[list[float]] = [[] for _ in models]

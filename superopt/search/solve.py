@@ -83,12 +83,12 @@ class Search:
         """What is found, and how many graphs could not be tried that were to be."""
         piece, objective = places[0], self.objective
         outcome = self._beside_definitions(piece, limits)
-        winner, gain, untried = objective.choose(outcome, piece.place)
+        winner, gain, untried = objective.choose(outcome, piece.place, limits.deadline)
         if objective.tries(outcome) and (ways := refuted(outcome, winner)):
             seen, before = outcome.seen, untried
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
             outcome.seen += seen
-            winner, gain, untried = objective.choose(outcome, piece.place)
+            winner, gain, untried = objective.choose(outcome, piece.place, limits.deadline)
             untried += before  # what could not be timed is not remembered as refuted
         return Solved(tuple(places), outcome, winner, gain), untried
 
@@ -119,7 +119,7 @@ class Search:
         outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
         most = outcome.start.cost / objective.worth_trying
         outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
-        winner, gain, untried = objective.choose(outcome, place)
+        winner, gain, untried = objective.choose(outcome, place, limits.deadline)
         return begun.solved(places, outcome, winner, gain, objective.total), untried
 
     @contextmanager

@@ -11,6 +11,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Runtime, RuntimeFailed, device, summary
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.errors import UsageError
+from superopt.memory import give_back, resident
 from tests.usable import where_usable
 
 RUNTIME = OnnxRuntime()
@@ -151,6 +152,23 @@ def test_a_missing_input_is_a_named_error(runtime: Runtime) -> None:
 def test_unused_weights_print_nothing(runtime: Runtime, capfd: pytest.CaptureFixture[str]) -> None:
     runtime.session(model("g (float[4] x) => (float[4] y) <float[1] unused = {1.0}> { y = Relu(x) }"))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not resident(), reason="the system does not tell what a process has in memory")
+def test_a_first_run_gives_back_what_later_ones_do_not_need() -> None:
+    """A small value, since the first of its arena onnxruntime keeps, then two of 64 MB."""
+    text = "g (float[4096,1] x, float[1,4096] z) => (float[1,1] y)"
+    large = model(text + "{ a = Sin(x) b = Add(a, z) c = Transpose<perm=[1,0]>(b) y = ReduceMax(c) }")
+    feeds = {"x": np.zeros((4096, 1), np.float32), "z": np.zeros((1, 4096), np.float32)}
+    grown = []
+    for way in ("run", "run_first"):
+        give_back()
+        bound, before = RUNTIME.bound(RUNTIME.session(large), feeds), resident()
+        getattr(bound, way)()
+        grown.append(resident() - before)
+        del bound
+    kept, left = grown
+    assert kept >= 2**26 > 8 * left
 
 
 @each_runtime

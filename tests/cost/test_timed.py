@@ -26,6 +26,8 @@ class Told:
         time.sleep(self.waits)
         return next(self.says)
 
+    run_first = run
+
 
 @dataclass(frozen=True)
 class Scripted(OnnxRuntime):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -63,7 +64,7 @@ def test_less_of_a_matching_is_the_same_matching_each_time() -> None:
 class Refusing(Latency):
     """Takes the best that has no steps of a name."""
 
-    def choose(self, outcome: Outcome, place: Place) -> tuple[Found, float, int]:
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
         last = outcome.best[-1]
         taken = last is not outcome.start and TILES.name not in {step.name for step in last.steps}
         return (last, 1.1, 0) if taken else (outcome.start, 1.0, 1)

@@ -1,0 +1,91 @@
+"""What whole times say of graphs that were not timed, by the kernels that they share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from superopt.cost.kernels import Kernel, cut
+from superopt.operators.declare import Declared
+from superopt.operators.functions import Exp, Neg
+from superopt.operators.pointwise import Relu, Sqrt
+from superopt.search.found import Found
+from superopt.search.promises import LEAST_LEFT, LEAST_MORE, Promises, promise
+from superopt.term import Graph, Term, variable
+
+X = variable("x", (64, 64), "float32")
+PRICES = {"relu": 1.0, "sqrt": 0.9, "exp": 0.5, "neg": 0.1}
+
+
+@dataclass
+class Priced:
+    """The seconds of each operator that runs."""
+
+    def cost(self, graph: Graph, most: float = math.inf) -> float:
+        return math.fsum(seconds for _, seconds in self.breakdown(graph))
+
+    def estimate(self, graph: Graph) -> float:
+        return self.cost(graph)
+
+    def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
+        return [(kernel, PRICES[kernel.root.operator.name]) for kernel in cut(graph)]
+
+
+def chain(*operators: Declared) -> Found:
+    """A graph of operators one after the other."""
+    term: Term = X
+    for operator in operators:
+        term = operator(term)
+    graph = Graph((X,), (term,))
+    return Found(graph, Priced().cost(graph), ())
+
+
+START = chain(Relu(), Relu())
+PROMISING, ALIKE, OTHER = chain(Sqrt(), Exp()), chain(Sqrt(), Exp(), Neg()), chain(Relu(), *[Neg()] * 6)
+
+
+def promises(*graphs: Found) -> Promises:
+    return Promises(START, graphs, Priced())
+
+
+def test_what_promises_most_is_timed_first() -> None:
+    assert promises(OTHER, ALIKE, PROMISING).next(1.0) is PROMISING
+
+
+def test_each_is_timed_once() -> None:
+    given = promises(OTHER, ALIKE, PROMISING)
+    assert {id(given.next(1.0)) for _ in range(3)} == {id(f) for f in (OTHER, ALIKE, PROMISING)}
+    assert given.next(1.0) is None
+
+
+def test_what_shares_kernels_with_a_graph_that_gained_little_is_expected_to_gain_less() -> None:
+    """By their sums the one that is like it promises more than the other."""
+    assert promise(START, ALIKE) > promise(START, OTHER)
+    given = promises(PROMISING, ALIKE, OTHER)
+    assert given.next(1.0) is PROMISING
+    given.tell(PROMISING, 0.9 * promise(START, PROMISING))
+    assert given.next(1.0) is OTHER
+
+
+def test_what_shares_kernels_with_a_graph_that_gained_much_is_timed_next() -> None:
+    given = promises(PROMISING, ALIKE, OTHER)
+    assert given.next(1.0) is PROMISING
+    given.tell(PROMISING, 1.1 * promise(START, PROMISING))
+    assert given.next(1.0) is ALIKE
+
+
+@pytest.mark.parametrize(("gained", "ends"), [(1.0, False), (5.0, True)])
+def test_where_none_may_gain_more_than_the_best_no_more_are_timed(gained: float, ends: bool) -> None:
+    assert (promises(PROMISING, ALIKE, OTHER).next(gained * math.exp(-LEAST_MORE)) is None) == ends
+
+
+def test_a_graph_that_takes_nothing_promises_no_more_than_whole_times_tell() -> None:
+    nothing = Found(Graph((X,), (X,)), 0.0, ())
+    assert promise(START, nothing) == pytest.approx(1 / LEAST_LEFT)
+    assert promises(nothing, PROMISING).next(1.0) is nothing
+
+
+def test_of_no_graphs_none_is_timed() -> None:
+    assert promises().next(1.0) is None

@@ -15,8 +15,10 @@ from superopt.search.objective import Objective
 from superopt.search.promises import LEAST_LEFT, Promises, promise
 from superopt.term import Graph
 
-LEAST_PROMISED = 1.01
-"""A graph is timed whole where its sum promises at least this gain."""
+LEAST_PROMISED, NEARLY = 1.01, 0.97
+"""The gain that a sum has to promise to count as a promise; and how near to the start's a sum has to be for a graph to
+be timed whole at all, since sums miss by some per cent.
+"""
 
 
 WORTH_KEEPING = 1.005
@@ -25,8 +27,8 @@ agree that it gains, and the whole model decides.
 """
 
 NEAR_PROMISED, WORTH_UNPROMISED = 0.9, 1.02
-"""A graph of less work by count is timed whole where its sum promises this share of what was gained already; without a
-promise it has to gain this much.
+"""A graph of less work by count is timed whole where its sum promises this share of what was gained already. Without a
+promise a graph has to gain this much.
 """
 
 WORTH_JOINING = 1.03
@@ -37,8 +39,8 @@ LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 It is replaced where its sum promises at least this, and the whole model decides."""
 
 LEAST_TIMED, MOST_TIMED = 2, 6
-"""So many graphs of a piece are timed whole, at most: where its time is over, and where it is not. Each takes a third
-of a second or more.
+"""So many graphs of a piece are timed whole, at most: where its time is over or none promises anything, and else. Each
+takes a third of a second or more.
 """
 
 
@@ -72,15 +74,18 @@ class Latency(Objective):
         if not self.tries(outcome):
             promised = promise(start, outcome.best[0])
             return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (start, 1.0, 0)
-        tried = _Tried(start, place, self.machine)
-        promising = [f for f in outcome.best if f is not start and promise(start, f) >= LEAST_PROMISED]
-        promises = Promises(start, promising, self.machine)
-        while tried.has_room(until) and (found := promises.next(tried.gain)) is not None:
-            if (ratio := tried.time(found, WORTH_KEEPING)) is not None:
+        graphs = [f for f in outcome.best if f is not start and promise(start, f) >= NEARLY]
+        most = MOST_TIMED if any(promise(start, f) >= LEAST_PROMISED for f in graphs) else LEAST_TIMED
+        tried, promises = _Tried(start, place, self.machine), Promises(start, graphs, self.machine)
+        while tried.count < (most if time.monotonic() < until else LEAST_TIMED):
+            found = promises.next(tried.gain)
+            if found is None:
+                break
+            if (ratio := tried.timed(found)) is not None:
                 promises.tell(found, ratio)
         light = lightest(outcome.best, start, self.machine)
-        if light is not None and light not in promising and promise(start, light) >= NEAR_PROMISED * tried.gain:
-            tried.time(light, WORTH_UNPROMISED)
+        if light is not None and light not in graphs and promise(start, light) >= NEAR_PROMISED * tried.gain:
+            tried.timed(light)
         return tried.best, tried.gain, tried.failed
 
 
@@ -89,20 +94,17 @@ class _Tried:
 
     def __init__(self, start: Found, place: Place, cost: MeasuredCost) -> None:
         self._start, self._place, self._cost = start, place, cost
-        self.best, self.gain, self.timed, self.failed = start, 1.0, 0, 0
+        self.best, self.gain, self.count, self.failed = start, 1.0, 0, 0
 
-    def has_room(self, until: float) -> bool:
-        """Whether another may be timed, for which there is time until then."""
-        return self.timed < (MOST_TIMED if time.monotonic() < until else LEAST_TIMED)
-
-    def time(self, found: Found, least: float) -> float | None:
+    def timed(self, found: Found) -> float | None:
         """What a graph gains, None where that cannot be told. It is the best where it gains as much as it has to."""
         try:
             ratio = _gain(self._start, found, self._cost, self._place)
         except SuperoptError:  # it cannot be written or run as a whole, or no time is left
             self.failed += 1
             return None
-        self.timed += 1
+        self.count += 1
+        least = WORTH_KEEPING if promise(self._start, found) >= LEAST_PROMISED else WORTH_UNPROMISED
         if ratio > max(self.gain, least):
             self.best, self.gain = found, ratio
         return ratio

@@ -78,7 +78,7 @@ class Latency(Objective):
         most = MOST_TIMED if any(promise(start, f) >= LEAST_PROMISED for f in graphs) else LEAST_TIMED
         tried, promises = _Tried(start, place, self.machine), Promises(start, graphs, self.machine)
         while tried.count < (most if time.monotonic() < until else LEAST_TIMED):
-            found = promises.next(tried.gain)
+            found = promises.foremost(tried.gain)
             if found is None:
                 break
             if (ratio := tried.timed(found)) is not None:

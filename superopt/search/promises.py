@@ -43,7 +43,7 @@ class Promises:
         self._promised = np.array([math.log(promise(start, found)) for found in graphs])
         self._covariance = _covariance(start, graphs, cost)
 
-    def next(self, gain: float) -> Found | None:
+    def foremost(self, gain: float) -> Found | None:
         """Which of those that were not timed may gain most; none where no one may gain more than this by much."""
         if not self._left:
             return None

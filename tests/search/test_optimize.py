@@ -30,7 +30,7 @@ from superopt.rules.format import parse_file
 from superopt.search import solve
 from superopt.search.compared import rewritten_values
 from superopt.search.found import Found, Outcome
-from superopt.search.latency import Latency
+from superopt.search.latency import LEAST_TIMED, MOST_TIMED, Latency
 from superopt.search.paired import Latency as Measured
 from superopt.search.paired import Paired
 from superopt.search.reference import reference_of
@@ -291,6 +291,34 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
     best, gain, untried = Latency(Whole()).choose(Outcome(start, [first, second]), ALONE)
     assert (best, untried) == (second, 0)
     assert gain == pytest.approx(1.5 / 1.45), "its kernels take longer where they do not find all in the caches"
+
+
+@pytest.mark.parametrize(
+    ("promised", "until", "expected"),
+    [
+        pytest.param(1.05, math.inf, MOST_TIMED, id="in time"),
+        pytest.param(1.05, 0.0, LEAST_TIMED, id="late"),
+        pytest.param(1.00, math.inf, LEAST_TIMED, id="nothing is promised"),
+    ],
+)
+def test_graphs_are_timed_whole_as_long_as_there_is_time_and_something_promised(
+    promised: float, until: float, expected: int
+) -> None:
+    x = variable("x", (2, 3), "float32")
+    term, found, timed = x, list[Found](), list[Graph]()
+    start = Found(Graph((x,), (x,)), 1.0, ())
+    for _ in range(MOST_TIMED + 2):
+        term = Relu()(Sqrt()(term))
+        found.append(Found(Graph((x,), (term,)), 1.0 / promised, ()))
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            timed.append(candidate)
+            return 1.0, 1.0
+
+    best, _, _ = Latency(Whole()).choose(Outcome(start, found), ALONE, until)
+    assert best is start
+    assert len(set(timed)) == len(timed) == expected
 
 
 @pytest.mark.parametrize(("around_s", "expected"), [(1.0, 2.0 / 1.95), (3.0, 1 / 0.95)], ids=["half", "most"])

@@ -51,41 +51,41 @@ def promises(*graphs: Found) -> Promises:
 
 
 def test_what_promises_most_is_timed_first() -> None:
-    assert promises(OTHER, ALIKE, PROMISING).next(1.0) is PROMISING
+    assert promises(OTHER, ALIKE, PROMISING).foremost(1.0) is PROMISING
 
 
 def test_each_is_timed_once() -> None:
     given = promises(OTHER, ALIKE, PROMISING)
-    assert {id(given.next(1.0)) for _ in range(3)} == {id(f) for f in (OTHER, ALIKE, PROMISING)}
-    assert given.next(1.0) is None
+    assert {id(given.foremost(1.0)) for _ in range(3)} == {id(f) for f in (OTHER, ALIKE, PROMISING)}
+    assert given.foremost(1.0) is None
 
 
 def test_what_shares_kernels_with_a_graph_that_gained_little_is_expected_to_gain_less() -> None:
     """By their sums the one that is like it promises more than the other."""
     assert promise(START, ALIKE) > promise(START, OTHER)
     given = promises(PROMISING, ALIKE, OTHER)
-    assert given.next(1.0) is PROMISING
+    assert given.foremost(1.0) is PROMISING
     given.tell(PROMISING, 0.9 * promise(START, PROMISING))
-    assert given.next(1.0) is OTHER
+    assert given.foremost(1.0) is OTHER
 
 
 def test_what_shares_kernels_with_a_graph_that_gained_much_is_timed_next() -> None:
     given = promises(PROMISING, ALIKE, OTHER)
-    assert given.next(1.0) is PROMISING
+    assert given.foremost(1.0) is PROMISING
     given.tell(PROMISING, 1.1 * promise(START, PROMISING))
-    assert given.next(1.0) is ALIKE
+    assert given.foremost(1.0) is ALIKE
 
 
 @pytest.mark.parametrize(("gained", "ends"), [(1.0, False), (5.0, True)])
 def test_where_none_may_gain_more_than_the_best_no_more_are_timed(gained: float, ends: bool) -> None:
-    assert (promises(PROMISING, ALIKE, OTHER).next(gained * math.exp(-LEAST_MORE)) is None) == ends
+    assert (promises(PROMISING, ALIKE, OTHER).foremost(gained * math.exp(-LEAST_MORE)) is None) == ends
 
 
 def test_a_graph_that_takes_nothing_promises_no_more_than_whole_times_tell() -> None:
     nothing = Found(Graph((X,), (X,)), 0.0, ())
     assert promise(START, nothing) == pytest.approx(1 / LEAST_LEFT)
-    assert promises(nothing, PROMISING).next(1.0) is nothing
+    assert promises(nothing, PROMISING).foremost(1.0) is nothing
 
 
 def test_of_no_graphs_none_is_timed() -> None:
-    assert promises().next(1.0) is None
+    assert promises().foremost(1.0) is None

@@ -104,7 +104,7 @@ class _Bound:
         except _FAILURES as error:
             raise RuntimeFailed(f"OpenVINO cannot run the model: {one_line(error)}") from None
 
-    run_first = run
+    run_first = run  # OpenVINO takes its memory as it loads a model
 
 
 def _requested(session: Session, feeds: Feeds) -> Any:

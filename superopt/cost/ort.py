@@ -129,7 +129,6 @@ class BoundSession:
     """Whether outputs are of another shape than the model says: onnxruntime gives such, and refuses to do so twice into
     the same memory.
     """
-    _options: onnxruntime.RunOptions | None = None
 
     def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -144,31 +143,28 @@ class BoundSession:
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
 
-    def run(self) -> float:
+    def run(self, options: onnxruntime.RunOptions | None = None) -> float:
         """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
         try:
             if self._misdeclared:
                 self._bind_outputs()
             start = self._clock()
-            self.execute()
+            self.execute(options)
             return self._clock() - start
         except _FAILURES as error:
             if _MISDECLARED in str(error) and not self._misdeclared:
                 self._misdeclared = True
-                return self.run()
+                return self.run(options)
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 
     def run_first(self) -> float:
         """The same, and what the arena has taken meanwhile goes back to the system: from the second run on all comes
         from one block, whose size the first has told, and two sessions that run in turns held twice what they use.
         """
-        self._options = onnxruntime.RunOptions()
+        options = onnxruntime.RunOptions()
         if self._session.get_session_options().enable_cpu_mem_arena:
-            self._options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        try:
-            return self.run()
-        finally:
-            self._options = None
+            options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        return self.run(options)
 
     def _bind_outputs(self) -> None:
         self.binding.clear_binding_outputs()
@@ -179,6 +175,6 @@ class BoundSession:
         """Bind an input."""
         self.binding.bind_cpu_input(name, value)
 
-    def execute(self) -> None:
+    def execute(self, options: onnxruntime.RunOptions | None) -> None:
         """Run once, to the end."""
-        self._session.run_with_iobinding(self.binding, self._options)
+        self._session.run_with_iobinding(self.binding, options)

@@ -175,7 +175,6 @@ class Runtime(ABC):
         budget_s: float = 0.15,
         least_s: float = 0.01,
         least_runs: int = 7,
-        warm_up: int = WARM_UP,
     ) -> Timing:
         """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
 
@@ -184,7 +183,7 @@ class Runtime(ABC):
         the same core, for a while. Raises `RuntimeFailed`.
         """
         bound = self.bound(session, feeds)
-        warmed_up([bound], warm_up)
+        warmed_up([bound])
         found: list[tuple[bool, Timing]] = []
         patience, waiting = GAUGE.patience(), None
         for attempt in itertools.count(1):
@@ -206,11 +205,11 @@ class Runtime(ABC):
         return best
 
 
-def warmed_up(bound: Sequence[Bound], times: int = WARM_UP) -> float:
+def warmed_up(bound: Sequence[Bound]) -> float:
     """Run each, in turns, as often as is not counted; the seconds that the last turn took. Raises `RuntimeFailed`."""
-    expected = 0.0
-    for turn in range(times):
-        expected = sum(b.run() if turn else b.run_first() for b in bound)
+    expected = sum(b.run_first() for b in bound)
+    for _ in range(1, WARM_UP):
+        expected = sum(b.run() for b in bound)
     return expected
 
 

@@ -15,21 +15,21 @@ from superopt.search.objective import Objective
 from superopt.search.promises import LEAST_LEFT, Promises, promise
 from superopt.term import Graph
 
-LEAST_PROMISED, NEARLY = 1.01, 0.97
-"""The gain that a sum has to promise to count as a promise; and how near to the start's a sum has to be for a graph to
-be timed whole at all, since sums miss by some per cent.
+LEAST_PROMISED = 1.01
+"""A sum promises a gain where it is at least this."""
+
+LEAST_UNPROMISED, WORTH_UNPROMISED = 0.97, 1.02
+"""A graph whose sum promises nothing, but this at least, may be timed whole too, since sums miss by some per cent. It
+has to gain this much.
 """
 
-
-WORTH_KEEPING = 1.005
-"""A graph replaces its piece where, timed whole, it gains at least this: with what its sum promised, two measurements
-agree that it gains, and the whole model decides.
+WORTH_KEEPING, FEW, WORTH_OF_MANY = 1.005, 2, 1.01
+"""A graph whose sum promises a gain replaces its piece where, timed whole, it gains at least this: two measurements
+agree that it gains, and the whole model decides. Of more than a few that were timed one gains more by chance.
 """
 
-NEAR_PROMISED, WORTH_UNPROMISED = 0.9, 1.02
-"""A graph of less work by count is timed whole where its sum promises this share of what was gained already. Without a
-promise a graph has to gain this much.
-"""
+LEAST_LIGHT = 0.9
+"""A graph of less work by count is timed whole where its sum promises this share of what was gained already."""
 
 WORTH_JOINING = 1.03
 """A graph of a joined piece is timed whole where its sum promises at least this over what its parts gained."""
@@ -38,9 +38,9 @@ LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
 
-LEAST_TIMED, MOST_TIMED = 2, 6
-"""So many graphs of a piece are timed whole, at most: where its time is over or none promises anything, and else. Each
-takes a third of a second or more.
+MOST_TIMED, LATE_TIMED, UNPROMISED_TIMED = 6, 2, 2
+"""So many graphs of a piece are timed whole, or tried to, at most: where some promise a gain, and of these where the
+time for the piece is over; and where none does. Each takes a third of a second or more.
 """
 
 
@@ -74,37 +74,41 @@ class Latency(Objective):
         if not self.tries(outcome):
             promised = promise(start, outcome.best[0])
             return (outcome.best[0], promised, 0) if promised >= WORTH_UNTIMED else (start, 1.0, 0)
-        graphs = [f for f in outcome.best if f is not start and promise(start, f) >= NEARLY]
-        most = MOST_TIMED if any(promise(start, f) >= LEAST_PROMISED for f in graphs) else LEAST_TIMED
+        others = [f for f in outcome.best if f.graph.outputs != start.graph.outputs]
+        graphs = [f for f in others if promise(start, f) >= LEAST_UNPROMISED]
+        has_promise = any(promise(start, f) >= LEAST_PROMISED for f in graphs)
+        late_most, most = (LATE_TIMED, MOST_TIMED) if has_promise else (0, UNPROMISED_TIMED)
         tried, promises = _Tried(start, place, self.machine), Promises(start, graphs, self.machine)
-        while tried.count < (most if time.monotonic() < until else LEAST_TIMED):
-            found = promises.foremost(tried.gain)
-            if found is None:
+        while len(tried.graphs) < most and (found := promises.foremost(tried.gain)) is not None:
+            if len(tried.graphs) >= late_most and time.monotonic() >= until:
+                tried.untimed += 1
                 break
-            if (ratio := tried.timed(found)) is not None:
-                promises.tell(found, ratio)
-        light = lightest(outcome.best, start, self.machine)
-        if light is not None and light not in graphs and promise(start, light) >= NEAR_PROMISED * tried.gain:
+            promises.tell(found, tried.timed(found))
+        light = lightest(others, start, self.machine)
+        if light is not None and light not in tried.graphs and promise(start, light) >= LEAST_LIGHT * tried.gain:
             tried.timed(light)
-        return tried.best, tried.gain, tried.failed
+        return tried.best, tried.gain, tried.untimed
 
 
 class _Tried:
-    """The graphs of a piece that were timed whole: what each gains, and which gains most."""
+    """The graphs of a piece that were timed whole, or were to be: which gains most, and how many were not."""
 
     def __init__(self, start: Found, place: Place, cost: MeasuredCost) -> None:
         self._start, self._place, self._cost = start, place, cost
-        self.best, self.gain, self.count, self.failed = start, 1.0, 0, 0
+        self.best, self.gain, self.untimed = start, 1.0, 0
+        self.graphs: list[Found] = []
 
     def timed(self, found: Found) -> float | None:
         """What a graph gains, None where that cannot be told. It is the best where it gains as much as it has to."""
+        self.graphs.append(found)
         try:
             ratio = _gain(self._start, found, self._cost, self._place)
         except SuperoptError:  # it cannot be written or run as a whole, or no time is left
-            self.failed += 1
+            self.untimed += 1
             return None
-        self.count += 1
-        least = WORTH_KEEPING if promise(self._start, found) >= LEAST_PROMISED else WORTH_UNPROMISED
+        least = WORTH_KEEPING if len(self.graphs) <= FEW else WORTH_OF_MANY
+        if promise(self._start, found) < LEAST_PROMISED:
+            least = WORTH_UNPROMISED
         if ratio > max(self.gain, least):
             self.best, self.gain = found, ratio
         return ratio

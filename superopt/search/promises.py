@@ -2,7 +2,7 @@
 
 Sums rank badly among the best: a kernel takes some per cent more or less in its place than alone, and was timed at a
 moment of its own, so of graphs that promise 1.03 to 1.04 some gain 1.06 and others nothing. But it does so in every
-graph that has it, and whole graphs are timed within half a per cent. With a correction for each kernel, normal and by
+graph that has it, and whole graphs are timed within a per cent or so. With a correction for each kernel, normal and by
 itself, the logarithms of gains are a Gaussian process, whose covariance is by the kernels that graphs share: so each
 that is timed tells of the others, and what is timed next is what may gain most (Srinivas et al., ICML 2010).
 """
@@ -10,32 +10,33 @@ that is timed tells of the others, and what is timed next is what may gain most 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from superopt.cost.kernels import Kernel
 from superopt.cost.model import Cost
 from superopt.search.found import Found
 from superopt.term import Term
 
 KERNEL_OFF = 0.05
-"""The standard deviation of what a kernel takes in its place, as a share of what it takes alone."""
+"""The standard deviation of what a kernel takes in its place, as a share of what it takes alone. This and the next two
+are those by which most was gained in fewest timings on the graphs of decision 198.
+"""
 
 GRAPH_OFF, NOISE = 0.02, 0.007
 """Those of what a graph gains beyond what its kernels explain, and of timing it whole beside its start."""
 
-LEAST_LEFT = 0.01
-"""Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
-
 LEAST_MORE = 0.003
 """Where none may gain this much more than the best, no more are timed."""
 
+LEAST_LEFT = 0.01
+"""Of what the start takes, what is left at least: sums and whole times miss each other by a few per cent."""
+
 
 class Promises:
-    """What graphs are expected to gain over the start. Each may be told of once it was timed whole."""
+    """What graphs are expected to gain over the start. Each is told of once it was timed whole."""
 
     def __init__(self, start: Found, graphs: Sequence[Found], cost: Cost) -> None:
         self._graphs, self._told = graphs, dict[int, float]()
@@ -44,21 +45,20 @@ class Promises:
         self._covariance = _covariance(start, graphs, cost)
 
     def foremost(self, gain: float) -> Found | None:
-        """Which of those that were not timed may gain most; none where no one may gain more than this by much."""
+        """Which of those that nothing was told of may gain most; none where no one may gain more than this by much."""
         if not self._left:
             return None
         left = sorted(self._left)
         expected, deviation = self._expected()
         most = (expected + deviation)[left]
-        if most.max() < math.log(gain) + LEAST_MORE:
-            return None
-        number = left[int(most.argmax())]
-        self._left.remove(number)
-        return self._graphs[number]
+        return None if most.max() < math.log(gain) + LEAST_MORE else self._graphs[left[int(most.argmax())]]
 
-    def tell(self, found: Found, gain: float) -> None:
-        """Note what a graph gains as a whole."""
-        self._told[next(i for i, known in enumerate(self._graphs) if known is found)] = math.log(gain)
+    def tell(self, found: Found, gain: float | None) -> None:
+        """Note what a graph gains as a whole; None where it could not be timed."""
+        number = next(i for i in self._left if self._graphs[i] is found)
+        self._left.remove(number)
+        if gain is not None:
+            self._told[number] = math.log(gain)
 
     def _expected(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The logarithms of gains with their standard deviations, given what was told."""
@@ -73,8 +73,8 @@ class Promises:
 
 
 def promise(start: Found, found: Found) -> float:
-    """How many times faster than the start a graph is by their sums."""
-    return start.cost / _seconds(start, found)
+    """How many times faster than the start a graph is by their sums; as fast where the start takes nothing."""
+    return start.cost / _seconds(start, found) if start.cost else 1.0
 
 
 def _seconds(start: Found, found: Found) -> float:
@@ -84,25 +84,17 @@ def _seconds(start: Found, found: Found) -> float:
 
 def _covariance(start: Found, graphs: Sequence[Found], cost: Cost) -> NDArray[np.float64]:
     """That of the logarithms of gains over the start, before any is timed."""
-    kernels: dict[tuple[Term, ...], float] = {}
-    counts = [_counted(found, cost, kernels) for found in (start, *graphs)]
-    keys = list(kernels)
-    seconds = np.array([kernels[key] for key in keys])
-    shares = np.array([[count[key] for key in keys] for count in counts]) * seconds
-    own_s = np.array([_seconds(start, found) for found in (start, *graphs)])
-    # By how much the logarithm of a gain grows with what each kernel takes more than alone, as a share of that.
-    rows = (shares / own_s[:, None])[0] - (shares / own_s[:, None])[1:]
-    return np.asarray(KERNEL_OFF**2 * rows @ rows.T + GRAPH_OFF**2 * np.eye(len(graphs)))
+    shares = [_shares(start, found, cost) for found in (start, *graphs)]
+    keys = list(dict.fromkeys(key for own in shares for key in own))
+    before, *after = np.array([[own.get(key, 0.0) for key in keys] for own in shares])
+    # By how much the logarithm of a gain grows where each kernel takes twice as long in its place.
+    grows = before - np.array(after).reshape(len(graphs), len(keys))
+    return np.asarray(KERNEL_OFF**2 * grows @ grows.T + GRAPH_OFF**2 * np.eye(len(graphs)))
 
 
-def _counted(found: Found, cost: Cost, kernels: dict[tuple[Term, ...], float]) -> Counter[tuple[Term, ...]]:
-    """How often a graph has each kernel; the seconds of these are noted."""
-    count = Counter[tuple[Term, ...]]()
+def _shares(start: Found, found: Found, cost: Cost) -> dict[tuple[Term, ...], float]:
+    """What share of a graph's seconds each of its kernels takes, those that are alike together."""
+    shares, whole_s = defaultdict[tuple[Term, ...], float](float), _seconds(start, found)
     for kernel, seconds in cost.breakdown(found.graph):
-        kernels[_key(kernel)] = seconds
-        count[_key(kernel)] += 1
-    return count
-
-
-def _key(kernel: Kernel) -> tuple[Term, ...]:
-    return kernel.graph.outputs
+        shares[kernel.graph.outputs] += seconds / whole_s if whole_s else 0.0
+    return shares

@@ -1,8 +1,8 @@
 """What whole times refute: ways to compute an operator whose kernels gain by their sums alone.
 
-Where every promise of a piece came to nothing, the cheapest graphs by sums all share what was priced wrong, and the
-search went on from those alone: graphs of the piece's own operators that gain a tenth were dropped, because they cost
-more than α times the best. Such a piece is searched once more without it.
+Where no promise of a piece was kept, of those that were looked at closely, the cheapest graphs by sums all share what
+was priced wrong, and the search went on from those alone: graphs of the piece's own operators that gain a tenth were
+dropped, because they cost more than α times the best. Such a piece is searched once more without it.
 """
 
 from __future__ import annotations

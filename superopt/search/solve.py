@@ -96,7 +96,7 @@ class Search:
         """What all rewrites find, and behind it what definitions alone do.
 
         Where the kernels of a rule take less by themselves than in their place, all of the cheapest graphs have it in
-        them. So what there is without any rule is timed too, and more rules do not come to less.
+        them. So what there is without any rule may be timed too, and more rules seldom come to less.
         """
         cost, others = self.objective.cost(piece.place), None
         if (alone := self.matching.definitions) is not None:

@@ -223,7 +223,7 @@ def test_a_run_binds_everything_on_the_gpu_and_waits_for_its_end(monkeypatch: py
     session = SimpleNamespace(
         io_binding=Binding,
         get_outputs=lambda: [SimpleNamespace(name="y")],
-        run_with_iobinding=lambda binding: did.append(("run",)),
+        run_with_iobinding=lambda binding, options: did.append(("run", options)),
     )
     copied = SimpleNamespace(ortvalue_from_numpy=lambda value, place: (place, value.tolist()))
     monkeypatch.setattr(onnxruntime, "OrtValue", copied)
@@ -234,9 +234,10 @@ def test_a_run_binds_everything_on_the_gpu_and_waits_for_its_end(monkeypatch: py
         ("bind_output", "y", "cuda"),
         ("synchronize_inputs",),
     ]
-    did.clear()
-    assert bound.run() > 0
-    assert did == [("run",), ("synchronize_outputs",)]
+    for run in (bound.run, bound.run_first):
+        did.clear()
+        assert run() > 0
+        assert did == [("run", None), ("synchronize_outputs",)]
 
 
 @pytest.mark.parametrize("made", MADE.values())

@@ -20,24 +20,27 @@ from superopt.api import Options
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.layouts import ALONE, Place
 from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
+from superopt.operators.declare import Declared
+from superopt.operators.functions import Exp, Neg
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import parse_file
 from superopt.search import solve
 from superopt.search.compared import rewritten_values
 from superopt.search.found import Found, Outcome
-from superopt.search.latency import LEAST_TIMED, MOST_TIMED, Latency
+from superopt.search.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, Latency
 from superopt.search.paired import Latency as Measured
 from superopt.search.paired import Paired
 from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
-from superopt.term import Graph, variable
+from superopt.term import Graph, Term, variable
 from tests.fragile import Fragile
 from tests.models import detector, model, normalized, unsimplified
 from tests.onnx_io.networks import run
@@ -294,16 +297,19 @@ def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does
 
 
 @pytest.mark.parametrize(
-    ("promised", "until", "expected"),
+    ("promised", "until", "expected", "untimed"),
     [
-        pytest.param(1.05, math.inf, MOST_TIMED, id="in time"),
-        pytest.param(1.05, 0.0, LEAST_TIMED, id="late"),
-        pytest.param(1.00, math.inf, LEAST_TIMED, id="nothing is promised"),
+        pytest.param(1.05, math.inf, MOST_TIMED, 0, id="in time"),
+        pytest.param(1.05, 0.0, LATE_TIMED, 1, id="late"),
+        pytest.param(1.00, math.inf, UNPROMISED_TIMED, 0, id="nothing is promised"),
+        pytest.param(1.00, 0.0, 0, 1, id="late and nothing is promised"),
     ],
 )
+@pytest.mark.parametrize("fails", [False, True])
 def test_graphs_are_timed_whole_as_long_as_there_is_time_and_something_promised(
-    promised: float, until: float, expected: int
+    promised: float, until: float, expected: int, untimed: int, fails: bool
 ) -> None:
+    """And where not all were timed that were to be, that is said."""
     x = variable("x", (2, 3), "float32")
     term, found, timed = x, list[Found](), list[Graph]()
     start = Found(Graph((x,), (x,)), 1.0, ())
@@ -314,11 +320,62 @@ def test_graphs_are_timed_whole_as_long_as_there_is_time_and_something_promised(
     class Whole(Unmeasured):
         def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
             timed.append(candidate)
+            if fails:
+                raise RuntimeFailed("it crashed")
             return 1.0, 1.0
 
-    best, _, _ = Latency(Whole()).choose(Outcome(start, found), ALONE, until)
+    best, _, missed = Latency(Whole()).choose(Outcome(start, found), ALONE, until)
     assert best is start
     assert len(set(timed)) == len(timed) == expected
+    assert missed == untimed + (expected if fails else 0)
+
+
+def test_what_is_less_work_is_timed_beside_another_that_gains() -> None:
+    """It promises nothing, so it is not among those that may gain more, and gains most."""
+    x, w, a, b = (variable(n, (64, 64), "float32", constant=n != "x") for n in "xwab")
+    given = Add()(MatMul()(x, w), MatMul()(MatMul()(x, a), b))
+    less, other = MatMul()(x, Add()(w, MatMul()(a, b))), Relu()(given)
+    costs = ((given, 1.0), (less, 1.0), (other, 1 / 1.04))
+    start, light, promising = (Found(Graph((x, w, a, b), (term,)), seconds, ()) for term, seconds in costs)
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            return 1.0, 1.0 / (1.07 if candidate.outputs == light.graph.outputs else 1.04)
+
+    best, gain, _ = Latency(Whole()).choose(Outcome(start, [start, promising, light]), ALONE)
+    assert (best, gain) == (light, pytest.approx(1.07))
+
+
+def test_a_whole_time_tells_which_graph_is_timed_next() -> None:
+    """Two share a kernel and promise most; as one of them gains nothing, the third comes before the other."""
+    x, order = variable("x", (64, 64), "float32"), list[Term]()
+    prices = {"relu": 1.0, "sqrt": 0.5, "exp": 0.3, "neg": 0.001}
+    terms = (Relu()(Relu()(x)), Sqrt()(Exp()(x)), Neg()(Sqrt()(Exp()(x))), Relu()(Neg()(x)))
+
+    class Whole(Unmeasured):
+        def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
+            return [(kernel, prices[kernel.root.operator.name]) for kernel in cut(graph)]
+
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            order.append(candidate.outputs[0])
+            return 1.0, 1.0
+
+    cost = Whole()
+    start, *found = (Found(Graph((x,), (t,)), sum(s for _, s in cost.breakdown(Graph((x,), (t,)))), ()) for t in terms)
+    Latency(cost).choose(Outcome(start, found), ALONE)
+    assert [terms.index(term) for term in order] == [1, 3, 2]
+
+
+@pytest.mark.parametrize("which", [Relu, Sqrt])
+def test_the_start_is_not_timed_beside_itself(which: type[Declared]) -> None:
+    x = variable("x", (2, 3), "float32")
+    start, again = (Found(Graph((x,), (which()(x),)), 1.0, ()) for _ in range(2))
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            raise AssertionError(f"{candidate} is the original")
+
+    assert Latency(Whole()).choose(Outcome(start, [again]), ALONE) == (start, 1.0, 0)
 
 
 @pytest.mark.parametrize(("around_s", "expected"), [(1.0, 2.0 / 1.95), (3.0, 1 / 0.95)], ids=["half", "most"])

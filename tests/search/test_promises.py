@@ -12,7 +12,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.functions import Exp, Neg
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.search.found import Found
-from superopt.search.promises import LEAST_LEFT, LEAST_MORE, Promises, promise
+from superopt.search.promises import GRAPH_OFF, KERNEL_OFF, LEAST_LEFT, LEAST_MORE, Promises, promise
 from superopt.term import Graph, Term, variable
 
 X = variable("x", (64, 64), "float32")
@@ -54,37 +54,50 @@ def test_what_promises_most_is_timed_first() -> None:
     assert promises(OTHER, ALIKE, PROMISING).foremost(1.0) is PROMISING
 
 
-def test_each_is_timed_once() -> None:
-    given = promises(OTHER, ALIKE, PROMISING)
-    assert {id(given.foremost(1.0)) for _ in range(3)} == {id(f) for f in (OTHER, ALIKE, PROMISING)}
-    assert given.foremost(1.0) is None
+def test_what_was_told_of_is_not_asked_for_again() -> None:
+    given, seen = promises(OTHER, ALIKE, PROMISING), list[Found]()
+    while (found := given.foremost(1.0)) is not None:
+        seen.append(found)
+        given.tell(found, None)
+    assert sorted(map(id, seen)) == sorted(map(id, (OTHER, ALIKE, PROMISING)))
 
 
 def test_what_shares_kernels_with_a_graph_that_gained_little_is_expected_to_gain_less() -> None:
     """By their sums the one that is like it promises more than the other."""
-    assert promise(START, ALIKE) > promise(START, OTHER)
     given = promises(PROMISING, ALIKE, OTHER)
-    assert given.foremost(1.0) is PROMISING
+    assert promise(START, ALIKE) > promise(START, OTHER)
     given.tell(PROMISING, 0.9 * promise(START, PROMISING))
     assert given.foremost(1.0) is OTHER
 
 
-def test_what_shares_kernels_with_a_graph_that_gained_much_is_timed_next() -> None:
-    given = promises(PROMISING, ALIKE, OTHER)
-    assert given.foremost(1.0) is PROMISING
-    given.tell(PROMISING, 1.1 * promise(START, PROMISING))
-    assert given.foremost(1.0) is ALIKE
+def test_what_shares_kernels_with_a_graph_that_gained_much_is_expected_to_gain_more() -> None:
+    """By their sums it promises less than the other, which comes first where nothing was told."""
+    less = chain(Sqrt(), Exp(), *[Neg()] * 3)
+    assert promises(less, OTHER).foremost(1.0) is OTHER
+    given = promises(PROMISING, less, OTHER)
+    given.tell(PROMISING, 1.3 * promise(START, PROMISING))
+    assert given.foremost(1.0) is less
 
 
-@pytest.mark.parametrize(("gained", "ends"), [(1.0, False), (5.0, True)])
-def test_where_none_may_gain_more_than_the_best_no_more_are_timed(gained: float, ends: bool) -> None:
-    assert (promises(PROMISING, ALIKE, OTHER).foremost(gained * math.exp(-LEAST_MORE)) is None) == ends
+@pytest.mark.parametrize(("share", "ends"), [(0.999, False), (1.001, True)])
+def test_where_none_may_gain_more_than_the_best_no_more_are_timed(share: float, ends: bool) -> None:
+    """What may be gained is what is promised, and its deviation."""
+    same = Found(START.graph, START.cost / 1.1, ())
+    off = math.hypot(GRAPH_OFF, 0.1 * KERNEL_OFF)  # its kernel is 1 of the start's seconds, and 1.1 of its own
+    most = 1.1 * math.exp(off - LEAST_MORE)
+    assert (promises(same).foremost(most * share) is None) == ends
 
 
 def test_a_graph_that_takes_nothing_promises_no_more_than_whole_times_tell() -> None:
     nothing = Found(Graph((X,), (X,)), 0.0, ())
     assert promise(START, nothing) == pytest.approx(1 / LEAST_LEFT)
     assert promises(nothing, PROMISING).foremost(1.0) is nothing
+
+
+def test_where_the_start_takes_nothing_no_gain_is_promised() -> None:
+    nothing = Found(Graph((X,), (X,)), 0.0, ())
+    assert promise(nothing, nothing) == 1.0
+    assert Promises(nothing, [nothing], Priced()).foremost(1.0) is nothing
 
 
 def test_of_no_graphs_none_is_timed() -> None:

@@ -65,7 +65,7 @@ class Found:
 @dataclass
 class Outcome:
     """The cheapest graphs found, cheapest first; how many were seen; why the search ended; and what rewrites made, each
-    time that one did, whether that was seen before or not.
+    time that one did, whether that was seen before or not. `moved` remembers how many bytes graphs move.
     """
 
     start: Found
@@ -73,6 +73,7 @@ class Outcome:
     seen: int = 0
     reason: str = EXHAUSTED
     candidates: int = 0
+    moved: dict[Graph, int] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ ENCOURAGED = 3
 @dataclass(frozen=True)
 class Limits:
     """When to stop: graphs rewritten, those of them in a row that gain nothing, a time of `time.monotonic`, how far
-    above the best to go on; and how many results to keep.
+    above the best to go on; and how many results to keep, beside a few others: some dozen are told apart by kernels.
     """
 
     expanded: int = 2000
@@ -165,8 +166,8 @@ def keep(outcome: Outcome, found: Found, count: int, cost: Cost) -> None:
     best = [*(f for f in outcome.best if f is not same), found]
     best.sort(key=lambda f: (math.floor(f.cost / told_apart), len(f.steps), f.cost))
     outcome.best[:], others = best[:count], best[count:]
-    least = min((_moved(f, cost) for f in outcome.best), default=0) if others else 0
-    outcome.best += [f for f in others if _moved(f, cost) < least][:1]
+    least = min((_moved(f, cost, outcome.moved) for f in outcome.best), default=0) if others else 0
+    outcome.best += [f for f in others if _moved(f, cost, outcome.moved) < least][:1]
     light = lightest(best, outcome.start, cost)
     outcome.best += [light] if light is not None and light not in outcome.best else []
 
@@ -196,10 +197,12 @@ def _counted(found: Found, cost: Cost) -> float:
     return sum(map(_COUNTED.seconds, (kernel for kernel, _ in cost.breakdown(found.graph))))
 
 
-def _moved(found: Found, cost: Cost) -> int:
-    """The bytes that the kernels of a graph read and write."""
-    kernels = [kernel.graph for kernel, _ in cost.breakdown(found.graph) if not kernel.is_view]
-    return sum(bytes_of(term) for graph in kernels for term in (*graph.inputs, *graph.outputs))
+def _moved(found: Found, cost: Cost, known: dict[Graph, int]) -> int:
+    """The bytes that the kernels of a graph read and write, if they are not known already."""
+    if found.graph not in known:
+        kernels = [kernel.graph for kernel, _ in cost.breakdown(found.graph) if not kernel.is_view]
+        known[found.graph] = sum(bytes_of(term) for graph in kernels for term in (*graph.inputs, *graph.outputs))
+    return known[found.graph]
 
 
 def _kernels(found: Found, cost: Cost) -> Counter[tuple[Term, ...]]:

@@ -40,7 +40,7 @@ It is replaced where its sum promises at least this, and the whole model decides
 
 MOST_TIMED, LATE_TIMED, UNPROMISED_TIMED = 6, 2, 2
 """So many graphs of a piece are timed whole, or tried to, at most: where some promise a gain, and of these where the
-time for the piece is over; and where none does. Each takes a third of a second or more.
+time for the piece is over and none has gained; and where none does. Each takes a third of a second or more.
 """
 
 
@@ -80,7 +80,8 @@ class Latency(Objective):
         late_most, most = (LATE_TIMED, MOST_TIMED) if has_promise else (0, UNPROMISED_TIMED)
         tried, promises = _Tried(start, place, self.machine), Promises(start, graphs, self.machine)
         while len(tried.graphs) < most and (found := promises.foremost(tried.gain)) is not None:
-            if len(tried.graphs) >= late_most and time.monotonic() >= until:
+            is_enough = tried.gain > 1.0 or len(tried.graphs) >= late_most
+            if is_enough and time.monotonic() >= until:
                 tried.untimed += 1
                 break
             promises.tell(found, tried.timed(found))

@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from superopt.cost.layouts import Place
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import INTERRUPTED, Limits, Outcome, Solved, Strategy, keep_also
+from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Solved, Strategy, keep_also
 from superopt.search.joined import Begun
 from superopt.search.matching import Matching
 from superopt.search.objective import Objective
@@ -50,6 +51,10 @@ DEFINITIONS_SHARE = 0.25
 """What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
 
 
+CHOOSING_SHARE = 0.25
+"""What timing graphs of a piece whole may take of its time, until one gains: the rest is for other pieces."""
+
+
 class TooShort(OutOfTime):
     """Whatever a search finds, no time would be left to judge it."""
 
@@ -72,23 +77,27 @@ class Search:
         cost, start = self.objective.machine, time.monotonic()
         deadly, waited_s = len(cost.deadly), cost.waited_s
         limits = Limits(deadline=start + seconds, alpha=self.alpha)
-        solved, untried = self._alone(places, limits) if begun is None else self._across(places, limits, begun)
+        choosing_s = CHOOSING_SHARE * seconds
+        if begun is None:
+            solved, untried = self._alone(places, limits, choosing_s)
+        else:
+            solved, untried = self._across(places, limits, choosing_s, begun)
         if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
             waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
             self.memory.keep(solved, whole=not untried, waited=waited)
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
 
-    def _alone(self, places: Sequence[Piece], limits: Limits) -> tuple[Solved, int]:
+    def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
         """What is found, and how many graphs could not be tried that were to be."""
         piece, objective = places[0], self.objective
         outcome = self._beside_definitions(piece, limits)
-        winner, gain, untried = objective.choose(outcome, piece.place, limits.deadline)
+        winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
         if objective.tries(outcome) and (ways := refuted(outcome, winner)):
             seen, before = outcome.seen, untried
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
             outcome.seen += seen
-            winner, gain, untried = objective.choose(outcome, piece.place, limits.deadline)
+            winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
             untried += before  # what could not be timed is not remembered as refuted
         return Solved(tuple(places), outcome, winner, gain), untried
 
@@ -111,7 +120,7 @@ class Search:
             keep_also(outcome, others.best, cost)
         return outcome
 
-    def _across(self, places: Sequence[Piece], limits: Limits, begun: Begun) -> tuple[Solved, int]:
+    def _across(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> tuple[Solved, int]:
         """The same of a joined piece."""
         place, objective = places[0].place, self.objective
         limits = replace(limits, patience=JOINED_PATIENCE)
@@ -119,8 +128,12 @@ class Search:
         outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
         most = outcome.start.cost / objective.worth_trying
         outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
-        winner, gain, untried = objective.choose(outcome, place, limits.deadline)
+        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
         return begun.solved(places, outcome, winner, gain, objective.total), untried
+
+    def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float, int]:
+        """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""
+        return self.objective.choose(outcome, place, min(limits.deadline, time.monotonic() + choosing_s))
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:

@@ -330,6 +330,20 @@ def test_graphs_are_timed_whole_as_long_as_there_is_time_and_something_promised(
     assert missed == untimed + (expected if fails else 0)
 
 
+def test_who_is_late_takes_the_first_that_gains() -> None:
+    x, timed = variable("x", (2, 3), "float32"), list[Graph]()
+    costs = ((x, 1.0), (Relu()(x), 0.9), (Sqrt()(x), 0.91))
+    start, *found = (Found(Graph((x,), (term,)), seconds, ()) for term, seconds in costs)
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            timed.append(candidate)
+            return 1.0, 0.97
+
+    best, _, untimed = Latency(Whole()).choose(Outcome(start, found), ALONE, until=0.0)
+    assert (best, timed, untimed) == (found[0], [found[0].graph], 1)
+
+
 def test_what_is_less_work_is_timed_beside_another_that_gains() -> None:
     """It promises nothing, so it is not among those that may gain more, and gains most."""
     x, w, a, b = (variable(n, (64, 64), "float32", constant=n != "x") for n in "xwab")

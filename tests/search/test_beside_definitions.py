@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 
 import pytest
 
+from superopt.cost.layouts import Place
 from superopt.cost.model import Cost
 from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu, Sqrt
@@ -53,7 +56,7 @@ def searched(asked: list[int], reason: str = "exhausted") -> Search:
 
 def test_what_definitions_alone_gain_wins_where_a_rule_gains_by_its_sum_only() -> None:
     asked: list[int] = []
-    solved, untried = searched(asked)._alone([one_piece()], Limits())
+    solved, untried = searched(asked)._alone([one_piece()], Limits(), math.inf)
     assert asked == [1, 2]
     assert (solved.winner, untried) == (DEFINED, 0)
     assert solved.gain == pytest.approx(1 / 0.9)
@@ -62,7 +65,7 @@ def test_what_definitions_alone_gain_wins_where_a_rule_gains_by_its_sum_only() -
 
 def test_who_interrupts_the_search_by_definitions_gets_what_it_has() -> None:
     asked: list[int] = []
-    solved, _ = searched(asked, INTERRUPTED)._alone([one_piece()], Limits())
+    solved, _ = searched(asked, INTERRUPTED)._alone([one_piece()], Limits(), math.inf)
     assert asked == [1]
     assert solved.winner is DEFINED
 
@@ -70,3 +73,20 @@ def test_who_interrupts_the_search_by_definitions_gets_what_it_has() -> None:
 @pytest.mark.parametrize("rewrites", [[UNFOLDED], [RULED], []], ids=["definitions", "rules", "nothing"])
 def test_one_search_is_enough_where_there_is_nothing_beside_definitions(rewrites: list[Unfold | ByRule]) -> None:
     assert Matching(rewrites).definitions is None
+
+
+@pytest.mark.parametrize(("left_s", "choosing_s"), [(1000.0, 100.0), (100.0, 1000.0)], ids=["its share", "the piece's"])
+def test_choosing_hurries_when_the_first_of_two_times_is_over(left_s: float, choosing_s: float) -> None:
+    asked: list[float] = []
+
+    class Noting(Latency):
+        def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+            asked.append(until)
+            return super().choose(outcome, place, until)
+
+    search = searched([])
+    search.objective = Noting(Whole())
+    now = time.monotonic()
+    search._alone([one_piece()], Limits(deadline=now + left_s), choosing_s)
+    assert asked
+    assert all(now + 100.0 <= until < now + 200.0 for until in asked)

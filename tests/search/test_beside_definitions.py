@@ -21,7 +21,7 @@ from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.solve import Search
 from superopt.term import Graph, variable
 from tests.models import normalized
-from tests.search.test_optimize import Unmeasured
+from tests.search.test_latency import Unmeasured
 
 X = variable("x", (2, 3), "float32")
 RULE = parse_file("(rule r (given (?x n)) (from (relu (relu ?x))) (to (relu ?x)) (by relu-relu))").rules[0]

@@ -20,7 +20,7 @@ from superopt.search.rewrites import Unfold
 from superopt.search.solve import Search
 from superopt.term import Graph, variable
 from tests.models import normalized
-from tests.search.test_optimize import Unmeasured
+from tests.search.test_latency import Unmeasured
 
 X = variable("x", (2, 3), "float32")
 TILES, UNFOLDED = Unfold("conv by tiles"), Unfold("batchnorm")

@@ -112,9 +112,9 @@ def _entry(cls: type[Declared]) -> Iterator[str]:
         yield "\n".join([*rows, *(_attribute(cls, f) for f in cls.fields)])
     if cls.laws.strip():
         yield f"Laws:\n\n```\n{textwrap.dedent(cls.laws).strip()}\n```"
-    for name, (of, define) in FURTHER_DEFINITIONS.items():
-        if of == cls.name:
-            yield f"A further definition, *{name}*. {_sentence(define.__doc__)}"
+    for name, meaning in FURTHER_DEFINITIONS.items():
+        if meaning.operator == cls.name:
+            yield f"A further definition, *{name}*. {_sentence(meaning.of.__doc__)}"
     if cls.definition is not Declared.definition or cls.definitions is not Declared.definitions:
         yield _definition(cls)
 

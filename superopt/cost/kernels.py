@@ -28,6 +28,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
+from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
 from superopt.operators.repeats import unwritten
@@ -82,9 +83,12 @@ _FUSED: Mapping[tuple[str, str], str] = {
     # What a kernel has computed so far, and what is applied to that: what it has computed then.
     ("conv", "channels"): "conv",
     ("conv", "residual"): "sum",
-    ("conv", "activation"): "done",
-    ("sum", "activation"): "done",
-    ("conv", "hard swish"): "done",
+    ("conv", "activation"): "active",
+    ("sum", "activation"): "active",
+    ("conv", "hard swish"): "active",
+    ("conv", "channels last"): "done",
+    ("sum", "channels last"): "done",
+    ("active", "channels last"): "done",
     ("product", "scalar"): "product",
     ("product", "bias"): "biased",
     ("biased", "activation"): "done",
@@ -143,7 +147,7 @@ def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int
         if below is None or below.stage != "conv" or not _gates(gate, image):
             continue
         if uses[gate] == 1 and uses[image] == 2:
-            return _Part("done", (gate, image), (gate, image, *below.inner))
+            return _Part("active", (gate, image), (gate, image, *below.inner))
     return None
 
 
@@ -175,7 +179,7 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     """What an operator takes in of what is done to its inputs."""
     op = term.operator
     if isinstance(op, Conv):
-        return [i for i in term.inputs[:1] if i in alone and isinstance(i.operator, Pad)]
+        return [i for i in term.inputs[:1] if i in alone and (isinstance(i.operator, Pad) or _moves(i, CHANNELS_FIRST))]
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, Reshape):
@@ -199,6 +203,11 @@ def swaps_last_two(term: Term) -> bool:
     return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
 
 
+def _moves(term: Term, perm: tuple[int, ...]) -> bool:
+    """Whether a term transposes so: channels are brought to the front, or back, as they are laid out in blocks."""
+    return isinstance(term.operator, Transpose) and term.operator.perm == perm
+
+
 def _taken_after(term: Term, alone: Mapping[Term, _Part]) -> tuple[list[Term], str]:
     """The kernel to which an operator is one more step, if any, and what has been computed then."""
     op = term.operator
@@ -215,6 +224,8 @@ def _step(term: Term, producer: Term) -> str:
     op = term.operator
     if op.name in _ACTIVATIONS:
         return "activation"
+    if _moves(term, CHANNELS_LAST):
+        return "channels last"
     if isinstance(op, HardSwish):
         return "hard swish"
     if isinstance(op, BatchNorm):

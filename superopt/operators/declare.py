@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, Truth, at_most, product, require
@@ -27,10 +27,21 @@ READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term | None, ...]
 None stands for an output that has no term; where something reads that, the node is not understood.
 """
 
-FURTHER_DEFINITIONS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
-"""What else than its declaration defines an operator: by a name, the operator and what gives the term."""
 
-SPELLINGS: dict[str, tuple[str, Callable[..., Term | None]]] = {}
+class Meaning(NamedTuple):
+    """What an operator may be written as: its name, what gives the term of it and its inputs, or None, and how many
+    operators below each other that looks at.
+    """
+
+    operator: str
+    of: Callable[..., Term | None]
+    depth: int = 2
+
+
+FURTHER_DEFINITIONS: dict[str, Meaning] = {}
+"""What else than its declaration defines an operator, by a name."""
+
+SPELLINGS: dict[str, Meaning] = {}
 """Likewise terms that are read as an operator, and that it is never replaced by: they overflow or give no number where
 it does not. Wherever they give finite numbers they are equal.
 """
@@ -345,21 +356,19 @@ def is_shipped(cls: type[Declared]) -> bool:
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 
-def defines(operator: str, how: str) -> Callable[[Defining], Defining]:
+def defines(operator: str, how: str, depth: int = 2) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
-    return _entering(FURTHER_DEFINITIONS, operator, how)
+    return _entering(FURTHER_DEFINITIONS, operator, how, depth)
 
 
 def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
     """Enter a function into `SPELLINGS`: of an operator and its inputs, a term that is read as it, or None."""
-    return _entering(SPELLINGS, operator, how)
+    return _entering(SPELLINGS, operator, how, Meaning._field_defaults["depth"])
 
 
-def _entering(
-    table: dict[str, tuple[str, Callable[..., Term | None]]], operator: str, how: str
-) -> Callable[[Defining], Defining]:
+def _entering(table: dict[str, Meaning], operator: str, how: str, depth: int) -> Callable[[Defining], Defining]:
     def enter(define: Defining) -> Defining:
-        table[f"{operator} {how}"] = (operator, define)
+        table[f"{operator} {how}"] = Meaning(operator, define, depth)
         return define
 
     return enter
@@ -367,8 +376,8 @@ def _entering(
 
 def defined(name: str) -> type[Declared]:
     """The operator that a definition or a spelling of a name is of: its own has the operator's name."""
-    operator, _ = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name) or (name, None)
-    return CATALOGUE[operator]
+    written = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name)
+    return CATALOGUE[name if written is None else written.operator]
 
 
 def present(inputs: Sequence[Term | None], count: int) -> tuple[Term, ...]:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.errors import Undecided
-from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, defined
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, Meaning, defined
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
@@ -107,21 +107,21 @@ class Unfold:
     @property
     def heads(self) -> tuple[str, ...]:
         """The operator."""
-        return (FURTHER_DEFINITIONS[self.definition][0] if self._further else self.definition,)
+        return (self.definition if self._further is None else self._further.operator,)
 
     @property
     def depth(self) -> int:
-        """The operator, and whether its inputs are constants repeated."""
-        return 2
+        """The operator, and whether its inputs are constants repeated; what a further definition says that it is."""
+        return 2 if self._further is None else self._further.depth
 
     @property
-    def _further(self) -> bool:
-        return self.definition in FURTHER_DEFINITIONS
+    def _further(self) -> Meaning | None:
+        return FURTHER_DEFINITIONS.get(self.definition)
 
     def _meanings(self, operator: Declared, inputs: tuple[Term, ...]) -> tuple[Term, ...]:
-        if not self._further:
+        if self._further is None:
             return operator.definitions(*inputs)
-        meaning = FURTHER_DEFINITIONS[self.definition][1](operator, *inputs)
+        meaning = self._further.of(operator, *inputs)
         return () if meaning is None else (meaning,)
 
     @property

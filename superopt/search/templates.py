@@ -72,7 +72,7 @@ def definition(name: str, operator: Declared, inputs: Sequence[Term]) -> Term | 
     """What an operator means over inputs, by its own definition, or by a further one or a spelling of that name."""
     with assuming():  # sizes are symbols, or those of a model that was read
         further = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name)
-        return operator.definition(*inputs) if further is None else further[1](operator, *inputs)
+        return operator.definition(*inputs) if further is None else further.of(operator, *inputs)
 
 
 @lru_cache(maxsize=512)

@@ -10,9 +10,10 @@ from superopt.cost.kernels import cut
 from superopt.cost.whole import written
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.attention import MaskedAttention
+from superopt.operators.declare import FURTHER_DEFINITIONS
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.normalize import BatchNorm
+from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term, term_text
 from superopt.term import Term, make, variable, variables
@@ -70,6 +71,45 @@ def test_a_hard_swish_is_timed_as_it_is_fused(form: str, tmp_path: Path) -> None
         pytest.skip("this processor has no layout in blocks")
     assert "HardSigmoid" not in ran[0]
     assert "HardSigmoid" in ran[1], "it need not be read by anything any more"
+
+
+def linear(x: Term, name: str, channels: int) -> Term:
+    """A linear layer of rows that is computed as a convolution."""
+    row = Expand((1,), (x.shape[0], channels))(weight(f"{name}_b", channels))
+    layer = Gemm()(x, weight(name, x.shape[1], channels), row)
+    made = FURTHER_DEFINITIONS["gemm as a convolution"].of(layer.operator, *layer.inputs)
+    assert made is not None
+    return made
+
+
+def test_a_layer_as_a_convolution_is_one_kernel_between_two_views() -> None:
+    kernels = cut(graph(linear(tensor("x", 6, 32), "w", 48)))
+    assert [k.is_view for k in kernels] == [True, False, True]
+    assert term_text(kernels[1].graph.outputs[0]) == (
+        "(transpose (0 2 3 1) (add (conv (transpose (0 3 1 2) ?v0) ?v1) (expand (1) ?v2)))"
+    )
+
+
+def test_an_activation_between_two_transposes_joins_a_convolution() -> None:
+    (picture,) = linear(tensor("x", 6, 32), "w", 48).inputs[0].inputs
+    assert len(texts(Transpose((0, 2, 3, 1))(Relu()(picture)))) == 2  # a view and a kernel
+    assert len(texts(Transpose((0, 3, 2, 1))(Relu()(picture)))) == 3, "that is another transpose"
+    assert len(texts(Transpose((0, 2, 3, 1))(picture), picture)) == 3, "what something else reads is not fused"
+
+
+def test_onnxruntime_transposes_pictures_as_it_lays_them_out(tmp_path: Path) -> None:
+    """So they are one kernel: what takes channels from the end, or brings them there, costs no transpose."""
+    term = linear(tensor("x", 6, 32), "w", 48)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath, options.log_severity_level = str(tmp_path / "fused.onnx"), 4
+    with written([graph(term)], 14, 14) as (model,):
+        assert [n.op_type for n in onnx.load(model).graph.node].count("Transpose") == 2
+        onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    ran = [n.op_type for n in onnx.load(tmp_path / "fused.onnx", load_external_data=False).graph.node]
+    if "ReorderOutput" not in ran:
+        pytest.skip("this processor has no layout in blocks")
+    assert "Transpose" not in ran
+    assert ran.count("ReorderInput") == ran.count("ReorderOutput") == 1
 
 
 def test_residual_addition_joins_the_convolution_before_it() -> None:

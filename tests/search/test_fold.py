@@ -40,6 +40,10 @@ NOT_FOLDED = {
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",
     "slice of parts": "attributes are tuples of sizes",
+    "matmul as a convolution": "no input but weights, of whole blocks",
+    "add as a convolution": "no input but weights, of whole blocks",
+    "gemm as a convolution": "no input but weights, of whole blocks",
+    "transpose of what stays a picture": "attributes are tuples of sizes",
     "sum by a product": "how many places there are is told by a constant alone",
     "mean by a product": "how many places there are is told by a constant alone",
 }

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from superopt.dim import Dim, assuming, symbol
-from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, Meaning
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
@@ -112,7 +112,7 @@ def test_a_definition_that_asks_what_symbolic_sizes_leave_open_does_not_apply(mo
     def asking(op: Declared, x: Term) -> Term | None:
         return x if x.shape[0] == 1 else None
 
-    monkeypatch.setitem(FURTHER_DEFINITIONS, "relu of one", ("relu", asking))
+    monkeypatch.setitem(FURTHER_DEFINITIONS, "relu of one", Meaning("relu", asking))
     found = [list(Unfold("relu of one").at((Relu()(variable("x", (size, 3))),))) for size in (1, 2, symbol("n"))]
     assert [len(f) for f in found] == [1, 0, 0]
 

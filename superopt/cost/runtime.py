@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superopt.cost.quiet import GAUGE
+from superopt.cost.steady import Steady
 from superopt.errors import SuperoptError
 
 Feeds: TypeAlias = "dict[str, NDArray[Any]]"
@@ -184,6 +185,7 @@ class Runtime(ABC):
         """
         bound = self.bound(session, feeds)
         warmed_up([bound])
+        steady = Steady()
         found: list[tuple[bool, Timing]] = []
         patience, waiting = GAUGE.patience(), None
         for attempt in itertools.count(1):
@@ -192,7 +194,7 @@ class Runtime(ABC):
             times: list[float] = []
             total = 0.0
             while len(times) < 3 or (total < budget_s and (len(times) < least_runs or total < least_s)):
-                times.append(bound.run())
+                times.append(steady(bound.run))
                 total += times[-1]
             found.append((not (quiet and GAUGE.is_quiet()), summary(times)))
             disturbed, best = min(found, key=lambda f: (f[0], f[1].seconds))

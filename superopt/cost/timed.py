@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from superopt.cost.runtime import KERNEL, Draw, Runtime, Timing, summary, warmed_up
+from superopt.cost.runtime import KERNEL, Bound, Draw, Runtime, Timing, summary, warmed_up
+from superopt.cost.steady import Steady
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
@@ -54,14 +57,23 @@ def _in_turns(runtime: Runtime, models: Sequence[Path], around: int, draw: Draw)
         bound.append(runtime.bound(session, runtime.feeds(session, seed=0, draw=draw)))
     times: list[list[float]] = [[] for _ in bound]
     warmed_up(bound)
+    steady = Steady()
     end = time.perf_counter() + ROUNDS_S
     while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
         if len(times[0]) == LONG_ROUNDS and time.perf_counter() > end and _alike(times):
             break
-        for b, own in zip(bound, times, strict=True):
-            rest.max(initial=0)
-            own.append(b.run())
+        for own, seconds in zip(times, steady(partial(_turn, bound, rest)), strict=True):
+            own.append(seconds)
     return tuple(map(summary, times))
+
+
+def _turn(bound: Sequence[Bound], rest: NDArray[np.int64]) -> list[float]:
+    """The seconds of one run of each, before which the rest is read."""
+    found = []
+    for b in bound:
+        rest.max(initial=0)
+        found.append(b.run())
+    return found
 
 
 def _mean(there: Timing, back: Timing) -> Timing:

@@ -17,10 +17,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Bound, Draw, Runtime, warmed_up
+from superopt.cost.steady import Steady
 from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
 from superopt.memory import give_back
@@ -242,7 +244,13 @@ def _round(
     left = share_s - (time.perf_counter() - start)
     count = min(max(int(left / expected), 1 if expected > LONG_S * len(models) else LEAST_RUNS), MOST_RUNS)
     times: list[list[float]] = [[] for _ in models]
+    steady = Steady()
     for turn in range(count):
-        for i in order[:: -1 if turn % 2 else 1]:
-            times[i].append(bound[i].run())
+        way = order[:: -1 if turn % 2 else 1]
+        for i, seconds in zip(way, steady(partial(_turn, [bound[i] for i in way])), strict=True):
+            times[i].append(seconds)
     return times
+
+
+def _turn(bound: Sequence[Bound]) -> list[float]:
+    return [b.run() for b in bound]

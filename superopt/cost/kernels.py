@@ -1,7 +1,8 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
 A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation, or
-its product with its own hard sigmoid; a matrix product takes in transposed factors, a bias and an activation; a chain
+its product with its own hard sigmoid, and transposes that bring channels from the end or there, where that is how it
+lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a chain
 of concats is one, so are slices along different axes, and a repetition within an image. Everything else runs alone.
 What is computed from constants only is done before the model runs, so it is a constant like any other. An `expand`
 whose consumer broadcasts by itself is no kernel.
@@ -59,6 +60,12 @@ class Kernel:
         return any(isinstance(t.operator, Conv) for t in self.graph.runs)
 
     @cached_property
+    def turned(self) -> tuple[bool, ...]:
+        """Of each term that it reads, whether it is an image whose channels it brings to the front."""
+        turned = {t.inputs[0] for t in self.graph.runs if _moves(t, CHANNELS_FIRST)}
+        return tuple(v in turned for v in self.graph.inputs if not v.constant)
+
+    @cached_property
     def timed(self) -> Graph:
         """Its graph as it is timed: onnxruntime fuses a hard swish only where it is read, so one row of it is."""
         (root,) = self.graph.outputs
@@ -87,7 +94,6 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("sum", "activation"): "active",
     ("conv", "hard swish"): "active",
     ("conv", "channels last"): "done",
-    ("sum", "channels last"): "done",
     ("active", "channels last"): "done",
     ("product", "scalar"): "product",
     ("product", "bias"): "biased",

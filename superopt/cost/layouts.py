@@ -15,9 +15,10 @@ from superopt.cost.kernels import Kernel
 from superopt.cost.sizes import bytes_of
 from superopt.dim import assuming
 from superopt.operators import Declared
-from superopt.operators.layout import Concat, Expand
+from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import BatchNorm
+from superopt.operators.pictures import CHANNELS_LAST
 from superopt.operators.reduce import GlobalAvgPool, Pool
 from superopt.term import Graph, Term, replace_all, variable, variables
 
@@ -76,13 +77,19 @@ def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dic
     known.update({v: v.label in place.joined and has_blocks(v) for v in graph.inputs if v not in known})
     total, read = 0, place.is_read(graph)
     for kernel in kernels:
-        takes = in_blocks(kernel.root, known)
-        for term in kernel.reads:
-            blocked = takes and in_blocks(term, known)
+        takes = in_blocks(_computed(kernel), known)
+        for term, turned in zip(kernel.reads, kernel.turned, strict=True):
+            blocked = takes and not turned and in_blocks(term, known)
             read[term] = blocked and read.get(term, True)
             total += bytes_of(term) if blocked and kernel.convolves else 0
     given = (k.root for k in kernels if k.convolves and in_blocks(k.root, known))
     return total + sum(bytes_of(root) for root in given if read.get(root, False))
+
+
+def _computed(kernel: Kernel) -> Term:
+    """What a kernel computes, of a convolution before its channels are brought to the end."""
+    root, op = kernel.root, kernel.root.operator
+    return root.inputs[0] if kernel.convolves and isinstance(op, Transpose) and op.perm == CHANNELS_LAST else root
 
 
 def between(graph: Graph, place: Place) -> Graph:

@@ -177,7 +177,8 @@ class Runtime(ABC):
         least_s: float = 0.01,
         least_runs: int = 7,
     ) -> Timing:
-        """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs.
+        """Run repeatedly: `least_runs` times and `least_s` seconds, but no longer than `budget_s` after three runs that
+        count.
 
         With one thread it is processor time that counts, which other programs do not take. Where runs still differ by
         much, the quietest of a few attempts is given; what is short waits for a moment at which nobody else is busy on
@@ -213,6 +214,16 @@ def warmed_up(bound: Sequence[Bound]) -> float:
     for _ in range(1, WARM_UP):
         expected = sum(b.run() for b in bound)
     return expected
+
+
+def in_turn(bound: Sequence[Bound], before: Callable[[], object] | None = None) -> list[float]:
+    """The seconds of one run of each, `before` each of which something else is done. Raises `RuntimeFailed`."""
+    found = []
+    for b in bound:
+        if before is not None:
+            before()
+        found.append(b.run())
+    return found
 
 
 def summary(times: list[float]) -> Timing:

@@ -10,9 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from superopt.cost.runtime import KERNEL, Bound, Draw, Runtime, Timing, summary, warmed_up
+from superopt.cost.runtime import KERNEL, Draw, Runtime, Timing, in_turn, summary, warmed_up
 from superopt.cost.steady import Steady
 
 KERNEL_BUDGET_S = 0.15
@@ -62,18 +61,9 @@ def _in_turns(runtime: Runtime, models: Sequence[Path], around: int, draw: Draw)
     while len(times[0]) < ROUNDS[0] or (len(times[0]) < ROUNDS[1] and time.perf_counter() < end):
         if len(times[0]) == LONG_ROUNDS and time.perf_counter() > end and _alike(times):
             break
-        for own, seconds in zip(times, steady(partial(_turn, bound, rest)), strict=True):
+        for own, seconds in zip(times, steady(partial(in_turn, bound, partial(rest.max, initial=0))), strict=True):
             own.append(seconds)
     return tuple(map(summary, times))
-
-
-def _turn(bound: Sequence[Bound], rest: NDArray[np.int64]) -> list[float]:
-    """The seconds of one run of each, before which the rest is read."""
-    found = []
-    for b in bound:
-        rest.max(initial=0)
-        found.append(b.run())
-    return found
 
 
 def _mean(there: Timing, back: Timing) -> Timing:

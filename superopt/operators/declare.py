@@ -27,6 +27,9 @@ READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term | None, ...]
 None stands for an output that has no term; where something reads that, the node is not understood.
 """
 
+SEEN = 2
+"""How many operators below each other a definition looks at, unless it says so: its own, and whether inputs repeat."""
+
 
 class Meaning(NamedTuple):
     """What an operator may be written as: its name, what gives the term of it and its inputs, or None, and how many
@@ -35,7 +38,7 @@ class Meaning(NamedTuple):
 
     operator: str
     of: Callable[..., Term | None]
-    depth: int = 2
+    depth: int = SEEN
 
 
 FURTHER_DEFINITIONS: dict[str, Meaning] = {}
@@ -356,14 +359,14 @@ def is_shipped(cls: type[Declared]) -> bool:
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 
-def defines(operator: str, how: str, depth: int = 2) -> Callable[[Defining], Defining]:
+def defines(operator: str, how: str, depth: int = SEEN) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
     return _entering(FURTHER_DEFINITIONS, operator, how, depth)
 
 
 def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
     """Enter a function into `SPELLINGS`: of an operator and its inputs, a term that is read as it, or None."""
-    return _entering(SPELLINGS, operator, how, Meaning._field_defaults["depth"])
+    return _entering(SPELLINGS, operator, how, SEEN)
 
 
 def _entering(table: dict[str, Meaning], operator: str, how: str, depth: int) -> Callable[[Defining], Defining]:

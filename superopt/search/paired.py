@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here
-from superopt.cost.runtime import Bound, Draw, Runtime, warmed_up
+from superopt.cost.runtime import Bound, Draw, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
 from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
@@ -247,10 +247,6 @@ def _round(
     steady = Steady()
     for turn in range(count):
         way = order[:: -1 if turn % 2 else 1]
-        for i, seconds in zip(way, steady(partial(_turn, [bound[i] for i in way])), strict=True):
+        for i, seconds in zip(way, steady(partial(in_turn, [bound[i] for i in way])), strict=True):
             times[i].append(seconds)
     return times
-
-
-def _turn(bound: Sequence[Bound]) -> list[float]:
-    return [b.run() for b in bound]

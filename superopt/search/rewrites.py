@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.errors import Undecided
-from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, Meaning, defined
+from superopt.operators.declare import FURTHER_DEFINITIONS, SEEN, Declared, Meaning, defined
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
@@ -111,8 +111,8 @@ class Unfold:
 
     @property
     def depth(self) -> int:
-        """The operator, and whether its inputs are constants repeated; what a further definition says that it is."""
-        return 2 if self._further is None else self._further.depth
+        """That of what looks at them."""
+        return SEEN if self._further is None else self._further.depth
 
     @property
     def _further(self) -> Meaning | None:

@@ -15,9 +15,10 @@ from superopt.cost.table import Table
 from superopt.dim import symbol
 from superopt.onnx_io import load, understand
 from superopt.operators.activations import Relu
-from superopt.operators.layout import Concat, Reshape
+from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import Lrn
+from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add
 from superopt.operators.reduce import MaxPool
 from superopt.search.pieces import cut_into_pieces
@@ -69,6 +70,26 @@ def test_an_image_between_convolutions_is_not_laid_out_back_and_anew() -> None:
     assert kept(conv(conv(IMAGE), name="l")) == 2 * BYTES
     assert kept(conv(Reshape((1, 32, 64, 1))(conv(IMAGE)), name="l")) == 0
     assert kept(conv(MaxPool((1, 1))(conv(IMAGE)), name="l")) == 2 * BYTES
+
+
+def last(image: Term) -> Term:
+    return Transpose(CHANNELS_LAST)(image)
+
+
+def first(rows: Term) -> Term:
+    return Transpose(CHANNELS_FIRST)(rows)
+
+
+def test_what_is_transposed_as_it_is_laid_out_is_not_kept_and_what_lies_between_is() -> None:
+    """Rows, a layer of them, a function and another layer, as convolutions of one picture."""
+    rows = variable("x", (1, 8, 8, 32))
+    pair = conv(Relu()(Lrn(5)(conv(first(rows)))), name="l")
+    assert kept(last(pair)) == kept(pair) == 0, "what stands between takes no blocks"
+    pair = conv(MaxPool((1, 1))(conv(first(rows))), name="l")
+    assert kept(last(pair)) == kept(pair) == 2 * BYTES
+    assert kept(conv(first(last(conv(IMAGE))), name="l")) == 0
+    square = variable("y", (1, 32, 8, 32))
+    assert kept(conv(first(conv(square)), name="l")) == 0, "its channels are those of another axis"
 
 
 def test_an_image_that_something_else_reads_too_is_laid_out_back() -> None:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from superopt.arithmetic import FIELD, FLOAT
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
-from superopt.operators.declare import FURTHER_DEFINITIONS
-from superopt.operators.functions import Sigmoid
+from superopt.operators.constant import filled
+from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
+from superopt.operators.functions import Pow, Sigmoid, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.logic import Less, Where
 from superopt.operators.normalize import Gemm
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.search.matching import Matching
+from superopt.search.rewrites import rewrites_of
 from superopt.term import Term, subterms, variable
 
 ROWS: list[tuple[int, ...]] = [(1,), (5,), (2, 3), (2, 1, 3)]
+AS_CONVOLUTIONS = [name for name in FURTHER_DEFINITIONS if name.endswith("as a convolution")]
 BACK = FURTHER_DEFINITIONS["transpose of what stays a picture"].of
+
+
+@cache
+def matching() -> Matching:
+    """What a search finds by these definitions alone."""
+    return Matching(rewrites_of([], [*AS_CONVOLUTIONS, "transpose of what stays a picture"]))
 
 
 def given(name: str, *shape: int) -> Term:
@@ -72,8 +85,10 @@ def test_a_linear_layer_is_a_convolution_of_one_picture(name: str) -> None:
     assert (evaluate(made, FIELD, values) == evaluate(term, FIELD, values)).all()
 
 
-def test_a_layers_bias_is_one_of_channels() -> None:
-    made = as_convolution(LAYERS["add of (2, 3)"])
+@pytest.mark.parametrize("turned", [False, True], ids=["second", "first"])
+def test_a_layers_bias_is_one_of_channels(turned: bool) -> None:
+    term = LAYERS["add of (2, 3)"]
+    made = as_convolution(Add()(*term.inputs[:: -1 if turned else 1]))
     assert made is not None
     (add,) = (t for t in subterms(made) if isinstance(t.operator, Add))
     assert isinstance(add.inputs[0].operator, Conv)
@@ -114,6 +129,13 @@ def test_rows_of_several_symbols_are_pictures_of_the_first() -> None:
     assert [t.shape for t in subterms(made) if isinstance(t.operator, Conv)] == [(batch, 12, 1, length)]
 
 
+def test_a_layer_is_a_convolution_where_a_search_looks() -> None:
+    """Of a stack the weights are three operators below a sum, and repeated."""
+    layers = [term for name, term in LAYERS.items() if "1, 3" in name or name.startswith("gemm")]
+    found = [a.template.rewrite.name for term in layers for a in matching().at(term)]
+    assert {name.removeprefix("definition of ") for name in found} == set(AS_CONVOLUTIONS)
+
+
 P, Q = given("p", 1, 8, 1, 6), given("q", 1, 8, 1, 6)
 """Pictures of six places."""
 
@@ -127,11 +149,27 @@ def picture(of: Term) -> Term:
     return Transpose(CHANNELS_FIRST)(Reshape((1, 1, 6, 8))(of))
 
 
+def gelu_by_tanh(x: Term) -> Term:
+    """As GPT-2 has it, with a power."""
+    half, one, root, share, three = (filled(number, x.shape) for number in (0.5, 1.0, 0.79788456, 0.044715, 3.0))
+    inner = Mul()(root, Add()(x, Mul()(share, Pow()(x, three))))
+    return Mul()(Mul()(half, x), Add()(one, Tanh()(inner)))
+
+
+def defined(op: Declared, *inputs: Term) -> Term:
+    meaning = op.definition(*inputs)
+    assert meaning is not None
+    return meaning
+
+
 STAYING = {
     "a function": Gelu()(rows(P)),
     "a gate": Mul()(Mul()(rows(P), Sigmoid()(rows(P))), rows(Q)),
     "a bias": biased(rows(P), weights("b", 8)),
     "a factor": Mul()(rows(P), Expand((), (6, 8))(weights("a"))),
+    "what is chosen by elements": Where()(Less()(rows(P), rows(Q)), rows(P), rows(Q)),
+    "a gelu by its tanh, written out": gelu_by_tanh(rows(P)),
+    "a gelu by its tanh, as it is defined": defined(Gelu(1), rows(P)),
     "a stack": Reshape((6, 8))(Gelu()(Reshape((2, 3, 8))(rows(P)))),
 }
 
@@ -145,12 +183,24 @@ def test_what_is_computed_of_pictures_element_by_element_stays_one(name: str) ->
     assert not any(isinstance(t.operator, Transpose | Reshape) for t in subterms(made))
     values = sample((term,), FLOAT, 0)
     assert (evaluate(made, FLOAT, values) == evaluate(term, FLOAT, values)).all()
+    assert [a.new[term] for a in matching().at(term)] == [made], "a search finds it, however deep it is"
+
+
+def test_pictures_of_symbolic_sizes_stay_such() -> None:
+    length = symbol("length")
+    with assuming():
+        was = variable("p", (1, 8, 1, length), "float32")
+        term = Transpose(CHANNELS_FIRST)(
+            Reshape((1, 1, length, 8))(Gelu()(Reshape((1, length, 8))(Transpose(CHANNELS_LAST)(was))))
+        )
+        assert BACK(term.operator, *term.inputs) is Gelu()(was)
 
 
 MOVED = {
     "rows that were no picture": Gelu()(given("x", 6, 8)),
     "rows beside those of a picture": Add()(rows(P), given("x", 6, 8)),
     "rows taken apart": Reshape((6, 8))(Gelu()(Reshape((12, 4))(rows(P)))),
+    "one number": Reshape((6, 8))(Expand((), (48,))(given("n"))),
     "another picture's rows": Gelu()(rows(given("p", 2, 8, 1, 3))),
     "a number for each row": Add()(rows(P), Expand((0,), (6, 8))(weights("b", 6))),
     "what is no function of elements": MatMul()(rows(P), weights("w", 8, 8)),
@@ -161,6 +211,11 @@ MOVED = {
 @pytest.mark.parametrize("name", MOVED)
 def test_what_was_no_picture_throughout_is_left(name: str) -> None:
     term = picture(MOVED[name])
+    assert BACK(term.operator, *term.inputs) is None
+
+
+def test_a_number_that_becomes_a_picture_is_left() -> None:
+    term = Transpose(CHANNELS_FIRST)(Reshape((1, 1, 1, 1))(given("x")))
     assert BACK(term.operator, *term.inputs) is None
 
 

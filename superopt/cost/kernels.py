@@ -41,12 +41,14 @@ from superopt.text import Sexp, form, show
 @dataclass(frozen=True)
 class Kernel:
     """What the runtime executes as one: the term that it computes, the terms that it `reads`, and the same over
-    canonical variables. Constants that are made of several are not among what it reads.
+    canonical variables. Constants that are made of several are not among what it reads. Of what it reads, `turned`
+    says whether it is an image whose channels it brings to the front.
     """
 
     root: Term
     graph: Graph
     reads: tuple[Term, ...]
+    turned: tuple[bool, ...]
 
     @cached_property
     def is_view(self) -> bool:
@@ -58,12 +60,6 @@ class Kernel:
     def convolves(self) -> bool:
         """Whether a convolution is part of it."""
         return any(isinstance(t.operator, Conv) for t in self.graph.runs)
-
-    @cached_property
-    def turned(self) -> tuple[bool, ...]:
-        """Of each term that it reads, whether it is an image whose channels it brings to the front."""
-        turned = {t.inputs[0] for t in self.graph.runs if _moves(t, CHANNELS_FIRST)}
-        return tuple(v in turned for v in self.graph.inputs if not v.constant)
 
     @cached_property
     def timed(self) -> Graph:
@@ -257,15 +253,17 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     word, leaves = _spelled(root, within)
     if word not in _forms:
         body, given, names = _canonical(root, inner)
-        read = tuple(leaves.index(t) for t in names if t not in within and not t.constant)
-        _forms[word] = Graph(given, (body,)), read
-    graph, read = _forms[word]
-    return Kernel(root, graph, tuple([leaves[i] for i in read]))
+        read = [t for t in names if t not in within and not t.constant]
+        turned = {t.inputs[0] for t in inner if _moves(t, CHANNELS_FIRST)}
+        places, turns = tuple(map(leaves.index, read)), tuple(t in turned for t in read)
+        _forms[word] = Graph(given, (body,)), places, turns
+    graph, places, turns = _forms[word]
+    return Kernel(root, graph, tuple([leaves[i] for i in places]), turns)
 
 
-_forms: dict[tuple[int, ...], tuple[Graph, tuple[int, ...]]] = {}
-"""Kernels over canonical variables by how they are spelled, and which of the leaves are read: a rewrite renews all
-terms above it, but most of them are computed by the same kernels as before."""
+_forms: dict[tuple[int, ...], tuple[Graph, tuple[int, ...], tuple[bool, ...]]] = {}
+"""Kernels over canonical variables by how they are spelled, which of the leaves are read, and which of these are
+turned: a rewrite renews all terms above it, but most of them are computed by the same kernels as before."""
 
 _numbers: dict[object, int] = {}
 _SEEN_BEFORE = -1

@@ -32,13 +32,15 @@ SEEN = 2
 
 
 class Meaning(NamedTuple):
-    """What an operator may be written as: its name, what gives the term of it and its inputs, or None, and how many
-    operators below each other that looks at.
+    """What an operator may be written as: its name, what gives the term of it and its inputs, or None, how many
+    operators below each other that looks at, and what a term must look like for it, where that is more than its name.
+    What looks deep has to say that: it is seldom looked at.
     """
 
     operator: str
     of: Callable[..., Term | None]
     depth: int = SEEN
+    pattern: Term | None = None
 
 
 FURTHER_DEFINITIONS: dict[str, Meaning] = {}
@@ -359,19 +361,21 @@ def is_shipped(cls: type[Declared]) -> bool:
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 
-def defines(operator: str, how: str, depth: int = SEEN) -> Callable[[Defining], Defining]:
+def defines(operator: str, how: str, depth: int = SEEN, pattern: Term | None = None) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
-    return _entering(FURTHER_DEFINITIONS, operator, how, depth)
+    return _entering(FURTHER_DEFINITIONS, operator, how, depth, pattern)
 
 
 def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
     """Enter a function into `SPELLINGS`: of an operator and its inputs, a term that is read as it, or None."""
-    return _entering(SPELLINGS, operator, how, SEEN)
+    return _entering(SPELLINGS, operator, how)
 
 
-def _entering(table: dict[str, Meaning], operator: str, how: str, depth: int) -> Callable[[Defining], Defining]:
+def _entering(
+    table: dict[str, Meaning], operator: str, how: str, depth: int = SEEN, pattern: Term | None = None
+) -> Callable[[Defining], Defining]:
     def enter(define: Defining) -> Defining:
-        table[f"{operator} {how}"] = Meaning(operator, define, depth)
+        table[f"{operator} {how}"] = Meaning(operator, define, depth, pattern)
         return define
 
     return enter

@@ -8,7 +8,7 @@ of 128 rows at 211 GFLOP/s as products, and at 236 as convolutions; of 16 rows t
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal, product
+from superopt.dim import Shape, equal, product, symbol
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.declare import Declared, defines
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
@@ -16,10 +16,12 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.operators.repeats import repeats_matrices
-from superopt.term import Term, make
+from superopt.term import Term, make, variable
 
 CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """How a picture is transposed whose channels stand last, and back."""
+
+_ROWS = variable("x", [symbol(name) for name in "nhwc"])
 
 
 @defines("matmul", "as a convolution")
@@ -46,7 +48,7 @@ def gemm_as_convolution(op: Gemm, x: Term, w: Term, c: Term) -> Term | None:
     return _convolved(x, Transpose((1, 0))(w) if op.trans_b else w, c.inputs[0])
 
 
-@defines("transpose", "of what stays a picture", depth=12)
+@defines("transpose", "of what stays a picture", depth=12, pattern=Transpose(CHANNELS_FIRST)(_ROWS))
 def stays_a_picture(op: Transpose, x: Term) -> Term | None:
     """What becomes a picture, and is computed of pictures element by element, whose channels were brought to the end
     before: it is computed of them as they were. A gelu by its tanh, written out, is nine operators below each other.

@@ -88,7 +88,6 @@ class Matching:
         self.rough = Rough(self._sizes)
         self._less: dict[frozenset[str], Matching] = {}
         self._untold: dict[str, list[Numbered]] = {}
-        self._untold_deep: dict[str, list[Numbered]] = {}
         self._shallow: Index[Numbered] = Index(is_leaf)
         self._deep: Index[Numbered] = Index(is_leaf)
         self._together = [r for r in rewrites if len(r.heads) > 1]
@@ -102,9 +101,9 @@ class Matching:
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
                 continue
-            if not rewrite.patterns:  # before all others
-                untold = self._untold if rewrite.depth <= SHALLOW else self._untold_deep
-                untold.setdefault(rewrite.heads[0], []).append((number - len(rewrites), rewrite))
+            if not rewrite.patterns:
+                # Before all others, and never deep.
+                self._untold.setdefault(rewrite.heads[0], []).append((number - len(rewrites), rewrite))
             else:
                 index = self._shallow if rewrite.depth <= SHALLOW else self._deep
                 index.insert(rewrite.patterns[0], numbered)
@@ -233,7 +232,7 @@ class Matching:
     def _of_deep(self, term: Term) -> Iterator[Group]:
         """The same of those that are deep, for each depth."""
         by_depth: dict[int, list[Numbered]] = {}
-        for numbered in (*self._untold_deep.get(term.operator.name, ()), *self._deep.fitting(term)):
+        for numbered in self._deep.fitting(term):
             by_depth.setdefault(numbered[1].depth, []).append(numbered)
         for depth, fitting in by_depth.items():
             key = self._windows.key((term,), depth)

@@ -126,8 +126,9 @@ class Unfold:
 
     @property
     def patterns(self) -> tuple[Term, ...]:
-        """None: the definition itself says."""
-        return ()
+        """None, unless the definition says what a term must look like before it looks itself."""
+        pattern = None if self._further is None else self._further.pattern
+        return () if pattern is None else (pattern,)
 
     def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         """The terms that it stands for."""

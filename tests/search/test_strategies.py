@@ -67,7 +67,11 @@ class Priced:
         return math.fsum(self.prices.get(n, 1.0) for n in names)
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
-        return [(Kernel(t, Graph((), (t,)), t.inputs), 0.0) for t in subterms(*graph.outputs) if not t.is_variable]
+        return [
+            (Kernel(t, Graph((), (t,)), t.inputs, (False,) * len(t.inputs)), 0.0)
+            for t in subterms(*graph.outputs)
+            if not t.is_variable
+        ]
 
     def estimate(self, graph: Graph) -> float:
         names = [t.operator.name for t in subterms(*graph.outputs) if not t.is_variable]

@@ -20,8 +20,9 @@ from typing import Any
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators import CATALOGUE, READERS, Declared
-from superopt.operators.declare import FURTHER_DEFINITIONS, Field, is_shipped
+from superopt.operators.declare import Field, is_shipped
 from superopt.operators.files import declare_files
+from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.reader import term_sexp
 from superopt.term import Term, subterms, variable
 from superopt.text import Form, Sexp, form, show
@@ -114,7 +115,7 @@ def _entry(cls: type[Declared]) -> Iterator[str]:
         yield f"Laws:\n\n```\n{textwrap.dedent(cls.laws).strip()}\n```"
     for name, meaning in FURTHER_DEFINITIONS.items():
         if meaning.operator == cls.name:
-            yield f"A further definition, *{name}*. {_sentence(meaning.of.__doc__)}"
+            yield f"A further definition, *{name}*. {_sentence(meaning.term_of.__doc__)}"
     if cls.definition is not Declared.definition or cls.definitions is not Declared.definitions:
         yield _definition(cls)
 

@@ -42,8 +42,9 @@ from superopt.onnx_io import (
     understand,
     weight_files,
 )
-from superopt.operators.declare import CATALOGUE, FURTHER_DEFINITIONS, SPELLINGS, Declared
+from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.files import declare_files
+from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.account import report_of

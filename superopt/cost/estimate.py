@@ -49,7 +49,7 @@ class Estimates:
 
 def kind(kernel: Kernel) -> str:
     """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups, the size, and
-    whether channels come in in whole blocks, and from the end.
+    whether channels come in whole blocks, and whether they are brought to the front.
     """
     (root,) = kernel.graph.outputs
     running = [t for t in subterms(root) if not t.is_variable and not isinstance(t.operator, Expand)]
@@ -61,7 +61,7 @@ def kind(kernel: Kernel) -> str:
         words.append("depthwise" if grouped and image[1] == main.operator.group else "grouped" if grouped else "dense")
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
-        words += ["of rows"] if any(kernel.turned) else []
+        words.append("rows" if any(kernel.turned) else "images")
     return " ".join(words)
 
 

@@ -1,8 +1,8 @@
 """Cuts a graph into kernels: what the runtime executes as one, after its own fusions.
 
 A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation, or
-its product with its own hard sigmoid, and transposes that bring channels from the end or there, where that is how it
-lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a chain
+its product with its own hard sigmoid, and the transposes of channels from last to first before it, and back after it,
+as it lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a chain
 of concats is one, so are slices along different axes, and a repetition within an image. Everything else runs alone.
 What is computed from constants only is done before the model runs, so it is a constant like any other. An `expand`
 whose consumer broadcasts by itself is no kernel.
@@ -90,6 +90,7 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("sum", "activation"): "active",
     ("conv", "hard swish"): "active",
     ("conv", "channels last"): "done",
+    ("sum", "channels last"): "done",
     ("active", "channels last"): "done",
     ("product", "scalar"): "product",
     ("product", "bias"): "biased",
@@ -181,7 +182,8 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     """What an operator takes in of what is done to its inputs."""
     op = term.operator
     if isinstance(op, Conv):
-        return [i for i in term.inputs[:1] if i in alone and (isinstance(i.operator, Pad) or _moves(i, CHANNELS_FIRST))]
+        before = [i for i in term.inputs[:1] if i in alone]
+        return [i for i in before if isinstance(i.operator, Pad) or _transposes_by(i, CHANNELS_FIRST)]
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, Reshape):
@@ -205,8 +207,8 @@ def swaps_last_two(term: Term) -> bool:
     return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
 
 
-def _moves(term: Term, perm: tuple[int, ...]) -> bool:
-    """Whether a term transposes so: channels are brought to the front, or back, as they are laid out in blocks."""
+def _transposes_by(term: Term, perm: tuple[int, ...]) -> bool:
+    """Whether a term is the transpose of that order."""
     return isinstance(term.operator, Transpose) and term.operator.perm == perm
 
 
@@ -226,7 +228,7 @@ def _step(term: Term, producer: Term) -> str:
     op = term.operator
     if op.name in _ACTIVATIONS:
         return "activation"
-    if _moves(term, CHANNELS_LAST):
+    if _transposes_by(term, CHANNELS_LAST):
         return "channels last"
     if isinstance(op, HardSwish):
         return "hard swish"
@@ -254,7 +256,7 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     if word not in _forms:
         body, given, names = _canonical(root, inner)
         read = [t for t in names if t not in within and not t.constant]
-        turned = {t.inputs[0] for t in inner if _moves(t, CHANNELS_FIRST)}
+        turned = {t.inputs[0] for t in inner if _transposes_by(t, CHANNELS_FIRST)}
         places, turns = tuple(map(leaves.index, read)), tuple(t in turned for t in read)
         _forms[word] = Graph(given, (body,)), places, turns
     graph, places, turns = _forms[word]

@@ -217,7 +217,7 @@ def warmed_up(bound: Sequence[Bound]) -> float:
 
 
 def in_turn(bound: Sequence[Bound], before: Callable[[], object] | None = None) -> list[float]:
-    """The seconds of one run of each, `before` each of which something else is done. Raises `RuntimeFailed`."""
+    """The seconds of one run of each; `before` is called ahead of every run. Raises `RuntimeFailed`."""
     found = []
     for b in bound:
         if before is not None:

@@ -8,9 +8,9 @@ convolutions of single channels took a third of the time, those of all channels 
 from __future__ import annotations
 
 from superopt.dim import Dim
-from superopt.operators.declare import defines
 from superopt.operators.layout import Slice
 from superopt.operators.linear import Conv
+from superopt.operators.meanings import defines
 from superopt.operators.padding import Pad
 from superopt.term import Term, make
 

@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, Truth, at_most, product, require
@@ -25,30 +25,6 @@ READERS: dict[tuple[str, str], Callable[[Source], Term | tuple[Term | None, ...]
 """What reads a node, by domain (empty for ONNX's own) and operator: the term of its value, or of each output.
 
 None stands for an output that has no term; where something reads that, the node is not understood.
-"""
-
-SEEN = 2
-"""How many operators below each other a definition looks at, unless it says so: its own, and whether inputs repeat."""
-
-
-class Meaning(NamedTuple):
-    """What an operator may be written as: its name, what gives the term of it and its inputs, or None, how many
-    operators below each other that looks at, and what a term must look like for it, where that is more than its name.
-    What looks deep has to say that: it is seldom looked at.
-    """
-
-    operator: str
-    of: Callable[..., Term | None]
-    depth: int = SEEN
-    pattern: Term | None = None
-
-
-FURTHER_DEFINITIONS: dict[str, Meaning] = {}
-"""What else than its declaration defines an operator, by a name."""
-
-SPELLINGS: dict[str, Meaning] = {}
-"""Likewise terms that are read as an operator, and that it is never replaced by: they overflow or give no number where
-it does not. Wherever they give finite numbers they are equal.
 """
 
 
@@ -356,35 +332,6 @@ def reads(*op_types: str, domain: str = "") -> Callable[[Reader], Reader]:
 def is_shipped(cls: type[Declared]) -> bool:
     """Whether an operator comes with superopt, and not from a file of the user's."""
     return cls.__module__.startswith("superopt.operators.")
-
-
-Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
-
-
-def defines(operator: str, how: str, depth: int = SEEN, pattern: Term | None = None) -> Callable[[Defining], Defining]:
-    """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None."""
-    return _entering(FURTHER_DEFINITIONS, operator, how, depth, pattern)
-
-
-def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
-    """Enter a function into `SPELLINGS`: of an operator and its inputs, a term that is read as it, or None."""
-    return _entering(SPELLINGS, operator, how)
-
-
-def _entering(
-    table: dict[str, Meaning], operator: str, how: str, depth: int = SEEN, pattern: Term | None = None
-) -> Callable[[Defining], Defining]:
-    def enter(define: Defining) -> Defining:
-        table[f"{operator} {how}"] = Meaning(operator, define, depth, pattern)
-        return define
-
-    return enter
-
-
-def defined(name: str) -> type[Declared]:
-    """The operator that a definition or a spelling of a name is of: its own has the operator's name."""
-    written = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name)
-    return CATALOGUE[name if written is None else written.operator]
 
 
 def present(inputs: Sequence[Term | None], count: int) -> tuple[Term, ...]:

@@ -10,9 +10,10 @@ from superopt.dim import Dim, Shape, divides, require
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.attention_nodes import attention
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Emitter, attr, defines, operator, reads
+from superopt.operators.declare import Emitter, attr, operator, reads
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.layout import Transpose, reshaped
+from superopt.operators.meanings import defines
 from superopt.term import Term
 
 

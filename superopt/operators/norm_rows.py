@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from superopt.dim import product
-from superopt.operators.declare import defines
 from superopt.operators.layout import reshaped
+from superopt.operators.meanings import defines
 from superopt.operators.norms import LayerNorm
 from superopt.term import Term
 

@@ -7,8 +7,8 @@ the other. What is cut out of the rows first is not moved before.
 from __future__ import annotations
 
 from superopt.dim import Dim, Shape, equal, product
-from superopt.operators.declare import defines
 from superopt.operators.layout import Reshape, Slice, Transpose, reshaped
+from superopt.operators.meanings import defines
 from superopt.term import Term
 
 

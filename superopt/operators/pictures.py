@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from superopt.dim import Shape, equal, product, symbol
 from superopt.operators.blocks import is_of_whole_blocks
-from superopt.operators.declare import Declared, defines
+from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.meanings import defines
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.operators.repeats import repeats_matrices
@@ -21,6 +22,10 @@ from superopt.term import Term, make, variable
 CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """How a picture is transposed whose channels stand last, and back."""
 
+DEEP = 12
+"""The two transposes, a reshape of each, and between them functions that are eight operators below each other, as a
+gelu by its tanh is where it is written out.
+"""
 _ROWS = variable("x", [symbol(name) for name in "nhwc"])
 
 
@@ -48,11 +53,9 @@ def gemm_as_convolution(op: Gemm, x: Term, w: Term, c: Term) -> Term | None:
     return _convolved(x, Transpose((1, 0))(w) if op.trans_b else w, c.inputs[0])
 
 
-@defines("transpose", "of what stays a picture", depth=12, pattern=Transpose(CHANNELS_FIRST)(_ROWS))
+@defines("transpose", "of what stays a picture", DEEP, Transpose(CHANNELS_FIRST)(_ROWS))
 def stays_a_picture(op: Transpose, x: Term) -> Term | None:
-    """What becomes a picture, and is computed of pictures element by element, whose channels were brought to the end
-    before: it is computed of them as they were. A gelu by its tanh, written out, is nine operators below each other.
-    """
+    """A picture of rows that were pictures, with only functions of elements between: computed of those pictures."""
     if op.perm != CHANNELS_FIRST or isinstance(x.operator, Transpose):
         return None
     return _Pictures(op.shape(x.shape)).of(x)
@@ -66,8 +69,9 @@ def _is_of_each_row(term: Term) -> bool:
 def _convolved(x: Term, w: Term, bias: Term | None) -> Term | None:
     """Rows times constant weights of whole blocks, with a bias; None where they are no such."""
     weights = w.inputs[0] if repeats_matrices(w) else w
-    if x.constant or not weights.constant or weights.type.rank != 2 or not all(map(is_of_whole_blocks, weights.shape)):
-        return None
+    is_layer = weights.constant and weights.type.rank == 2 and not x.constant
+    if not is_layer or not all(map(is_of_whole_blocks, weights.shape)) or x.type.dtype == "float64":
+        return None  # onnxruntime has no convolutions of doubles
     taken, given = weights.shape
     picture = Transpose(CHANNELS_FIRST)(reshaped(x, (*_images_of(x.shape[:-1]), taken)))
     y = Conv()(picture, reshaped(Transpose((1, 0))(weights), (given, taken, 1, 1)))
@@ -77,8 +81,8 @@ def _convolved(x: Term, w: Term, bias: Term | None) -> Term | None:
 
 
 def _images_of(rows: Shape) -> Shape:
-    """How many pictures, and of which places: one of all rows, where runtimes do best. Of several symbols ONNX copies
-    the first, so that no product of them need be computed for a reshape.
+    """How many pictures, and of which places: one of all rows, where runtimes do best. With several symbols the first
+    size counts pictures: ONNX copies it, where it would have to compute their product for a reshape.
     """
     if sum(not isinstance(d, int) for d in rows) > 1:
         return rows[0], 1, product(rows[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from superopt.operators.declare import defines
+from superopt.operators.meanings import defines
 from superopt.operators.normalize import Softmax
 from superopt.operators.spellings import softmax_in_steps
 from superopt.term import Term

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from superopt.operators.attention import MaskedAttention, scores
 from superopt.operators.constant import filled
-from superopt.operators.declare import spells
 from superopt.operators.functions import Exp, Log, Max, Sub
 from superopt.operators.grouped import MaskedGroupedAttention, for_each_head
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import IsNan, Where
+from superopt.operators.meanings import spells
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm, LogSoftmax, centred, over_root
 from superopt.operators.pointwise import Add, Div, Mul

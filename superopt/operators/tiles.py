@@ -6,10 +6,11 @@ import math
 
 from superopt.dim import Dim, Shape
 from superopt.operators.constant import filled, matrix
-from superopt.operators.declare import concrete, defines
+from superopt.operators.declare import concrete
 from superopt.operators.filtering import TAPS, minimal_filtering
 from superopt.operators.layout import Expand, Slice, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Div
 from superopt.term import Term, make
 

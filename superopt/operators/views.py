@@ -6,8 +6,8 @@ And what is joined only to be moved: it is moved as it is joined.
 from __future__ import annotations
 
 from superopt.dim import is_one
-from superopt.operators.declare import defines
 from superopt.operators.layout import Concat, Reshape, Transpose, reshaped
+from superopt.operators.meanings import defines
 from superopt.term import Term, make
 
 

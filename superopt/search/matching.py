@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from superopt.operators.constant import Band
 from superopt.operators.facts import supposing
+from superopt.operators.meanings import SHALLOW
 from superopt.rules.index import Index
 from superopt.search.abreast import Joining
 from superopt.search.distribute import distributed, distributing
@@ -20,9 +21,6 @@ from superopt.search.rewrites import Abreast, Fold, Rewrite
 from superopt.search.rough import Rough
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, subterms
-
-SHALLOW = 3
-"""Rewrites that look less deep share the windows of this depth."""
 
 FOLLOWING = 0.99
 """What brings together what saves work counts as this share of that, so that what is together already comes first."""

@@ -7,7 +7,7 @@ dropped, because they cost more than α times the best. Such a piece is searched
 
 from __future__ import annotations
 
-from superopt.operators.declare import FURTHER_DEFINITIONS
+from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Found, Outcome
 from superopt.search.objective import LEAST_LESS
 from superopt.search.rewrites import Unfold

@@ -10,7 +10,8 @@ from typing import Literal, Protocol
 from superopt.cost.domains import foreign
 from superopt.dim import assuming
 from superopt.errors import Undecided
-from superopt.operators.declare import FURTHER_DEFINITIONS, SEEN, Declared, Meaning, defined
+from superopt.operators.declare import Declared
+from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defined
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
@@ -111,7 +112,7 @@ class Unfold:
 
     @property
     def depth(self) -> int:
-        """That of what looks at them."""
+        """How deep the definition looks."""
         return SEEN if self._further is None else self._further.depth
 
     @property
@@ -121,7 +122,7 @@ class Unfold:
     def _meanings(self, operator: Declared, inputs: tuple[Term, ...]) -> tuple[Term, ...]:
         if self._further is None:
             return operator.definitions(*inputs)
-        meaning = self._further.of(operator, *inputs)
+        meaning = self._further.term_of(operator, *inputs)
         return () if meaning is None else (meaning,)
 
     @property

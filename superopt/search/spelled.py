@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from superopt.operators.declare import SPELLINGS
+from superopt.operators.meanings import SPELLINGS
 from superopt.search.found import Solved
 from superopt.search.rewrites import Fold, Rewrite
 

@@ -17,7 +17,8 @@ from typing import Any
 from superopt.dim import Dim, assuming, symbol, symbol_name
 from superopt.errors import SuperoptError
 from superopt.operators.activations import times
-from superopt.operators.declare import FURTHER_DEFINITIONS, SPELLINGS, Declared, defined
+from superopt.operators.declare import Declared
+from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS, defined
 from superopt.operators.pointwise import Mul
 from superopt.term import Term, make, variable
 
@@ -72,7 +73,7 @@ def definition(name: str, operator: Declared, inputs: Sequence[Term]) -> Term | 
     """What an operator means over inputs, by its own definition, or by a further one or a spelling of that name."""
     with assuming():  # sizes are symbols, or those of a model that was read
         further = FURTHER_DEFINITIONS.get(name) or SPELLINGS.get(name)
-        return operator.definition(*inputs) if further is None else further.of(operator, *inputs)
+        return operator.definition(*inputs) if further is None else further.term_of(operator, *inputs)
 
 
 @lru_cache(maxsize=512)

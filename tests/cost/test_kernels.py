@@ -10,9 +10,9 @@ from superopt.cost.kernels import cut
 from superopt.cost.whole import written
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.attention import MaskedAttention
-from superopt.operators.declare import FURTHER_DEFINITIONS
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term, term_text
@@ -77,7 +77,7 @@ def linear(x: Term, name: str, channels: int) -> Term:
     """A linear layer of rows that is computed as a convolution."""
     row = Expand((1,), (x.shape[0], channels))(weight(f"{name}_b", channels))
     layer = Gemm()(x, weight(name, x.shape[1], channels), row)
-    made = FURTHER_DEFINITIONS["gemm as a convolution"].of(layer.operator, *layer.inputs)
+    made = FURTHER_DEFINITIONS["gemm as a convolution"].term_of(layer.operator, *layer.inputs)
     assert made is not None
     return made
 
@@ -95,6 +95,20 @@ def test_an_activation_between_two_transposes_joins_a_convolution() -> None:
     assert len(texts(Transpose((0, 2, 3, 1))(Relu()(picture)))) == 2  # a view and a kernel
     assert len(texts(Transpose((0, 3, 2, 1))(Relu()(picture)))) == 3, "that is another transpose"
     assert len(texts(Transpose((0, 2, 3, 1))(picture), picture)) == 3, "what something else reads is not fused"
+
+
+def test_a_kernel_tells_which_of_the_images_that_it_reads_it_turns() -> None:
+    rows, image = tensor("r", 1, 6, 6, 32), tensor("i", 1, 32, 6, 6)
+    first, k = Transpose((0, 3, 1, 2)), weight("k", 32, 32, 1, 1)
+    for term, expected in (
+        (Conv()(first(rows), k), {rows: True}),
+        (Add()(Conv()(first(rows), k), image), {rows: True, image: False}),
+        (Add()(image, Conv()(first(rows), k)), {rows: True, image: False}),
+        (Conv()(image, k), {image: False}),
+    ):
+        for again in (term, Relu()(term)):
+            (kernel,) = cut(graph(again))
+            assert dict(zip(kernel.reads, kernel.turned, strict=True)) == expected
 
 
 def test_onnxruntime_transposes_pictures_as_it_lays_them_out(tmp_path: Path) -> None:

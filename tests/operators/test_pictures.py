@@ -11,11 +11,12 @@ from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.constant import filled
-from superopt.operators.declare import FURTHER_DEFINITIONS, Declared
+from superopt.operators.declare import Declared
 from superopt.operators.functions import Pow, Sigmoid, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Less, Where
+from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import Gemm
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add, Mul, Relu
@@ -25,7 +26,7 @@ from superopt.term import Term, subterms, variable
 
 ROWS: list[tuple[int, ...]] = [(1,), (5,), (2, 3), (2, 1, 3)]
 AS_CONVOLUTIONS = [name for name in FURTHER_DEFINITIONS if name.endswith("as a convolution")]
-BACK = FURTHER_DEFINITIONS["transpose of what stays a picture"].of
+BACK = FURTHER_DEFINITIONS["transpose of what stays a picture"].term_of
 
 
 @cache
@@ -67,7 +68,7 @@ LAYERS = {f"{name} of {rows}": term for rows in ROWS for name, term in layers(ro
 
 
 def as_convolution(term: Term) -> Term | None:
-    return FURTHER_DEFINITIONS[f"{term.operator.name} as a convolution"].of(term.operator, *term.inputs)
+    return FURTHER_DEFINITIONS[f"{term.operator.name} as a convolution"].term_of(term.operator, *term.inputs)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -99,6 +100,7 @@ X = given("x", 6, 8)
 ROW = Expand((1,), (6, 12))(weights("b", 12))
 LEFT = {
     "weights that are computed": product(X, given("w", 8, 12)),
+    "doubles": product(variable("d", (6, 8), "float64"), variable("e", (8, 12), "float64", constant=True)),
     "rows that are constant": product(weights("c", 6, 8), weights("w", 8, 12)),
     "channels that are no whole blocks": product(given("y", 6, 7), weights("v", 7, 12)),
     "channels given that are no whole blocks": product(X, weights("w", 8, 13)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from superopt.api import definitions
 from superopt.dim import assuming
-from superopt.operators.declare import SPELLINGS
+from superopt.operators.meanings import SPELLINGS
 from superopt.rules.format import parse_file
 from superopt.search.fold import Folding
 from superopt.search.rewrites import Fold

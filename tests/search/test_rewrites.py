@@ -7,8 +7,9 @@ import itertools
 import pytest
 
 from superopt.dim import Dim, assuming, symbol
-from superopt.operators.declare import FURTHER_DEFINITIONS, Declared, Meaning
+from superopt.operators.declare import Declared
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.meanings import FURTHER_DEFINITIONS, Meaning
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file

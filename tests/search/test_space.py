@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from superopt.cost.analytic import AnalyticCost
-from superopt.operators.declare import FURTHER_DEFINITIONS
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.search.found import Found

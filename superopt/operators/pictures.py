@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from superopt.dim import Shape, equal, product, symbol
 from superopt.operators.blocks import is_of_whole_blocks
-from superopt.operators.declare import Declared
+from superopt.operators.declare import Declared, concrete
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import defines
@@ -21,6 +21,11 @@ from superopt.term import Term, make, variable
 
 CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 """How a picture is transposed whose channels stand last, and back."""
+
+LARGE = 2**24
+"""Of so many weights and more a layer stays a product: onnxruntime holds those of convolutions three times while it
+loads a model, and of VGG-19's first layer each time is 0.4 GB.
+"""
 
 DEEP = 12
 """The two transposes, a reshape of each, and between them functions that are eight operators below each other, as a
@@ -70,9 +75,11 @@ def _convolved(x: Term, w: Term, bias: Term | None) -> Term | None:
     """Rows times constant weights of whole blocks, with a bias; None where they are no such."""
     weights = w.inputs[0] if repeats_matrices(w) else w
     is_layer = weights.constant and weights.type.rank == 2 and not x.constant
-    if not is_layer or not all(map(is_of_whole_blocks, weights.shape)) or x.type.dtype == "float64":
+    if not is_layer or x.type.dtype == "float64" or not all(map(is_of_whole_blocks, weights.shape)):
         return None  # onnxruntime has no convolutions of doubles
-    taken, given = weights.shape
+    taken, given = concrete(weights.shape, "a convolution")
+    if taken * given >= LARGE:
+        return None
     picture = Transpose(CHANNELS_FIRST)(reshaped(x, (*_images_of(x.shape[:-1]), taken)))
     y = Conv()(picture, reshaped(Transpose((1, 0))(weights), (given, taken, 1, 1)))
     if bias is not None:

@@ -101,6 +101,7 @@ ROW = Expand((1,), (6, 12))(weights("b", 12))
 LEFT = {
     "weights that are computed": product(X, given("w", 8, 12)),
     "doubles": product(variable("d", (6, 8), "float64"), variable("e", (8, 12), "float64", constant=True)),
+    "very many weights": product(given("m", 6, 4096), weights("n", 4096, 4096)),
     "rows that are constant": product(weights("c", 6, 8), weights("w", 8, 12)),
     "channels that are no whole blocks": product(given("y", 6, 7), weights("v", 7, 12)),
     "channels given that are no whole blocks": product(X, weights("w", 8, 13)),

@@ -26,9 +26,10 @@ Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 Progress = Callable[[str, float], None]
 """Told what is being done, and how much of it is done (0 to 1)."""
 
-JUDGING_RUNS = 80
+JUDGING_RUNS = 92
 """How many times an inference could run, about, until a candidate is compared with its original and measured: three
-runs of five inputs, two of them without the runtime's optimizations, then six pairs of sessions, run a few times each.
+runs of five inputs, two of them without the runtime's optimizations, then six pairs of sessions, each of them run four
+times and more.
 """
 
 MUCH_WAITED = 0.1

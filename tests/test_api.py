@@ -226,13 +226,15 @@ def test_where_nothing_is_faster_the_report_says_why(options: Options) -> None:
 def test_a_model_of_large_weights_is_optimized_and_stands_on_its_own(
     as_message: bool, options: Options, tmp_path: Path
 ) -> None:
-    """Its weights are mapped from a working copy meanwhile, which is gone when the result is there."""
+    """Its weights are mapped from a working copy meanwhile, which is gone when the result is there. They are of no whole
+    blocks, so that they stay those of a product.
+    """
     given = normalized()
-    large = np.random.default_rng(0).standard_normal((3000, 3000)).astype(np.float32)
+    large = np.random.default_rng(0).standard_normal((3000, 3001)).astype(np.float32)
     given.graph.initializer.append(onnx.numpy_helper.from_array(large, "large"))
     given.graph.node.append(helper.make_node("MatMul", ["more", "large"], ["less"]))
     given.graph.input.append(helper.make_tensor_value_info("more", TensorProto.FLOAT, [1, 3000]))
-    given.graph.output.append(helper.make_tensor_value_info("less", TensorProto.FLOAT, [1, 3000]))
+    given.graph.output.append(helper.make_tensor_value_info("less", TensorProto.FLOAT, [1, 3001]))
     path = tmp_path / "m.onnx"
     onnx.save(given, path)
     before = files(tmp_path)

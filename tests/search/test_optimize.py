@@ -122,7 +122,7 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     monkeypatch.setattr(Latency, "seconds", lambda self, costs: 1.0)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, found.solved) == (False, [])
-    assert found.reason == "comparing and measuring a candidate takes about 80 s; allow more with --time"
+    assert found.reason == f"comparing and measuring a candidate takes about {JUDGING_RUNS} s; allow more with --time"
 
 
 def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:

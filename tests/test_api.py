@@ -226,8 +226,8 @@ def test_where_nothing_is_faster_the_report_says_why(options: Options) -> None:
 def test_a_model_of_large_weights_is_optimized_and_stands_on_its_own(
     as_message: bool, options: Options, tmp_path: Path
 ) -> None:
-    """Its weights are mapped from a working copy meanwhile, which is gone when the result is there. They are of no whole
-    blocks, so that they stay those of a product.
+    """Its weights are mapped from a working copy meanwhile, which is gone when the result is there. They are of no
+    whole blocks, so that they stay those of a product.
     """
     given = normalized()
     large = np.random.default_rng(0).standard_normal((3000, 3001)).astype(np.float32)

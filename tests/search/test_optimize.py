@@ -33,6 +33,7 @@ from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
+from superopt.search.solve import JUDGING_RUNS
 from tests.fragile import Fragile
 from tests.models import detector, model, normalized, unsimplified
 from tests.onnx_io.networks import run

@@ -33,7 +33,6 @@ from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
-from superopt.search.solve import JUDGING_RUNS
 from tests.fragile import Fragile
 from tests.models import detector, model, normalized, unsimplified
 from tests.onnx_io.networks import run
@@ -123,7 +122,10 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     monkeypatch.setattr(Latency, "seconds", lambda self, costs: 1.0)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, found.solved) == (False, [])
-    assert found.reason == f"comparing and measuring a candidate takes about {JUDGING_RUNS} s; allow more with --time"
+    assert (
+        found.reason
+        == f"comparing and measuring a candidate takes about {solve.JUDGING_RUNS} s; allow more with --time"
+    )
 
 
 def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:

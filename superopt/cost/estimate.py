@@ -16,6 +16,7 @@ from superopt.cost.kernels import Kernel
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
+from superopt.operators.pictures import brings_channels_first
 from superopt.term import Term, subterms
 
 
@@ -61,7 +62,7 @@ def kind(kernel: Kernel) -> str:
         words.append("depthwise" if grouped and image[1] == main.operator.group else "grouped" if grouped else "dense")
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
-        words.append("rows" if any(kernel.turned) else "images")
+        words.append("rows" if any(map(brings_channels_first, running)) else "images")
     return " ".join(words)
 
 

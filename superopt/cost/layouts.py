@@ -11,19 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from superopt.cost.blocks import in_blocks
 from superopt.cost.kernels import Kernel
 from superopt.cost.sizes import bytes_of
 from superopt.dim import assuming
-from superopt.operators import Declared
-from superopt.operators.layout import Concat, Expand, Transpose
+from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.linear import Conv
-from superopt.operators.normalize import BatchNorm
-from superopt.operators.pictures import CHANNELS_LAST
-from superopt.operators.reduce import GlobalAvgPool, Pool
+from superopt.operators.pictures import brings_channels_last
 from superopt.term import Graph, Term, replace_all, variable, variables
-
-BLOCK = 16
-"""Channels come in blocks of 8 or 16, by the processor; what is a multiple of this does on all."""
 
 
 @dataclass(frozen=True)
@@ -45,27 +40,8 @@ ALONE = Place()
 
 
 def has_blocks(image: Term) -> bool:
-    """Whether the channels of an image fall into blocks."""
-    return image.type.rank == 4 and isinstance(image.shape[1], int) and image.shape[1] % BLOCK == 0
-
-
-def in_blocks(term: Term, known: dict[Term, bool]) -> bool:
-    """Whether a term's value is made in blocks. What is known, of variables at least, is added to."""
-    if term not in known:
-        known[term] = not term.is_variable and _made_in_blocks(term, known)
-    return known[term]
-
-
-def _made_in_blocks(term: Term, known: dict[Term, bool]) -> bool:
-    op = term.operator
-    if isinstance(op, Conv):
-        return has_blocks(term)
-    if isinstance(op, Pool | GlobalAvgPool | BatchNorm):
-        return in_blocks(term.inputs[0], known)
-    if (isinstance(op, Concat) and op.axis == 1) or (isinstance(op, Declared) and op.pointwise):
-        spread = [i for i in term.inputs if not i.constant and not isinstance(i.operator, Expand)]
-        return bool(spread) and all(in_blocks(i, known) for i in spread)
-    return False
+    """Whether a convolution of single channels would take an image in blocks, and give it so."""
+    return image.type.rank == 4 and is_of_whole_blocks(image.shape[1])
 
 
 def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dict[Term, bool] | None = None) -> int:
@@ -78,8 +54,8 @@ def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dic
     total, read = 0, place.is_read(graph)
     for kernel in kernels:
         takes = in_blocks(_computed(kernel), known)
-        for term, turned in zip(kernel.reads, kernel.turned, strict=True):
-            blocked = takes and not turned and in_blocks(term, known)
+        for term, may in zip(kernel.reads, kernel.takes_blocks, strict=True):
+            blocked = takes and may and in_blocks(term, known)
             read[term] = blocked and read.get(term, True)
             total += bytes_of(term) if blocked and kernel.convolves else 0
     given = (k.root for k in kernels if k.convolves and in_blocks(k.root, known))
@@ -88,8 +64,8 @@ def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dic
 
 def _computed(kernel: Kernel) -> Term:
     """What a kernel computes, of a convolution before its channels are brought to the end."""
-    root, op = kernel.root, kernel.root.operator
-    return root.inputs[0] if kernel.convolves and isinstance(op, Transpose) and op.perm == CHANNELS_LAST else root
+    root = kernel.root
+    return root.inputs[0] if kernel.convolves and brings_channels_last(root) else root
 
 
 def between(graph: Graph, place: Place) -> Graph:

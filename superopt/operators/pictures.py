@@ -34,6 +34,16 @@ gelu by its tanh is where it is written out.
 _ROWS = variable("x", [symbol(name) for name in "nhwc"])
 
 
+def brings_channels_first(term: Term) -> bool:
+    """Whether a term is a picture whose channels stood last."""
+    return isinstance(term.operator, Transpose) and term.operator.perm == CHANNELS_FIRST
+
+
+def brings_channels_last(term: Term) -> bool:
+    """Whether a term is a picture's rows: its channels come to stand last."""
+    return isinstance(term.operator, Transpose) and term.operator.perm == CHANNELS_LAST
+
+
 @defines("matmul", "as a convolution")
 def product_as_convolution(op: MatMul, x: Term, w: Term) -> Term | None:
     """Rows times weights, the same for all matrices of a stack, as a convolution of one place."""
@@ -113,7 +123,7 @@ class _Pictures:
         op, shape = term.operator, self._shape
         if isinstance(op, Transpose):
             (image,) = term.inputs
-            return image if op.perm == CHANNELS_LAST and _is_of(image, shape) else None
+            return image if brings_channels_last(term) and _is_of(image, shape) else None
         if isinstance(op, Reshape):  # with as many channels at the end it has the same rows below each other
             (y,) = term.inputs
             return self.of(y) if _is_of(y, (*y.shape[:-1], shape[1])) else None

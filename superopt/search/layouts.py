@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from superopt.cost.layouts import in_blocks
+from superopt.cost.blocks import in_blocks, taken_as_they_are
 from superopt.onnx_io.program import Program
 from superopt.term import Term, variables
 
@@ -29,6 +29,6 @@ def layouts_of(program: Program) -> Layouts:
             within = in_blocks(term, known)
             if name in program.values:
                 known[program.values[name]] = within
-            for v in variables(term) if within else ():
+            for v in set(variables(term)).difference(taken_as_they_are(term)) if within else ():
                 read.setdefault(v, []).append(number)
     return Layouts(frozenset(v for v, within in known.items() if v.is_variable and within), read)

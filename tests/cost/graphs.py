@@ -1,5 +1,11 @@
 """Graphs that tests cut and cost."""
 
+from pathlib import Path
+
+import onnx
+import onnxruntime
+
+from superopt.cost.whole import written
 from superopt.dim import Dim
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
@@ -28,3 +34,12 @@ def conv_block(x: Term, name: str, channels: int, size: int = 3) -> Term:
     kernel = weight(f"{name}_k", channels, x.shape[1], size, size)
     y = make(Conv(pads=(size // 2,) * 4), (x, kernel))
     return make(Relu(), (make(Add(), (y, per_channel(weight(f"{name}_b", channels), y))),))
+
+
+def left_by_onnxruntime(made: Graph, folder: Path, opset: int = 14, highest: int = 0) -> list[onnx.NodeProto]:
+    """What runs after onnxruntime's own optimizations, in order."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath, options.log_severity_level = str(folder / "left.onnx"), 4
+    with written([made], opset, highest) as (model,):
+        onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    return list(onnx.load(folder / "left.onnx", load_external_data=False).graph.node)

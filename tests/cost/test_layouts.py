@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from superopt.cost.kernels import cut
-from superopt.cost.layouts import ALONE, Place, between, in_blocks, kept_bytes
+from superopt.cost.layouts import ALONE, Place, between, kept_bytes
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.dim import symbol
 from superopt.onnx_io import load, understand
 from superopt.operators.activations import Relu
-from superopt.operators.layout import Concat, Reshape, Transpose
+from superopt.operators.layout import Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import Lrn
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
-from superopt.operators.pointwise import Add
 from superopt.operators.reduce import MaxPool
 from superopt.search.pieces import cut_into_pieces
 from superopt.term import Graph, Term, variable, variables
@@ -40,29 +39,6 @@ def graph(*outputs: Term) -> Graph:
 def kept(*outputs: Term, place: Place = ALONE) -> int:
     one = graph(*outputs)
     return kept_bytes(one, cut(one), place)
-
-
-@pytest.mark.parametrize(
-    ("term", "expected"),
-    [
-        (conv(IMAGE), True),
-        (conv(IMAGE, 3), False),
-        (IMAGE, False),
-        (Relu()(conv(IMAGE)), True),
-        (Relu()(IMAGE), False),
-        (MaxPool((2, 2))(conv(IMAGE)), True),
-        (MaxPool((2, 2))(IMAGE), False),
-        (Concat(1)(conv(IMAGE), conv(IMAGE, 64)), True),
-        (Concat(1)(conv(IMAGE), IMAGE), False),
-        (Add()(conv(IMAGE), conv(IMAGE, name="l")), True),
-        (Add()(conv(IMAGE), IMAGE), False),
-        (Lrn(5)(conv(IMAGE)), False),
-        (Reshape((1, 32, 64, 1))(conv(IMAGE)), False),
-    ],
-    ids=str,
-)
-def test_what_convolutions_give_stays_in_blocks_through_what_takes_them(term: Term, expected: bool) -> None:
-    assert in_blocks(term, {}) == expected
 
 
 def test_an_image_between_convolutions_is_not_laid_out_back_and_anew() -> None:

@@ -58,12 +58,16 @@ class AnalyticCost:
         return self._alone[term]
 
     def _computed(self, kernel: Kernel) -> float:
-        (root,) = kernel.graph.outputs
         if kernel.is_view:
             return self.launch_s
-        flops = sum(self._flops(term) for term in subterms(root) if not term.is_variable)
-        moved = sum(self._bytes(v.type) for v in (*kernel.graph.inputs, root))
+        flops, moved = self.counted(kernel)
         return max(flops / self.flops_per_s, moved / self.bytes_per_s) + self.launch_s
+
+    def counted(self, kernel: Kernel) -> tuple[int, int]:
+        """The floating-point operations of one kernel, and the bytes that it reads and writes."""
+        (root,) = kernel.graph.outputs
+        flops = sum(self._flops(term) for term in subterms(root) if not term.is_variable)
+        return flops, sum(self._bytes(v.type) for v in (*kernel.graph.inputs, root))
 
     def _flops(self, term: Term) -> int:
         return self._number(own_flops(term))

@@ -16,6 +16,7 @@ from superopt.rules.index import Index
 from superopt.search.abreast import Joining
 from superopt.search.distribute import distributed, distributing
 from superopt.search.fold import Folding
+from superopt.search.parting import parting, taken_apart
 from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Rewrite
 from superopt.search.rough import Rough
@@ -93,6 +94,7 @@ class Matching:
         self._parts: Index[tuple[int, int]] = Index(is_leaf)
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping, self._distributing = regrouping(rewrites), distributing(rewrites)
+        self._parting = parting(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
         for numbered in enumerate(rewrites):
@@ -189,8 +191,8 @@ class Matching:
         return self._folds[term]
 
     def _regrouped(self, term: Term) -> list[Application]:
-        """Sums of several terms with two brought together that save something so, and products multiplied out that do:
-        by what they save then.
+        """Sums of several terms with two brought together that save something so, products multiplied out that do, and
+        what is joined taken apart: by what they save then.
         """
 
         def saved(pair: Term) -> float:
@@ -198,7 +200,11 @@ class Matching:
             return self.rough.alone(term) if pair.constant else best.template.saves if best else 0.0
 
         if term not in self._regroups:
-            found = (*regrouped(term, saved, self._regrouping), *distributed(term, saved, self._distributing))
+            found = (
+                *regrouped(term, saved, self._regrouping),
+                *distributed(term, saved, self._distributing),
+                *taken_apart(term, saved, self._parting),
+            )
             self._regroups[term] = [
                 Application(Template(rule, (made,), (), FOLLOWING * saves, regroups=True), (term,), None)
                 for rule, made, saves in found

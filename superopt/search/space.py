@@ -137,10 +137,10 @@ class Space:
             yield from self._estimated(found)
 
     def _saving(self, here: Found, application: Application, work: float) -> Found | None:
-        """The graph with a rewrite applied that leaves less work; or as much, if it brings together what will."""
+        """The graph with a rewrite that leaves less work; or no more than is saved by what it brings together."""
         self.candidates += 1
-        step = self._stepped(here, application)
-        most = work * (ROUNDING if application.template.regroups else 1 / ROUNDING)
+        step, template = self._stepped(here, application), application.template
+        most = work * ROUNDING + template.saves if template.regroups else work / ROUNDING
         return step if step is not None and self._matching.rough.whole(step.graph) <= most else None
 
     def print(self, graph: Graph) -> int:

@@ -44,6 +44,20 @@ def test_a_kind_that_was_never_measured_is_taken_to_miss_as_the_others_do() -> N
     assert estimates.seconds(SHARES) == pytest.approx(0.3 * ANALYTIC.seconds(SHARES))
 
 
+def test_of_a_kind_those_tell_most_that_are_near() -> None:
+    def root(size: int) -> Kernel:
+        return kernel(Sqrt()(tensor("x", size)))
+
+    estimates = Estimates()
+    for size, factor in ((2**10, 4.0), (2**11, 4.0), (2**12, 4.0), (2**20, 0.5)):
+        estimates.learn(root(size), factor * ANALYTIC.seconds(root(size)))
+    assert estimates.seconds(root(2**20)) == pytest.approx(0.5 * ANALYTIC.seconds(root(2**20)), rel=0.01)
+    missed = [estimates.seconds(root(2**i)) / ANALYTIC.seconds(root(2**i)) for i in range(12, 21)]
+    assert missed == sorted(missed, reverse=True)
+    estimates.learn(root(2**16), 3.0 * ANALYTIC.seconds(root(2**16)))
+    assert estimates.seconds(root(2**16)) == pytest.approx(3.0 * ANALYTIC.seconds(root(2**16)), rel=0.01)
+
+
 def test_convolutions_over_whole_blocks_of_channels_are_no_measure_of_others() -> None:
     def conv(channels: int) -> Kernel:
         alone = Conv((1, 1), (1, 1, 1, 1), (1, 1), channels)

@@ -1,20 +1,25 @@
 """Along which axes operators compute what stands beside each other apart from each other.
 
 Of two values that are computed alike, one value can be computed of which they are parts: inputs are joined along the
-axes named here, or are the same. It is what the laws `…-concat` say, for all operators that have them.
+axes named here, or are the same. And of a value of which only some places are read no others need be computed. It is
+what the laws `…-concat` and `…-slice` say, for all operators that have them, and so for what is defined by these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
-from superopt.dim import Dim, Shape, equal, product
+from superopt.dim import Dim, Shape, assuming, equal, product
+from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.normalize import AlongAxis
 from superopt.operators.reductions import Reduction
+from superopt.term import Term, Type, variable, variables
 
 Origins: TypeAlias = "tuple[int | None, ...]"
 """Of each input the axis along which it is joined; None where it is the same for both."""
@@ -43,6 +48,56 @@ def origins(op: Declared, axis: int, result: Shape, shapes: Sequence[Shape]) -> 
         yield ([a for a in range(len(shapes[0])) if a not in op.axes][axis],)
     elif isinstance(op, Reshape):
         yield from ((a,) for a in range(len(shapes[0])) if _same_blocks(result, axis, shapes[0], a))
+
+
+def read_along(term: Term, axis: int) -> Origins | None:
+    """Of each input the axis along which one place is read for one place along an axis of a term, and None where all of
+    it is; None altogether where what stands beside each other is not computed apart.
+    """
+    op = term.operator
+    if not isinstance(op, Declared):
+        return None
+    found = origins(op, axis, term.shape, [i.shape for i in term.inputs])
+    if isinstance(op, Reshape):
+        sizes = term.inputs[0].shape
+        found = ((a,) for (a,) in found if a is not None and equal(sizes[a], term.shape[axis]) is True)
+    return next(found, None) or _by_definition(op, tuple([i.type for i in term.inputs]), axis)
+
+
+@lru_cache(maxsize=1 << 12)
+def _by_definition(op: Declared, types: tuple[Type, ...], axis: int) -> Origins | None:
+    """The same of what an operator is defined by."""
+    inputs = [variable(f"x{i}", t.shape, t.dtype) for i, t in enumerate(types)]
+    with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
+        meaning = op.definition(*inputs)
+        read = None if meaning is None else _read_below(meaning, axis)
+        if read is not None:
+            found = tuple(read.get(i) for i in inputs)
+            # Attributes may say how many there are: groups of channels.
+            alone = op.type_of(tuple([_of_one(t, a) for t, a in zip(types, found, strict=True)]))
+            if alone == _of_one(op.type_of(types), axis) and all(c.relation == "<=" for c in conditions):
+                return found
+    return None
+
+
+def _of_one(of: Type, axis: int | None) -> Type:
+    """The type with one place along an axis."""
+    return of if axis is None else replace(of, shape=(*of.shape[:axis], 1, *of.shape[axis + 1 :]))
+
+
+def _read_below(term: Term, axis: int) -> dict[Term, int | None] | None:
+    """The same of the variables below a term; None as well where one is read in two ways."""
+    if term.is_variable:
+        return {term: axis}
+    axes, found = read_along(term, axis), dict[Term, int | None]()
+    if axes is None:
+        return None
+    for i, a in zip(term.inputs, axes, strict=True):
+        below = dict.fromkeys(variables(i)) if a is None else _read_below(i, a)
+        if below is None or any(found.get(v, at) != at for v, at in below.items()):
+            return None
+        found |= below
+    return found
 
 
 def widened(op: Declared, axis: int, size: Dim) -> Declared:

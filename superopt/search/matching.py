@@ -17,8 +17,9 @@ from superopt.search.abreast import Joining
 from superopt.search.distribute import distributed, distributing
 from superopt.search.fold import Folding
 from superopt.search.parting import parting, taken_apart
+from superopt.search.picked import Picking
 from superopt.search.regroup import regrouped, regrouping
-from superopt.search.rewrites import Abreast, Fold, Rewrite
+from superopt.search.rewrites import Abreast, Fold, Picked, Rewrite
 from superopt.search.rough import Rough
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, subterms
@@ -97,6 +98,8 @@ class Matching:
         self._parting = parting(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
+        self._picked = next((r for r in rewrites if isinstance(r, Picked)), None)
+        self._picking = Picking()
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -123,7 +126,15 @@ class Matching:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
         for known in (self._found, self._best, self._folds, self._regroups, self._fits):
             known.clear()
-        for knows in (self._shallow, self._deep, self._parts, self._folding, self._joining, self._windows):
+        for knows in (
+            self._shallow,
+            self._deep,
+            self._parts,
+            self._folding,
+            self._joining,
+            self._picking,
+            self._windows,
+        ):
             knows.forget_terms()
         self.rough.forget_terms()
 
@@ -164,14 +175,15 @@ class Matching:
         """The rewrites that replace a term alone."""
         if term not in self._found:
             made = [Application(t, (term,), group.depth) for group in self._groups_of(term) for t in group.templates]
-            self._found[term] = made + self._folded(term) + self._regrouped(term)
+            self._found[term] = made + self._folded(term) + self._regrouped(term) + self._picks(term)
         return self._found[term]
 
     def best(self, term: Term) -> Application | None:
         """The rewrite of a term alone that saves most, if any does; the first of those that save as much."""
         if term not in self._best:
             made = [Application(g.best, (term,), g.depth) for g in self._groups_of(term) if g.best is not None]
-            made += [a for a in (*self._folded(term), *self._regrouped(term)) if a.template.saves > 0]
+            others = (*self._folded(term), *self._regrouped(term), *self._picks(term))
+            made += [a for a in others if a.template.saves > 0]
             self._best[term] = max(made, key=lambda a: a.template.saves, default=None)
         return self._best[term]
 
@@ -210,6 +222,15 @@ class Matching:
                 for rule, made, saves in found
             ]
         return self._regroups[term]
+
+    def _picks(self, term: Term) -> list[Application]:
+        """A term of which only some places are read, computed of no others."""
+        made = None if self._picked is None else self._picking.of(term)
+        if self._picked is None or made is None:
+            return []
+        gone, come = _difference(self.rough.each((term,)), self.rough.each((made,)))
+        saves = max(sum(gone.values()) - sum(come.values()), 0.0)
+        return [Application(Template(self._picked, (made,), (), saves), (term,), None)]
 
     def _side_by_side(self, groups: Iterable[Sequence[Term]]) -> Iterator[Application]:
         """Two terms of one operator as slices of one value, where that leaves fewer operators: two products alone are

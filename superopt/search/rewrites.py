@@ -182,6 +182,22 @@ class Abreast:
         return iter(())
 
 
+@dataclass(frozen=True)
+class Picked:
+    """Places of a value, computed without the others. Where that is, `picked.py` finds."""
+
+    name: str = "only what is read of it computed"
+    known: Known = "definition"
+    by: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    depth: int = 0
+    patterns: tuple[Term, ...] = ()
+
+    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
+        """None by itself: what is below decides, however deep."""
+        return iter(())
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -196,7 +212,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast()] if definitions else [])
+    found.extend([Abreast(), Picked()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

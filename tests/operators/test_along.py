@@ -1,8 +1,11 @@
-"""Along the axes that `along` names, what is computed of two values joined is the two results joined: exactly."""
+"""Along the axes that `along` names, what is computed of two values joined is the two results joined, and of some
+places those places of the result: exactly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +14,14 @@ from superopt.arithmetic import EXACT, FLOAT
 from superopt.dim import Shape
 from superopt.evaluate import evaluate, sample
 from superopt.operators import CATALOGUE
-from superopt.operators.along import Origins, origins, widened
+from superopt.operators.along import Origins, origins, read_along, widened
+from superopt.operators.attention import Attention
+from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import Conv
+from superopt.operators.layout import Concat, Every, Reshape, Slice
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.normalize import Softmax
+from superopt.operators.rearrange import Take
 from superopt.term import Term, make, variable
 from tests.operators.general import examples, general_terms
 
@@ -54,9 +61,56 @@ def test_what_is_joined_before_is_joined_after(name: str) -> None:
         np.testing.assert_allclose(evaluate(both, ring, values), wanted, rtol=1e-12 if ring is FLOAT else 0)
 
 
+def reads(name: str, count: int) -> Iterator[tuple[Term, int, Origins]]:
+    """What is said of an operator: at small sizes, which places of its inputs those along an axis are computed from."""
+    for term in (t for general in general_terms(name) for t in examples(general, count)):
+        for axis in range(term.type.rank):
+            found = read_along(term, axis)
+            if found is not None:
+                yield term, axis, found
+
+
+READ = [name for name in sorted(CATALOGUE) if next(reads(name, 3), None)]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_picked_before_is_picked_after(name: str) -> None:
+    cls = CATALOGUE[name]
+    ring = next((r for r in EXACT if cls.needs <= r.has and not issubclass(cls, Composite)), FLOAT)
+    for term, axis, found in reads(name, 3):
+        op, size = term.operator, term.shape[axis]
+        assert isinstance(op, Declared)
+        for pick in (Slice(axis, size - 1, size), Every(axis, 2), Take(axis, (0,))):
+            late = pick(term)
+            inputs = [x if a is None else replace(pick, axis=a)(x) for x, a in zip(term.inputs, found, strict=True)]
+            early = make(widened(op, axis, late.shape[axis]), inputs)
+            assert early.type == late.type
+            values = sample((term,), ring, 0)
+            values = {v: np.abs(x) for v, x in values.items()} if ring is FLOAT else values  # variances are
+            wanted = evaluate(late, ring, values)
+            np.testing.assert_allclose(evaluate(early, ring, values), wanted, rtol=1e-12 if ring is FLOAT else 0)
+
+
 def test_that_is_said_of_all_kinds_of_operators() -> None:
-    assert {"matmul", "conv", "maxpool", "add", "neg", "transpose", "reshape", "expand"} <= set(APART)
-    assert {"slice", "concat", "softmax", "mean"} <= set(APART)
+    assert {"matmul", "conv", "maxpool", "add", "neg", "transpose", "reshape", "expand"} <= set(APART) & set(READ)
+    assert {"slice", "concat", "softmax", "mean"} <= set(APART) & set(READ)
+    assert {"layernorm", "rmsnorm", "gemm", "batchnorm", "attention", "masked_attention", "clip"} <= set(READ)
+
+
+def test_rows_that_are_attended_from_are_apart_and_those_attended_to_are_read_whole() -> None:
+    q, k, v = (variable(n, (2, 3, rows, 8)) for n, rows in (("q", 5), ("k", 6), ("v", 6)))
+    attended = Attention(0.5)(q, k, v)
+    assert read_along(attended, 0) == (0, 0, 0)
+    assert read_along(attended, 2) == (2, None, None)
+    assert read_along(attended, 3) == (None, None, 3)
+    assert read_along(Softmax(1)(variable("x", (4, 5))), 1) is None
+    assert read_along(variable("x", (4, 5)), 1) is None
+
+
+def test_what_is_read_in_two_ways_is_not_read_place_by_place() -> None:
+    x = variable("x", (4, 4))
+    assert read_along(MatMul()(x, x), 0) == (0, None), "the same value, of which one input is read whole"
+    assert read_along(Reshape((2, 8))(x), 0) is None, "a place is two"
 
 
 def test_channels_that_are_several_groups_are_not_joined() -> None:

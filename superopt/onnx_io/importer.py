@@ -10,6 +10,7 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.dim import Condition, Shape, assuming, product, symbol_name
 from superopt.errors import InvalidModel, SuperoptError
+from superopt.onnx_io.bounds import Bound, Bounds
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
@@ -20,6 +21,7 @@ from superopt.onnx_io.skeleton import one_line, opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
+from superopt.operators.layout import PastTheEnd
 from superopt.term import Term, Type, variable
 
 OLDEST_OPSET = 7
@@ -31,14 +33,21 @@ def understand(model: ir.Model) -> Program:
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    return _Reading(model).program()
+    held = frozenset[Bound]()
+    while True:
+        reading = _Reading(model, held)
+        program = reading.program()
+        if reading.bounds.met <= held:
+            return program
+        held |= reading.bounds.met  # what follows those slices may be read now
 
 
 class _Reading:
     """One pass over a model, in topological order."""
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, held: frozenset[Bound]) -> None:
         self.model = model
+        self.bounds = Bounds(model, held)
         self.tensors = tensors(model)
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
@@ -116,13 +125,14 @@ class _Reading:
         outputs = read_outputs(node)
         read: tuple[Term, ...] = ()
         terms: tuple[Term, ...] = ()
-        reason = ""
+        reason, past = "", None
         try:
             read = self._read(node, outputs)
             demand_computed(read)
             terms = read
         except SuperoptError as error:
             reason = one_line(error)
+            past = error if isinstance(error, PastTheEnd) else None
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             # A declaration met what it did not foresee; the node stays as it is.
             reason = f"{type(error).__name__}: {one_line(error)}"
@@ -131,7 +141,18 @@ class _Reading:
             types = self._inferred(node) | types
         for value in node.outputs:
             self._enter(value.name or "", types.get(value.name or ""))
+        if past is not None and outputs and outputs[0] in self.terms:
+            self.bounds.cut(past, self.terms[outputs[0]].shape)
+        if not terms:
+            self.bounds.broadcast(node, self._broadcast(node))
         return Step(node, read_values(node), outputs, terms, reason)
+
+    def _broadcast(self, node: ir.Node) -> list[Shape]:
+        """The shapes that a node may broadcast to each other; that to which something is expanded is one."""
+        names = [v.name or "" for v in node.inputs if v is not None]
+        known = [n for n in names if n in self.terms]
+        to = [tuple(self.sizes[n].dims) for n in names[1:] if node.op_type == "Expand" and n in self.sizes]
+        return [*(self.terms[n].shape for n in (known[:1] if to else known)), *to]
 
     def _inferred(self, node: ir.Node) -> dict[str, Type]:
         """The types of what a node gives where ONNX's inference of the whole model left sizes open; what it leaves open
@@ -180,7 +201,8 @@ class _Reading:
         inputs = [self._input(name) for name in names]
         attributes = Attributes({a.name: python_value(a) for a in node.attributes.values()})
         enter = partial(self._enter_weight, outputs[0] if outputs else "")
-        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, self.sizes, enter)
+        given, held = len(node.outputs), self.bounds.held
+        source = NodeSource(node.op_type, opset, attributes, inputs, given, names, self.sizes, enter, held)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)

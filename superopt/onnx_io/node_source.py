@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Shape
+from superopt.dim import Dim, Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.operators import NotUnderstood
@@ -37,6 +37,8 @@ class NodeSource:
     known: KnownSizes
     enter: Callable[[str, Array], Term]
     """Makes the variable of a constant that an attribute holds."""
+    bounds: Container[tuple[Dim, Dim]] = ()
+    """The ends of slices, and sizes of axes, that they are known not to go past."""
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
@@ -55,6 +57,10 @@ class NodeSource:
         if name not in self.known or self.opset < OLDEST_WITH_SIZES:
             return None
         return tuple(self.known[name].dims.flat)
+
+    def ends_within(self, bound: Dim, size: Dim) -> bool:
+        """Whether a slice from the start of an axis to a bound ends within it whenever the model runs."""
+        return (bound, size) in self.bounds
 
     def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
         """The numbers of an attribute as a constant of a shape, or one for all. Raises `NotUnderstood` where they do

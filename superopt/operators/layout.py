@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -180,7 +180,7 @@ class Slice(Declared):
         axes = range(len(starts)) if axes is None else concrete(axes, "the axes of a slice")
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
             at = positive_axis(axis, x.type.rank)
-            x = _cut(x, at, start, end)
+            x = _cut(x, at, start, end, node.ends_within)
             x = x if step == 1 else make(Every(at, step), (x,))
         return x
 
@@ -336,9 +336,25 @@ def _remaining(whole: Shape, others: Sequence[Dim]) -> Dim:
     return product(rest) // product(divisors)
 
 
-def _cut(x: Term, axis: int, start: Dim, end: Dim) -> Term:
+class PastTheEnd(NotUnderstood):
+    """Whether a slice from the start of an axis ends within it is not decided."""
+
+    def __init__(self, axis: int, bound: Dim, size: Dim) -> None:
+        super().__init__(f"whether {bound} lies within an axis of {size} is not decided")
+        self.axis, self.bound, self.size = axis, bound, size
+
+
+def _cut(x: Term, axis: int, start: Dim, end: Dim, ends_within: Callable[[Dim, Dim], bool]) -> Term:
     size = x.shape[axis]
-    start, stop = _within(start, size), _within(end, size)
+    start = _within(start, size)
+    try:
+        stop = _within(end, size)
+    except NotUnderstood:
+        if equal(start, 0) is not True:
+            raise
+        if not ends_within(end, size):
+            raise PastTheEnd(axis, end, size) from None
+        stop = end
     if isinstance(start, int) and isinstance(stop, int) and start >= stop:
         raise NotUnderstood(f"the slice of axis {axis} is empty")
     whole = equal(start, 0) is True and equal(stop, size) is True
@@ -347,6 +363,8 @@ def _cut(x: Term, axis: int, start: Dim, end: Dim) -> Term:
 
 def _within(bound: Dim, size: Dim) -> Dim:
     """A bound of a slice, counted from the start and held within the axis; whichever it is must be decided."""
+    if isinstance(bound, int) and bound in (0, -1) and not isinstance(size, int):
+        return bound and bound + size  # of a tensor that has elements
     if isinstance(bound, int) and bound < 0:
         bound = bound + size
         if nonnegative(bound * -1):

@@ -7,9 +7,10 @@ runs. So are convolutions of single places, products of stacked matrices that ar
 
 from __future__ import annotations
 
-from superopt.dim import Shape
+from superopt.dim import Shape, equal
+from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Expand, reshaped
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.term import Term, made_over, make, subterms
 
@@ -25,7 +26,7 @@ def narrowed(roots: tuple[Term, ...], done: dict[Term, Term] | None = None) -> t
 
 
 def _small(term: Term) -> Term:
-    return _repeated_last(_repeated_joined(_of_one_row(_of_one_stack(_of_one_place(term)))))
+    return _repeated_last(_repeated_joined(_repeated_moved(_of_one_row(_of_one_stack(_of_one_place(term))))))
 
 
 def _repeated_last(term: Term) -> Term:
@@ -51,6 +52,32 @@ def _repeated_joined(term: Term) -> Term:
         return term
     parts = [_over(i, axes, tuple(i.shape[a] for a in axes)) for i in term.inputs]
     return Expand(axes, term.shape)(make(Concat(axes.index(op.axis)), parts))
+
+
+def _repeated_moved(term: Term) -> Term:
+    """A repeated constant whose axes are moved, or taken apart, repeated after that."""
+    op, repeat = term.operator, term.inputs[0].operator if term.inputs else None
+    if not (term.constant and isinstance(op, Transpose | Reshape) and isinstance(repeat, Expand)):
+        return term
+    ((x,),) = (i.inputs for i in term.inputs)
+    if isinstance(op, Reshape) and _are_last(repeat, x, term):
+        return Expand(tuple(range(term.type.rank - x.type.rank, term.type.rank)), term.shape)(x)
+    read = {a: at[0] for a in range(term.type.rank) if (at := read_along(term, a)) is not None}
+    alike = {a: b for a, b in read.items() if b is not None and b not in repeat.axes}
+    if not alike:
+        return term
+    once = Expand(repeat.axes, tuple(1 if b in alike.values() else d for b, d in enumerate(repeat.to)))(x)
+    for a in alike:
+        op = widened(op, a, 1)
+    others = tuple(a for a in range(term.type.rank) if a not in alike)
+    return Expand(others, term.shape)(reshaped(make(op, (once,)), tuple(term.shape[a] for a in others)))
+
+
+def _are_last(repeat: Expand, x: Term, term: Term) -> bool:
+    """Whether what is repeated are the last axes of what is repeated, and of a term as well."""
+    count, whole = x.type.rank, len(repeat.to)
+    same = repeat.axes == tuple(range(whole - count, whole)) and count <= term.type.rank
+    return same and all(equal(a, b) is True for a, b in zip(x.shape, term.shape[term.type.rank - count :], strict=True))
 
 
 def _of_one_place(term: Term) -> Term:

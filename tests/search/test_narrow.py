@@ -17,7 +17,7 @@ from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
-from superopt.operators.layout import Concat, Expand
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
@@ -60,6 +60,14 @@ def stacked(name: str, *shape: int) -> Term:
         (Concat(1)(spread(A, 1), spread(B, 1)), 6),
         (Concat(1)(spread(ROW, 3), spread(ONE)), 30),
         (Concat(0)(spread(A, 1), spread(A, 1)), 12),
+        (Transpose((0, 2, 3, 1))(spread(A, 1)), 3),
+        (Transpose((3, 1, 0, 2))(spread(variable("m", (3, 5), constant=True), 1, 3)), 15),
+        (Transpose((1, 0, 3, 2))(spread(ONE)), 1),
+        (Reshape((24, 5))(spread(ROW, 3)), 5),
+        (Reshape((2, 3, 20))(spread(A, 1)), 60),
+        (Reshape((2, 3, 4, 5, 1))(spread(A, 1)), 3),
+        (Reshape((1, 2, 12, 5))(spread(ROW, 3)), 5),
+        (Reshape((6, 20))(spread(ONE)), 1),
     ],
     ids=str,
 )
@@ -84,10 +92,10 @@ def test_nothing_else_is_changed(term: Term) -> None:
 class Apart(AnalyticCost):
     """No two graphs cost the same, so that all of them are kept."""
 
-    counted: ClassVar[Iterator[int]] = itertools.count()
+    moments: ClassVar[Iterator[int]] = itertools.count()
 
     def cost(self, graph: Graph, most: float = math.inf) -> float:
-        return super().cost(graph) + 1e-12 * next(self.counted)
+        return super().cost(graph) + 1e-12 * next(self.moments)
 
 
 def test_folding_makes_no_file_larger_than_is_allowed(tmp_path: Path) -> None:

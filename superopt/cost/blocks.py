@@ -8,6 +8,10 @@ goes into its weights. Images are filled up to whole blocks; those that are join
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
 from superopt.operators.activations import LeakyRelu
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.layout import Concat, Expand
@@ -22,28 +26,41 @@ from superopt.term import Term, subterms
 BLOCK = 16
 """Channels come in blocks of 8 or 16, by the processor; what is a multiple of this does on all."""
 
-COMPUTED_IN_BLOCKS = frozenset({"relu", "clip", "sigmoid", "tanh", "hard_sigmoid", "hard_swish", "gelu", "cast"})
+FEW = 8
+"""From images of fewer channels convolutions compute as they are, on all processors."""
+
+COMPUTED_IN_BLOCKS = frozenset({"relu", "clip", "sigmoid", "tanh", "hard_sigmoid", "hard_swish", "gelu"})
 """The functions of one image that are; a leaky relu is as part of a convolution alone."""
 
+How = Literal["as it is", "in blocks", "as the result"]
+"""How a kernel takes an image that it reads: in blocks if it comes so, or only if its result is in blocks too."""
 
-def in_blocks(term: Term, known: dict[Term, bool]) -> bool:
-    """Whether a term's value is made in blocks. What is known, of variables at least, is added to."""
+
+def in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Term] = MappingProxyType({})) -> bool:
+    """Whether a term's value is made in blocks. What is known, of variables at least, is added to; `made` are the terms
+    of variables that stand for values.
+    """
     if term not in known:
-        known[term] = not term.is_variable and _made_in_blocks(term, known)
+        known[term] = not (term.is_variable or term.constant) and _made_in_blocks(term, known, made)
     return known[term]
 
 
-def _made_in_blocks(term: Term, known: dict[Term, bool]) -> bool:
+def _made_in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Term]) -> bool:
     op = term.operator
     if isinstance(op, Conv):
         return _convolved_in_blocks(op, term)
-    if op.name in COMPUTED_IN_BLOCKS or (isinstance(op, BatchNorm) and all(i.constant for i in term.inputs[1:])):
-        return in_blocks(term.inputs[0], known)
-    if isinstance(op, LeakyRelu):
-        return in_blocks(term.inputs[0], known) and _is_folded(term.inputs[0])
+    if op.name in COMPUTED_IN_BLOCKS or isinstance(op, BatchNorm):
+        return in_blocks(term.inputs[0], known) and all(i.constant for i in term.inputs[1:])
     if isinstance(op, Pool | GlobalAvgPool) or (isinstance(op, Concat) and op.axis == 1):
-        return all(_is_whole(i) and in_blocks(i, known) for i in term.inputs)
-    return isinstance(op, Add | Mul) and _combined_in_blocks(term, known)
+        return all(_falls_into_blocks(i) and in_blocks(i, known) for i in term.inputs)
+    if isinstance(op, LeakyRelu):
+        return in_blocks(term.inputs[0], known) and _is_folded(term.inputs[0], known, made)
+    if not isinstance(op, Add | Mul):
+        return False
+    images = [i for i in term.inputs if not isinstance(i.operator, Expand)]
+    if not images or not all(in_blocks(i, known) for i in images):
+        return False
+    return len(images) == 2 or _is_of_channels(term, Mul) or _is_folded(term, known, made)
 
 
 def _convolved_in_blocks(conv: Conv, image: Term) -> bool:
@@ -55,23 +72,15 @@ def _convolved_in_blocks(conv: Conv, image: Term) -> bool:
     if not isinstance(taken, int) or not isinstance(given, int) or not isinstance(groups, int):
         return False
     if groups == 1:
-        return taken < BLOCK or is_of_whole_blocks(taken)
+        return taken < FEW or is_of_whole_blocks(taken)
     if groups == taken == given:
         return is_of_whole_blocks(taken)
     return taken // groups % BLOCK == given // groups % BLOCK == 0
 
 
-def _is_whole(image: Term) -> bool:
+def _falls_into_blocks(image: Term) -> bool:
     channels = image.shape[1] if image.type.rank == 4 else None
     return isinstance(channels, int) and channels % BLOCK == 0
-
-
-def _combined_in_blocks(term: Term, known: dict[Term, bool]) -> bool:
-    """Whether a sum or product is computed in blocks."""
-    images = [i for i in term.inputs if not isinstance(i.operator, Expand)]
-    if not images or not all(in_blocks(i, known) for i in images):
-        return False
-    return len(images) == 2 or _is_of_channels(term, Mul) or _is_folded(term)
 
 
 def _is_of_channels(term: Term, kind: type[Add | Mul]) -> bool:
@@ -80,9 +89,22 @@ def _is_of_channels(term: Term, kind: type[Add | Mul]) -> bool:
     return isinstance(term.operator, kind) and len(others) == 1
 
 
-def _is_folded(term: Term) -> bool:
-    """Whether a term is a convolution with only factors and shifts behind it that are put into its weights."""
+def _is_scaled(term: Term) -> bool:
+    """Whether a term is another times a constant number."""
+    numbers = [i for i in term.inputs if isinstance(i.operator, Expand) and i.constant and i.operator.axes == ()]
+    return isinstance(term.operator, Mul) and len(numbers) == 1
+
+
+def _is_folded(term: Term, known: Mapping[Term, bool], made: Mapping[Term, Term]) -> bool:
+    """Whether a term is a convolution with only factors and shifts behind it that are put into its weights. What comes
+    in blocks from elsewhere counts as one, which it is timed behind.
+    """
     while not isinstance(term.operator, Conv):
+        if term.is_variable:
+            if term not in made:
+                return known.get(term, False)
+            term = made[term]
+            continue
         images = [i for i in term.inputs if not isinstance(i.operator, Expand)]
         if isinstance(term.operator, BatchNorm):
             images = images[:1]
@@ -92,25 +114,19 @@ def _is_folded(term: Term) -> bool:
     return True
 
 
-def _is_scaled(term: Term) -> bool:
-    """Whether a term is another times a constant number."""
-    numbers = [i for i in term.inputs if isinstance(i.operator, Expand) and i.constant and i.operator.axes == ()]
-    return isinstance(term.operator, Mul) and len(numbers) == 1
-
-
-def taken_as_they_are(root: Term) -> set[Term]:
-    """The images that convolutions within a kernel do not take in blocks: those of few channels, which they compute
-    from as they are, those whose channels they bring to the front, and those that further channels are put beside.
+def how_taken(kernel: Term) -> dict[Term, How]:
+    """How a kernel takes the images that convolutions in it compute from: in blocks whatever follows, or as they are.
+    So those of few channels are taken, those whose channels are brought to the front, and those that further channels
+    are put beside. All else that it reads is taken as its result is.
     """
-    images = [_taken_plainly(t.operator, t.inputs[0]) for t in subterms(root) if isinstance(t.operator, Conv)]
-    return {image for image in images if image is not None}
+    return dict(_image_of(t.operator, t) for t in subterms(kernel) if isinstance(t.operator, Conv))
 
 
-def _taken_plainly(conv: Conv, image: Term) -> Term | None:
-    """What a convolution of an image takes as it is, if anything."""
+def _image_of(conv: Conv, term: Term) -> tuple[Term, How]:
+    image = term.inputs[0]
     if isinstance(image.operator, Pad) and image.shape[1] == image.inputs[0].shape[1]:
         (image,) = image.inputs
     if brings_channels_first(image) or isinstance(image.operator, Pad):
-        return image.inputs[0]
-    few = isinstance(image.shape[1], int) and image.shape[1] < BLOCK
-    return image if few and conv.group == 1 else None
+        return image.inputs[0], "as it is"
+    few = isinstance(image.shape[1], int) and image.shape[1] < BLOCK and conv.group == 1
+    return image, "as it is" if few or not _convolved_in_blocks(conv, term) else "in blocks"

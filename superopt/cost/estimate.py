@@ -28,8 +28,11 @@ Lesson: TypeAlias = "tuple[tuple[float, ...], float]"
 
 NEAREST = 0.01
 """The weight of a kernel is one over the square of its distance, in natural logarithms of operations and of bytes, and
-this: of the same size, a tenth of either is as near as nothing.
+this: one that has a tenth more of either counts half as much as one of the same size.
 """
+
+LEAST_S = 1e-9
+"""What a kernel is taken to take at least: a few are told to take nothing, as what they cost is a difference."""
 
 
 class Estimates:
@@ -45,7 +48,7 @@ class Estimates:
 
     def learn(self, kernel: Kernel, seconds: float) -> None:
         """Note what a kernel was measured to take."""
-        kind, factor = self._kind(kernel), seconds / self._analytic.seconds(kernel)
+        kind, factor = self._kind(kernel), max(seconds, LEAST_S) / self._analytic.seconds(kernel)
         self._seen[kind].append((self._size(kernel), math.log(factor)))
         self._factors[kind] = math.exp(statistics.median(logarithm for _, logarithm in self._seen[kind]))
         self._usual = statistics.median_low([1.0, *self._factors.values()])

@@ -1,10 +1,10 @@
 """What a runtime executes as one, after its own fusions.
 
-A convolution takes in the scaling and shift of its channels (as one bias), a residual addition and an activation, or
-its product with its own hard sigmoid, and the transposes of channels from last to first before it, and back after it,
-as it lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a chain
-of concats is one, so are slices along different axes, and a repetition within an image. Everything else runs alone.
-An `expand` whose consumer broadcasts by itself is not executed.
+A convolution takes in the scaling and shift of its channels (as one bias), a factor, a residual addition and an
+activation, or its product with its own hard sigmoid, and the transposes of channels from last to first before it, and
+back after it, as it lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a
+chain of concats is one, so are slices along different axes, and a repetition within an image. Everything else runs
+alone. An `expand` whose consumer broadcasts by itself is not executed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
-from superopt.operators.activations import HardSigmoid, HardSwish
+from superopt.operators.activations import HardSigmoid, HardSwish, LeakyRelu
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
@@ -35,6 +35,7 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("conv", "residual"): "sum",
     ("conv", "activation"): "active",
     ("sum", "activation"): "active",
+    ("conv", "leaky relu"): "active",
     ("conv", "hard swish"): "active",
     ("conv", "channels last"): "done",
     ("sum", "channels last"): "done",
@@ -42,11 +43,12 @@ _FUSED: Mapping[tuple[str, str], str] = {
     ("product", "scalar"): "product",
     ("product", "bias"): "biased",
     ("biased", "activation"): "done",
+    ("biased", "leaky relu"): "done",
 }
 _BEGUN: Mapping[type[Operator], str] = {Conv: "conv", MatMul: "product", Gemm: "biased"}
 """What a kernel has computed that begins with an operator."""
 _inputs = attrgetter("inputs")
-_ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "leaky_relu", "hard_sigmoid"})
+_ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "hard_sigmoid"})
 
 
 def fused(graph: Graph) -> list[tuple[Term, tuple[Term, ...]]]:
@@ -63,7 +65,7 @@ def fused(graph: Graph) -> list[tuple[Term, tuple[Term, ...]]]:
             part = (
                 _hard_swish(term, parts, uses)
                 or _shuffle(term, uses)
-                or part_of(term, tuple(map(alone.get, term.inputs)))
+                or _part(term, tuple(map(alone.get, term.inputs)))
             )
             parts[term] = part
             taken.update(part.taken)
@@ -82,7 +84,7 @@ class _Part:
 
 
 @lru_cache(maxsize=1 << 16)  # a rewrite leaves most terms as they were, and what they take in
-def part_of(term: Term, below: tuple[_Part | None, ...]) -> _Part:
+def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
     """The part of a term; `below` are those of the inputs that nothing else uses."""
     alone = {i: part for i, part in zip(term.inputs, below, strict=True) if part is not None}
     after, stage = _taken_after(term, alone) if alone else ([], _BEGUN.get(type(term.operator), ""))
@@ -172,6 +174,8 @@ def step(term: Term, producer: Term) -> str:
     op = term.operator
     if op.name in _ACTIVATIONS:
         return "activation"
+    if isinstance(op, LeakyRelu):
+        return "leaky relu"
     if brings_channels_last(term):
         return "channels last"
     if isinstance(op, HardSwish):
@@ -191,3 +195,8 @@ def step(term: Term, producer: Term) -> str:
             return "channels"
         return "bias" if isinstance(op, Add) and axes == (term.type.rank - 1,) else ""
     return "residual" if isinstance(op, Add) and not isinstance(other.operator, Expand) else ""
+
+
+def forget_terms() -> None:
+    """Forget the terms that were parts of kernels."""
+    _part.cache_clear()

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from superopt.cost.blocks import taken_as_they_are
-from superopt.cost.fusions import fused, gates, part_of, step
+from superopt.cost import fusions
+from superopt.cost.blocks import How, how_taken
+from superopt.cost.fusions import fused, gates, step
 from superopt.operators import Declared
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.constant import Scalar
@@ -28,14 +29,14 @@ from superopt.text import Sexp, form, show
 @dataclass(frozen=True)
 class Kernel:
     """What the runtime executes as one: the term that it computes, the terms that it `reads`, and the same over
-    canonical variables. Constants that are made of several are not among what it reads. Of what it reads,
-    `takes_blocks` says whether it could be in blocks of channels (`cost/blocks.py`).
+    canonical variables. Constants that are made of several are not among what it reads. `taken` says how it takes
+    each of what it reads (`cost/blocks.py`).
     """
 
     root: Term
     graph: Graph
     reads: tuple[Term, ...]
-    takes_blocks: tuple[bool, ...]
+    taken: tuple[How, ...]
 
     @cached_property
     def is_view(self) -> bool:
@@ -81,16 +82,16 @@ def _kernel(root: Term, inner: tuple[Term, ...]) -> Kernel:
     if word not in _forms:
         body, given, names = _canonical(root, inner)
         read = [t for t in names if t not in within and not t.constant]
-        plain = taken_as_they_are(body)
-        places, takes_blocks = tuple(map(leaves.index, read)), tuple(names[t] not in plain for t in read)
-        _forms[word] = Graph(given, (body,)), places, takes_blocks
-    graph, places, takes_blocks = _forms[word]
-    return Kernel(root, graph, tuple([leaves[i] for i in places]), takes_blocks)
+        how = how_taken(body)
+        places, taken = tuple(map(leaves.index, read)), tuple(how.get(names[t], "as the result") for t in read)
+        _forms[word] = Graph(given, (body,)), places, taken
+    graph, places, taken = _forms[word]
+    return Kernel(root, graph, tuple([leaves[i] for i in places]), taken)
 
 
-_forms: dict[tuple[int, ...], tuple[Graph, tuple[int, ...], tuple[bool, ...]]] = {}
-"""Kernels over canonical variables by how they are spelled, which of the leaves are read, and which of these may be in
-blocks: a rewrite renews all terms above it, but most of them are computed by the same kernels as before."""
+_forms: dict[tuple[int, ...], tuple[Graph, tuple[int, ...], tuple[How, ...]]] = {}
+"""Kernels over canonical variables by how they are spelled, which of the leaves are read, and how: a rewrite renews all
+terms above it, but most of them are computed by the same kernels as before."""
 
 _numbers: dict[object, int] = {}
 _SEEN_BEFORE = -1
@@ -170,7 +171,8 @@ def _canonical(root: Term, inner: tuple[Term, ...]) -> tuple[Term, tuple[Term, .
 
 def forget_terms() -> None:
     """Forget the graphs that were cut, and with them their terms."""
-    for known in (part_of, _kernel, _head, _leaf):
+    fusions.forget_terms()
+    for known in (_kernel, _head, _leaf):
         known.cache_clear()
     _forms.clear()
     _numbers.clear()

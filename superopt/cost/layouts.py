@@ -39,7 +39,7 @@ class Place:
 ALONE = Place()
 
 
-def has_blocks(image: Term) -> bool:
+def can_be_touched(image: Term) -> bool:
     """Whether a convolution of single channels would take an image in blocks, and give it so."""
     return image.type.rank == 4 and is_of_whole_blocks(image.shape[1])
 
@@ -50,12 +50,12 @@ def kept_bytes(graph: Graph, kernels: Sequence[Kernel], place: Place, known: dic
     `known` remembers which terms stand in blocks in this place.
     """
     known = {} if known is None else known
-    known.update({v: v.label in place.joined and has_blocks(v) for v in graph.inputs if v not in known})
+    known.update({v: v.label in place.joined and can_be_touched(v) for v in graph.inputs if v not in known})
     total, read = 0, place.is_read(graph)
     for kernel in kernels:
         takes = in_blocks(_computed(kernel), known)
-        for term, may in zip(kernel.reads, kernel.takes_blocks, strict=True):
-            blocked = takes and may and in_blocks(term, known)
+        for term, how in zip(kernel.reads, kernel.taken, strict=True):
+            blocked = (how == "in blocks" or (how == "as the result" and takes)) and in_blocks(term, known)
             read[term] = blocked and read.get(term, True)
             total += bytes_of(term) if blocked and kernel.convolves else 0
     given = (k.root for k in kernels if k.convolves and in_blocks(k.root, known))
@@ -70,12 +70,12 @@ def _computed(kernel: Kernel) -> Term:
 
 def between(graph: Graph, place: Place) -> Graph:
     """A graph as it is timed in its place: with convolutions of single channels where it is joined or followed."""
-    new = {v: touched(v, f"before {v.label}") for v in graph.inputs if v.label in place.joined and has_blocks(v)}
+    new = {v: touched(v, f"before {v.label}") for v in graph.inputs if v.label in place.joined and can_be_touched(v)}
     with assuming():
         outputs = replace_all(graph.outputs, new)
     followed = place.followed or (False,) * len(outputs)
     ends = [
-        touched(o, f"after {i}") if follows and has_blocks(o) else o
+        touched(o, f"after {i}") if follows and can_be_touched(o) else o
         for i, (o, follows) in enumerate(zip(outputs, followed, strict=True))
     ]
     return Graph(tuple(variables(*ends)), tuple(ends))

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.dim import Condition, Shape, assuming, product, symbol_name
 from superopt.errors import InvalidModel, SuperoptError
-from superopt.onnx_io.bounds import Bound, Bounds
+from superopt.onnx_io.bounds import Bounds, Cut
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
@@ -33,21 +33,22 @@ def understand(model: ir.Model) -> Program:
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    held = frozenset[Bound]()
+    within = frozenset[Cut]()
     while True:
-        reading = _Reading(model, held)
+        reading = _Reading(model, within)
         program = reading.program()
-        if reading.bounds.met <= held:
+        if reading.bounds.met <= within:
             return program
-        held |= reading.bounds.met  # what follows those slices may be read now
+        within |= reading.bounds.met  # what follows those slices may be read now
 
 
 class _Reading:
     """One pass over a model, in topological order."""
 
-    def __init__(self, model: ir.Model, held: frozenset[Bound]) -> None:
-        self.model = model
-        self.bounds = Bounds(model, held)
+    def __init__(self, model: ir.Model, within: frozenset[Cut]) -> None:
+        """Slices `within` their axis were told by readings before."""
+        self.model, self.within = model, within
+        self.bounds = Bounds(model.graph)
         self.tensors = tensors(model)
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
@@ -141,18 +142,26 @@ class _Reading:
             types = self._inferred(node) | types
         for value in node.outputs:
             self._enter(value.name or "", types.get(value.name or ""))
-        if past is not None and outputs and outputs[0] in self.terms:
-            self.bounds.cut(past, self.terms[outputs[0]].shape)
-        if not terms:
-            self.bounds.broadcast(node, self._broadcast(node))
+        if past is not None and outputs[:1] and self._is_first((outputs[0], past.axis)):
+            self.bounds.note((outputs[0], past.axis), self.terms[outputs[0]].shape[past.axis], past.end)
+        elif not terms:
+            self.bounds.broadcast(node, self._met(node))
         return Step(node, read_values(node), outputs, terms, reason)
 
-    def _broadcast(self, node: ir.Node) -> list[Shape]:
-        """The shapes that a node may broadcast to each other; that to which something is expanded is one."""
+    def _is_first(self, place: tuple[str, int]) -> bool:
+        """Whether the size of a value along an axis is a symbol that no value before it has."""
+        name, axis = place
+        size = self.terms[name].shape[axis] if name in self.terms and axis < self.terms[name].type.rank else 1
+        return self.sources.get(symbol_name(size) or "") == place
+
+    def _met(self, node: ir.Node) -> list[Shape]:
+        """The shapes of a node's inputs, as far as they are known; of Expand that to which it broadcasts the first."""
         names = [v.name or "" for v in node.inputs if v is not None]
-        known = [n for n in names if n in self.terms]
-        to = [tuple(self.sizes[n].dims) for n in names[1:] if node.op_type == "Expand" and n in self.sizes]
-        return [*(self.terms[n].shape for n in (known[:1] if to else known)), *to]
+        if node.op_type != "Expand":
+            return [self.terms[n].shape for n in names if n in self.terms]
+        known = len(names) == 2 and names[0] in self.terms and names[1] in self.sizes
+        dims = self.sizes[names[1]].dims if known else None
+        return [self.terms[names[0]].shape, tuple(dims)] if dims is not None and dims.ndim == 1 else []
 
     def _inferred(self, node: ir.Node) -> dict[str, Type]:
         """The types of what a node gives where ONNX's inference of the whole model left sizes open; what it leaves open
@@ -201,8 +210,8 @@ class _Reading:
         inputs = [self._input(name) for name in names]
         attributes = Attributes({a.name: python_value(a) for a in node.attributes.values()})
         enter = partial(self._enter_weight, outputs[0] if outputs else "")
-        given, held = len(node.outputs), self.bounds.held
-        source = NodeSource(node.op_type, opset, attributes, inputs, given, names, self.sizes, enter, held)
+        given, within = len(node.outputs), {axis for name, axis in self.within if name == outputs[0]} if outputs else ()
+        source = NodeSource(node.op_type, opset, attributes, inputs, given, names, self.sizes, enter, within)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)

@@ -14,7 +14,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, Shape
+from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.operators import NotUnderstood
@@ -37,8 +37,8 @@ class NodeSource:
     known: KnownSizes
     enter: Callable[[str, Array], Term]
     """Makes the variable of a constant that an attribute holds."""
-    bounds: Container[tuple[Dim, Dim]] = ()
-    """The ends of slices, and sizes of axes, that they are known not to go past."""
+    within: Container[int] = ()
+    """The axes within which it ends, if it is a slice, though their sizes do not tell."""
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
@@ -58,9 +58,9 @@ class NodeSource:
             return None
         return tuple(self.known[name].dims.flat)
 
-    def ends_within(self, bound: Dim, size: Dim) -> bool:
-        """Whether a slice from the start of an axis to a bound ends within it whenever the model runs."""
-        return (bound, size) in self.bounds
+    def ends_within(self, axis: int) -> bool:
+        """Whether a slice from the start of an axis ends within it whenever the model runs, though no size tells."""
+        return axis in self.within
 
     def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
         """The numbers of an attribute as a constant of a shape, or one for all. Raises `NotUnderstood` where they do

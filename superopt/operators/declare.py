@@ -48,8 +48,8 @@ class Source(Protocol):
     def sizes(self, index: int) -> Shape | None:
         """The elements of an input of integers, where each is known as a number or as a size."""
 
-    def ends_within(self, bound: Dim, size: Dim) -> bool:
-        """Whether a slice from the start of an axis to a bound ends within it whenever the model runs."""
+    def ends_within(self, axis: int) -> bool:
+        """Whether a slice from the start of an axis ends within it whenever the model runs, though no size tells."""
 
     def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
         """The numbers of an attribute as a constant of a shape, as if it were an input; `repeated`: or one for all.

@@ -180,7 +180,7 @@ class Slice(Declared):
         axes = range(len(starts)) if axes is None else concrete(axes, "the axes of a slice")
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
             at = positive_axis(axis, x.type.rank)
-            x = _cut(x, at, start, end, node.ends_within)
+            x = _cut(x, at, start, end, step, node.ends_within)
             x = x if step == 1 else make(Every(at, step), (x,))
         return x
 
@@ -337,22 +337,23 @@ def _remaining(whole: Shape, others: Sequence[Dim]) -> Dim:
 
 
 class PastTheEnd(NotUnderstood):
-    """Whether a slice from the start of an axis ends within it is not decided."""
+    """Whether a slice of neighbours from the start of an axis of several places ends within it is not decided."""
 
-    def __init__(self, axis: int, bound: Dim, size: Dim) -> None:
-        super().__init__(f"whether {bound} lies within an axis of {size} is not decided")
-        self.axis, self.bound, self.size = axis, bound, size
+    def __init__(self, axis: int, end: Dim, size: int) -> None:
+        super().__init__(f"whether {end} lies within an axis of {size} is not decided")
+        self.axis, self.end = axis, end
 
 
-def _cut(x: Term, axis: int, start: Dim, end: Dim, ends_within: Callable[[Dim, Dim], bool]) -> Term:
+def _cut(x: Term, axis: int, start: Dim, end: Dim, step: int, ends_within: Callable[[int], bool]) -> Term:
     size = x.shape[axis]
     start = _within(start, size)
     try:
         stop = _within(end, size)
     except NotUnderstood:
-        if equal(start, 0) is not True:
+        is_of_first = step == 1 and equal(start, 0) is True and isinstance(size, int) and size > 1
+        if not is_of_first or not isinstance(size, int) or isinstance(end, int):
             raise
-        if not ends_within(end, size):
+        if not ends_within(axis):
             raise PastTheEnd(axis, end, size) from None
         stop = end
     if isinstance(start, int) and isinstance(stop, int) and start >= stop:
@@ -363,8 +364,10 @@ def _cut(x: Term, axis: int, start: Dim, end: Dim, ends_within: Callable[[Dim, D
 
 def _within(bound: Dim, size: Dim) -> Dim:
     """A bound of a slice, counted from the start and held within the axis; whichever it is must be decided."""
-    if isinstance(bound, int) and bound in (0, -1) and not isinstance(size, int):
-        return bound and bound + size  # of a tensor that has elements
+    if isinstance(bound, int) and bound == 0:
+        return 0
+    if isinstance(bound, int) and bound == -1 and not isinstance(size, int):
+        return size - 1  # the tensor has elements
     if isinstance(bound, int) and bound < 0:
         bound = bound + size
         if nonnegative(bound * -1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from superopt.cost.blocks import in_blocks, taken_as_they_are
+from superopt.cost.blocks import how_taken, in_blocks
 from superopt.onnx_io.program import Program
 from superopt.term import Term, variables
 
@@ -23,12 +23,15 @@ class Layouts:
 def layouts_of(program: Program) -> Layouts:
     """Which values stand in blocks, by what makes and reads them."""
     known: dict[Term, bool] = {}
+    made: dict[Term, Term] = {}
     read: dict[Term, list[int]] = {}
     for number, step in enumerate(program.steps):
         for name, term in zip(step.outputs, step.terms, strict=False):
-            within = in_blocks(term, known)
+            within = in_blocks(term, known, made)
             if name in program.values:
-                known[program.values[name]] = within
-            for v in set(variables(term)).difference(taken_as_they_are(term)) if within else ():
-                read.setdefault(v, []).append(number)
+                known[program.values[name]], made[program.values[name]] = within, term
+            taken = how_taken(term)
+            for v in variables(term):
+                if taken.get(v, "in blocks" if within else "as it is") == "in blocks":
+                    read.setdefault(v, []).append(number)
     return Layouts(frozenset(v for v, within in known.items() if v.is_variable and within), read)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from superopt.operators.constant import Band
@@ -22,7 +22,7 @@ from superopt.search.regroup import regrouped, regrouping
 from superopt.search.rewrites import Abreast, Fold, Picked, Rewrite
 from superopt.search.rough import Rough
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
-from superopt.term import Graph, Term, subterms
+from superopt.term import Graph, Term, make, subterms, variable
 
 FOLLOWING = 0.99
 """What brings together what saves work counts as this share of that, so that what is together already comes first."""
@@ -32,8 +32,8 @@ FOLLOWING = 0.99
 class Template:
     """What a rewrite makes of the roots of a window, over its leaves.
 
-    `saves` is 0 unless it leaves less work, and no more operators to run; then it is that work, in rough seconds. What
-    only `regroups` brings together what will.
+    `saves` is 0 unless it leaves less work, in rough seconds; of what rules make also no more operators to run. What
+    only `regroups` brings together what will save that, and may leave so much `more` work until then.
     """
 
     rewrite: Rewrite
@@ -41,6 +41,7 @@ class Template:
     leaves: tuple[Term, ...]
     saves: float
     regroups: bool = False
+    more: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -212,21 +213,24 @@ class Matching:
             return self.rough.alone(term) if pair.constant else best.template.saves if best else 0.0
 
         if term not in self._regroups:
-            found = (
-                *regrouped(term, saved, self._regrouping),
-                *distributed(term, saved, self._distributing),
-                *taken_apart(term, saved, self._parting),
-            )
+            together = (*regrouped(term, saved, self._regrouping), *distributed(term, saved, self._distributing))
+            apart = taken_apart(term, partial(self._saved_of_part, saved), self._parting)
             self._regroups[term] = [
-                Application(Template(rule, (made,), (), FOLLOWING * saves, regroups=True), (term,), None)
-                for rule, made, saves in found
+                *(_towards(term, rule, made, saves) for rule, made, saves in together),
+                *(_towards(term, rule, made, saves, more=FOLLOWING * saves) for rule, made, saves in apart),
             ]
         return self._regroups[term]
 
+    def _saved_of_part(self, saved: Callable[[Term], float], term: Term) -> float:
+        """What is saved of an operator on a part alone; on a constant one, all that it takes where it runs."""
+        if not term.constant:
+            return saved(term)
+        part, other = term.inputs
+        return self.rough.alone(make(term.operator, (variable("part", part.shape, part.type.dtype), other)))
+
     def _picks(self, term: Term) -> list[Application]:
         """A term of which only some places are read, computed of no others."""
-        made = None if self._picked is None else self._picking.of(term)
-        if self._picked is None or made is None:
+        if self._picked is None or (made := self._picking.of(term)) is None:
             return []
         gone, come = _difference(self.rough.each((term,)), self.rough.each((made,)))
         saves = max(sum(gone.values()) - sum(come.values()), 0.0)
@@ -276,6 +280,11 @@ class Matching:
         best = max(templates, key=lambda t: t.saves, default=None)
         saving = best if best is not None and best.saves else None
         return Group(fitting[0][0] if fitting else 0, depth, templates, saving)
+
+
+def _towards(term: Term, rule: Rewrite, made: Term, saves: float, more: float = 0.0) -> Application:
+    """A term regrouped, for what that saves later."""
+    return Application(Template(rule, (made,), (), FOLLOWING * saves, regroups=True, more=more), (term,), None)
 
 
 def _needs(graph: Graph) -> dict[Term, tuple[int, int]]:

@@ -2,12 +2,13 @@
 
 Rewrites bring constants together that were repeated over a whole image each. Folded as they stand they would be written
 at that size: 17 MB more for the batch normalizations of a DenseNet; and of a symbolic size, computed whenever the model
-runs. So are convolutions of single places, products of stacked matrices that are all the same, and of equal rows.
+runs. So are convolutions of single places, products of stacked matrices that are all the same, and of equal rows; and
+what is only moved.
 """
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal
+from superopt.dim import Shape, equal, is_one
 from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
@@ -55,15 +56,17 @@ def _repeated_joined(term: Term) -> Term:
 
 
 def _repeated_moved(term: Term) -> Term:
-    """A repeated constant whose axes are moved, or taken apart, repeated after that."""
+    """A repeated constant whose axes are moved, joined or taken apart, repeated after that."""
     op, repeat = term.operator, term.inputs[0].operator if term.inputs else None
     if not (term.constant and isinstance(op, Transpose | Reshape) and isinstance(repeat, Expand)):
         return term
-    ((x,),) = (i.inputs for i in term.inputs)
+    (x,) = term.inputs[0].inputs
     if isinstance(op, Reshape) and _are_last(repeat, x, term):
-        return Expand(tuple(range(term.type.rank - x.type.rank, term.type.rank)), term.shape)(x)
+        last = tuple(range(term.type.rank - x.type.rank, term.type.rank))
+        return Expand(last, term.shape)(x) if last[:1] != (0,) else x
     read = {a: at[0] for a in range(term.type.rank) if (at := read_along(term, a)) is not None}
-    alike = {a: b for a, b in read.items() if b is not None and b not in repeat.axes}
+    # What is there once is not repeated, or it would be taken out again and again.
+    alike = {a: b for a, b in read.items() if b is not None and b not in repeat.axes and not is_one(repeat.to[b])}
     if not alike:
         return term
     once = Expand(repeat.axes, tuple(1 if b in alike.values() else d for b, d in enumerate(repeat.to)))(x)
@@ -74,7 +77,7 @@ def _repeated_moved(term: Term) -> Term:
 
 
 def _are_last(repeat: Expand, x: Term, term: Term) -> bool:
-    """Whether what is repeated are the last axes of what is repeated, and of a term as well."""
+    """Whether what is repeated are the last axes of a value, and of that reshaped: row by row both repeat them."""
     count, whole = x.type.rank, len(repeat.to)
     same = repeat.axes == tuple(range(whole - count, whole)) and count <= term.type.rank
     return same and all(equal(a, b) is True for a, b in zip(x.shape, term.shape[term.type.rank - count :], strict=True))

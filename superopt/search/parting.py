@@ -10,10 +10,13 @@ where something is saved these parts are taken off at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import groupby
 from typing import TypeAlias
 
+from superopt.dim import assuming
+from superopt.errors import SuperoptError
 from superopt.operators.layout import Concat
 from superopt.operators.pointwise import Add
 from superopt.rules.rule import Rule
@@ -51,26 +54,35 @@ def _says_so(rule: Rule) -> bool:
 
 
 def taken_apart(term: Term, saved: Callable[[Term], float], rules: Parting) -> Iterator[tuple[Rewrite, Term, float]]:
-    """An operator with those parts taken off of which it saves something then, and what; the others stay together."""
+    """An operator with those parts taken off of which it saves something then, and what; neighbours of which it saves
+    nothing stay together.
+    """
     if term.operator.name not in rules or term.constant:
         return
     (joined, other), joint = term.inputs, term.inputs[0].operator
     if not isinstance(joint, Concat) or not other.constant or len(parts := _parts_of(joined, joint)) > MOST:
         return
-    for rule in rules[term.operator.name]:
-        alone = _of_each(rule, term.operator, parts, joint, other)
-        if alone is None:
-            continue
-        saves = [saved(t) for t in alone]
-        sums = _of_each(rule, term.operator, _together(parts, saves, joint), joint, other) if any(saves) else None
-        if sums is not None:
-            yield rule, reduce(lambda total, t: Add()(t, total), reversed(sums)), sum(saves)
-        return
+    with suppress(SuperoptError), assuming() as conditions:  # that windows fit at symbolic sizes may be assumed
+        for rule in rules[term.operator.name]:
+            if (alone := _of_each(rule, term.operator, parts, joint, other)) is None:
+                continue
+            saves = [saved(t) for t in alone]
+            sums = _of_each(rule, term.operator, _together(parts, saves, joint), joint, other) if any(saves) else None
+            if sums is not None and all(c.relation == "<=" for c in conditions):
+                yield rule, reduce(lambda total, t: Add()(t, total), reversed(sums)), sum(saves)
+            return
 
 
 def _parts_of(term: Term, joint: Concat) -> list[Term]:
-    """What is joined by a term and those below it that join along the same axis, in order."""
-    return [p for i in term.inputs for p in (_parts_of(i, joint) if i.operator == joint else [i])]
+    """What is joined by a term and those below it that join along the same axis, in order; of too many not all."""
+    parts, stack = list[Term](), [term]
+    while stack and len(parts) <= MOST:
+        part = stack.pop()
+        if part.operator == joint:
+            stack += reversed(part.inputs)
+        else:
+            parts.append(part)
+    return parts
 
 
 def _together(parts: Sequence[Term], saves: Sequence[float], joint: Concat) -> list[Term]:

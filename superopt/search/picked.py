@@ -8,9 +8,10 @@ operators where an operator has two inputs, so all are taken at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias
 
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
@@ -22,6 +23,10 @@ from superopt.term import Term, make, subterms
 
 PICKS = (Slice, Every, Take)
 """The operators that pick places out along one axis."""
+
+
+Place: TypeAlias = "tuple[Term, int]"
+"""A term, and an axis of it along which places are picked."""
 
 
 class Picking:
@@ -49,63 +54,37 @@ class Picking:
 def _picked(term: Term) -> Term | None:
     pick, (x,) = term.operator, term.inputs
     assert isinstance(pick, PICKS)
-    axes = _Axes()
-    whole = {t for read in axes.read_whole(x, pick.axis) for t in subterms(read)}
-    made = _Early(pick, axes, whole).of(x, pick.axis)
-    return None if made.operator == pick and made.inputs == (x,) else made
+    axes = _reached(x, pick.axis)
+    read = [one for (one, _), found in axes.items() if found is None]
+    read += [i for (one, _), found in axes.items() for i, a in zip(one.inputs, found or (), strict=False) if a is None]
+    whole = set(subterms(*read))
+    made: dict[Place, Term] = {}
+    order = {t: number for number, t in enumerate(subterms(x))}
+    for here in sorted(axes, key=lambda place: order[place[0]]):
+        late = replace(pick, axis=here[1])(here[0])
+        made[here] = late if here[0] in whole else _early(here, late, axes[here] or (), made)
+    return None if made[x, pick.axis] is term else made[x, pick.axis]
 
 
-class _Axes:
-    """Along which axes terms are read for places along one of theirs."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Term, int], Origins | None] = {}
-
-    def of(self, term: Term, axis: int) -> Origins | None:
-        """None for what picks are not moved past: variables, and what computes no places apart."""
-        if (term, axis) not in self._known:
-            self._known[term, axis] = None if term.is_variable else read_along(term, axis)
-        return self._known[term, axis]
-
-    def read_whole(self, term: Term, axis: int) -> Iterator[Term]:
-        """What places of a term along an axis need all of: where a pick has to stop, it reads everything."""
-        seen, stack = set[tuple[Term, int]](), [(term, axis)]
-        while stack:
-            here = stack.pop()
-            if here in seen:
-                continue
-            seen.add(here)
+def _reached(term: Term, axis: int) -> dict[Place, Origins | None]:
+    """Down from an axis of a term, along which axes terms are read for places along one of theirs: None for variables,
+    and for what computes no places apart. There a pick has to stop, and reads all.
+    """
+    found: dict[Place, Origins | None] = {}
+    stack = [(term, axis)]
+    while stack:
+        here = stack.pop()
+        if here not in found:
             one, along = here
-            found = self.of(one, along)
-            if found is None:
-                yield one
-                continue
-            for i, a in zip(one.inputs, found, strict=True):
-                if a is None:
-                    yield i
-                else:
-                    stack.append((i, a))
+            found[here] = None if one.is_variable else read_along(one, along)
+            stack += [(i, a) for i, a in zip(one.inputs, found[here] or (), strict=False) if a is not None]
+    return found
 
 
-class _Early:
-    """Terms with places picked before they are computed; what is read whole is computed as it is, and picked then."""
-
-    def __init__(self, pick: Slice | Every | Take, axes: _Axes, whole: set[Term]) -> None:
-        self._pick, self._axes, self._whole = pick, axes, whole
-        self._made: dict[tuple[Term, int], Term] = {}
-
-    def of(self, term: Term, axis: int) -> Term:
-        """What is picked of a term along an axis."""
-        if (term, axis) not in self._made:
-            self._made[term, axis] = self._of(term, axis)
-        return self._made[term, axis]
-
-    def _of(self, term: Term, axis: int) -> Term:
-        late = replace(self._pick, axis=axis)(term)
-        axes = self._axes.of(term, axis)
-        if axes is None or term in self._whole:
-            return late
-        assert isinstance(term.operator, Declared)
-        inputs = [i if a is None else self.of(i, a) for i, a in zip(term.inputs, axes, strict=True)]
-        made = make(widened(term.operator, axis, late.shape[axis]), inputs)
-        return made if made.type == late.type else late
+def _early(here: Place, late: Term, read: Origins, made: Mapping[Place, Term]) -> Term:
+    """A term at some of its places, computed of inputs at theirs; picked late where there is no such operator."""
+    term, axis = here
+    assert isinstance(term.operator, Declared)
+    inputs = [i if a is None else made[i, a] for i, a in zip(term.inputs, read, strict=True)]
+    early = make(widened(term.operator, axis, late.shape[axis]), inputs)
+    return early if early.type == late.type else late

@@ -119,29 +119,43 @@ class Space:
         return here if len(here.steps) > before + 1 else None
 
     def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:
-        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`.
+        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`; of those
+        on the way the one that leaves least.
 
         What a rewrite saves is told by its window: where something else takes what is below, it may save nothing.
         """
-        start = found
+        start = least = found
+        seen, lowest = {self.print(start.graph)}, math.inf
         for _ in range(DESCENTS):
             savings = [a for t in _changed(found.graph, old) if (a := self._matching.best(t)) is not None]
             # What an operator is read into comes last: it would take in what belongs to the weights.
             savings.sort(key=lambda a: (isinstance(a.template.rewrite, Fold), -a.template.saves))
             work = self._matching.rough.whole(found.graph) if savings else 0.0
-            step = next((s for a in savings if (s := self._saving(found, a, work)) is not None), None)
+            lowest = min(lowest, work)
+            step = next((s for a in savings if (s := self._saving(found, a, work, seen)) is not None), None)
             if step is None:
                 break
-            found = step
-        if found is not start and self._is_new(found.graph):
-            yield from self._estimated(found)
+            found, left = step
+            if left <= lowest * ROUNDING:
+                least, lowest = found, left
+        if least is not start and self._is_new(least.graph):
+            yield from self._estimated(least)
 
-    def _saving(self, here: Found, application: Application, work: float) -> Found | None:
-        """The graph with a rewrite that leaves less work; or no more than is saved by what it brings together."""
+    def _saving(self, here: Found, application: Application, work: float, seen: set[int]) -> tuple[Found, float] | None:
+        """The graph with a rewrite applied that leaves less work, and that; or no more than before, and than what it
+        brings together may leave until it saves that. Not one that was `seen` on this way.
+        """
         self.candidates += 1
-        step, template = self._stepped(here, application), application.template
-        most = work * ROUNDING + template.saves if template.regroups else work / ROUNDING
-        return step if step is not None and self._matching.rough.whole(step.graph) <= most else None
+        template = application.template
+        most = work * ROUNDING + template.more if template.regroups else work / ROUNDING
+        step = self._stepped(here, application)
+        if step is None or (left := self._matching.rough.whole(step.graph)) > most:
+            return None
+        key = self.print(step.graph)
+        if key in seen:
+            return None
+        seen.add(key)
+        return step, left
 
     def print(self, graph: Graph) -> int:
         """What tells graphs apart: operators and where they take their inputs from; of constants the type."""

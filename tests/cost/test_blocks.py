@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from superopt.cost.blocks import BLOCK, in_blocks, taken_as_they_are
+from superopt.cost.blocks import FEW, how_taken, in_blocks
 from superopt.operators import CATALOGUE
 from superopt.operators.activations import HardSigmoid, Relu, Sigmoid
 from superopt.operators.constant import Scalar
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv
-from superopt.operators.logic import Clip, Comparison, IsNan, Logical
+from superopt.operators.logic import Cast, Clip, Comparison, IsNan, Logical
 from superopt.operators.normalize import BatchNorm, Lrn
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
@@ -45,7 +45,7 @@ NUMBER = Expand((), MADE.shape)(weight("s"))
 def pointwise() -> Iterator[Term]:
     """Each function of one image, and of an image and something else."""
     for cls in CATALOGUE.values():
-        if not cls.pointwise or cls.arity > 2 or issubclass(cls, Logical | Comparison | IsNan):
+        if not cls.pointwise or cls.arity > 2 or issubclass(cls, Logical | Comparison | IsNan | Cast):
             continue
         for image in (MADE, ACTIVE, SUM):
             others = [conv(IMAGE, name="l"), channels(), NUMBER, weight("w", *MADE.shape), IMAGE]
@@ -97,7 +97,7 @@ def before_the_last(term: Term, folder: Path) -> str:
     left = left_by_onnxruntime(graph(term), folder, OPSET, HIGHEST)
     last = [n for n in left if n.op_type in ("Conv", "FusedConv")][-1]
     (producer,) = (n.op_type for n in left if last.input[0] in n.output)
-    few = term.inputs[0].shape[1] in range(BLOCK)  # these it takes as they are
+    few = term.inputs[0].shape[1] in range(FEW)  # these it takes as they are
     in_order = few or producer in ("ReorderOutput", "ReorderInput") or last.domain != BLOCKED
     return producer if in_order else f"{producer} in blocks"
 
@@ -122,5 +122,20 @@ def test_a_value_is_in_blocks_where_onnxruntime_leaves_it_so(term: Term, tmp_pat
 )
 def test_convolutions_take_images_of_many_channels_in_blocks(image: Term, groups: int, tmp_path: Path) -> None:
     term = conv(image, 32, "last", groups)
-    taken = not taken_as_they_are(term).intersection((image, *image.inputs))
-    assert taken == ("in blocks" in before_the_last(term, tmp_path))
+    found = how_taken(term)
+    how = next(found[i] for i in (image, *image.inputs) if i in found)
+    assert (how == "in blocks") == ("in blocks" in before_the_last(term, tmp_path))
+
+
+def test_how_a_kernel_takes_what_it_reads_is_told_by_its_convolution() -> None:
+    rows = tensor("r", 1, 8, 8, 32)
+    first = Transpose((0, 3, 1, 2))
+    wide = Pad((0, 0, 0, 0, 0, 2, 0, 0))(tensor("n", 1, 30, 8, 8))
+    for term, expected in (
+        (Relu()(Add()(conv(IMAGE), tensor("z", 1, 32, 8, 8))), {"x": "in blocks"}),
+        (conv(first(rows)), {"r": "as it is"}),
+        (conv(wide), {"n": "as it is"}),
+        (Conv()(IMAGE, tensor("dynamic", 32, 32, 1, 1)), {"x": "as it is"}),
+        (Relu()(IMAGE), {}),
+    ):
+        assert {image.label: how for image, how in how_taken(term).items()} == expected

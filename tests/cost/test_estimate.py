@@ -58,6 +58,12 @@ def test_of_a_kind_those_tell_most_that_are_near() -> None:
     assert estimates.seconds(root(2**16)) == pytest.approx(3.0 * ANALYTIC.seconds(root(2**16)), rel=0.01)
 
 
+def test_a_kernel_that_took_no_time_is_a_lesson_like_others() -> None:
+    estimates = Estimates()
+    estimates.learn(ROOT, 0.0)
+    assert 0.0 < estimates.seconds(ROOT) < ANALYTIC.seconds(ROOT)
+
+
 def test_convolutions_over_whole_blocks_of_channels_are_no_measure_of_others() -> None:
     def conv(channels: int) -> Kernel:
         alone = Conv((1, 1), (1, 1, 1, 1), (1, 1), channels)

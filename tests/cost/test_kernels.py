@@ -88,18 +88,18 @@ def test_an_activation_between_two_transposes_joins_a_convolution() -> None:
     assert len(texts(Transpose((0, 2, 3, 1))(picture), picture)) == 3, "what something else reads is not fused"
 
 
-def test_a_kernel_takes_no_blocks_of_what_it_turns() -> None:
+def test_a_kernel_tells_how_it_takes_what_it_reads() -> None:
     rows, image = tensor("r", 1, 6, 6, 32), tensor("i", 1, 32, 6, 6)
     first, k = Transpose((0, 3, 1, 2)), weight("k", 32, 32, 1, 1)
     for term, expected in (
-        (Conv()(first(rows), k), {rows: False}),
-        (Add()(Conv()(first(rows), k), image), {rows: False, image: True}),
-        (Add()(image, Conv()(first(rows), k)), {rows: False, image: True}),
-        (Conv()(image, k), {image: True}),
+        (Conv()(first(rows), k), {rows: "as it is"}),
+        (Add()(Conv()(first(rows), k), image), {rows: "as it is", image: "as the result"}),
+        (Add()(image, Conv()(first(rows), k)), {rows: "as it is", image: "as the result"}),
+        (Conv()(image, k), {image: "in blocks"}),
     ):
         for again in (term, Relu()(term)):
             (kernel,) = cut(graph(again))
-            assert dict(zip(kernel.reads, kernel.takes_blocks, strict=True)) == expected
+            assert dict(zip(kernel.reads, kernel.taken, strict=True)) == expected
 
 
 def test_onnxruntime_transposes_pictures_as_it_lays_them_out(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from superopt.cost.kernels import cut
 from superopt.cost.layouts import ALONE, Place, between, kept_bytes
@@ -13,15 +14,18 @@ from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.dim import symbol
-from superopt.onnx_io import load, understand
-from superopt.operators.activations import Relu
+from superopt.onnx_io import Program, load, understand
+from superopt.operators.activations import LeakyRelu, Relu
 from superopt.operators.layout import Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import Lrn
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
+from superopt.operators.pointwise import Add
 from superopt.operators.reduce import MaxPool
+from superopt.search.layouts import layouts_of
 from superopt.search.pieces import cut_into_pieces
 from superopt.term import Graph, Term, variable, variables
+from tests.models import model, weight
 from tests.onnx_io.networks import LIGHT
 
 IMAGE = variable("x", (1, 32, 8, 8))
@@ -72,6 +76,49 @@ def test_an_image_that_something_else_reads_too_is_laid_out_back() -> None:
     between_both = conv(IMAGE)
     assert kept(conv(between_both, name="l"), Lrn(5)(between_both)) == BYTES
     assert kept(conv(between_both, name="l"), between_both) == BYTES
+
+
+def test_what_leaves_the_blocks_at_its_end_takes_its_image_in_blocks() -> None:
+    """A sum with something that comes as it is, and a leaky relu behind a sum, run alone."""
+    plain = variable("p", (1, 32, 8, 8))
+    assert kept(Add()(conv(conv(IMAGE), name="l"), plain)) == 2 * BYTES
+    assert kept(LeakyRelu(0.1)(Add()(conv(conv(IMAGE), name="l"), conv(IMAGE, name="m")))) >= 2 * BYTES
+    assert kept(LeakyRelu(0.1)(conv(conv(IMAGE), name="l"))) == 2 * BYTES
+
+
+def of_nodes(*between: tuple[str, list[str]]) -> Program:
+    """A convolution, nodes of their own behind it and another convolution."""
+    nodes = [helper.make_node("Conv", ["x", "k"], ["a"])]
+    for op, more in between:
+        nodes.append(helper.make_node(op, [nodes[-1].output[0], *more], [nodes[-1].output[0] + "b"]))
+    nodes.append(helper.make_node("Conv", [nodes[-1].output[0], "k"], ["y"]))
+    shape, weights = [1, 32, 8, 8], {"k": weight(32, 32, 1, 1), "c": weight(32, 1, 1), "s": weight(1)[0]}
+    given = [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)]
+    return understand(load(model(nodes, *given, weights)))
+
+
+@pytest.mark.parametrize(
+    ("between", "stays"),
+    [
+        ([("Relu", [])], True),
+        ([("LeakyRelu", [])], True),
+        ([("Add", ["c"])], True),
+        ([("Mul", ["s"])], True),
+        ([("Add", ["c"]), ("LeakyRelu", [])], True),
+        ([("Relu", []), ("LeakyRelu", [])], False),
+        ([("Relu", []), ("Add", ["c"])], False),
+        ([("Add", ["s"])], False),
+    ],
+    ids=str,
+)
+def test_what_is_folded_into_a_convolution_stays_in_blocks_in_nodes_of_its_own(
+    between: list[tuple[str, list[str]]], stays: bool
+) -> None:
+    program = of_nodes(*between)
+    last = program.steps[-1].node.inputs[0]
+    assert last is not None
+    layouts = layouts_of(program)
+    assert (program.values[last.name or ""] in layouts.made) == stays
 
 
 def test_what_stands_around_a_graph_keeps_its_borders_in_blocks() -> None:

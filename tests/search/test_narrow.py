@@ -73,6 +73,7 @@ def stacked(name: str, *shape: int) -> Term:
 )
 def test_what_repeated_constants_make_is_computed_small(term: Term, size: int) -> None:
     (found,) = narrowed((term,))
+    assert narrowed((found,)) == (found,)
     assert isinstance(found.operator, Expand)
     assert np.prod([int(d) for d in found.inputs[0].shape]) == size
     assert found.type == term.type
@@ -82,8 +83,18 @@ def test_what_repeated_constants_make_is_computed_small(term: Term, size: int) -
         assert (evaluate(found, FIELD, values) == evaluate(term, FIELD, values)).all()
 
 
+def test_what_is_reshaped_to_what_was_repeated_is_that() -> None:
+    rows = variable("rows", (4, 5), constant=True)
+    assert narrowed((Reshape((4, 5))(Expand((1, 2), (1, 4, 5))(rows)),)) == (rows,)
+
+
 @pytest.mark.parametrize(
-    "term", [Add()(DATA, spread(A, 1)), Add()(spread(variable("w", SHAPE, constant=True), 0, 1, 2, 3), spread(A, 1))]
+    "term",
+    [
+        Add()(DATA, spread(A, 1)),
+        Add()(spread(variable("w", SHAPE, constant=True), 0, 1, 2, 3), spread(A, 1)),
+        Transpose((0, 2, 1))(Expand((1, 2), (1, 3, 4))(variable("w", (3, 4), constant=True))),
+    ],
 )
 def test_nothing_else_is_changed(term: Term) -> None:
     assert narrowed((term,)) == (term,)

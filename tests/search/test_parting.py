@@ -8,6 +8,7 @@ import pytest
 
 from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
+from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Concat
 from superopt.operators.linear import Conv, MatMul
@@ -148,3 +149,57 @@ def test_an_image_is_convolved_before_it_is_resized_wherever_it_is_joined(order:
     (resized,) = [t for t in running(*found.graph.outputs) if isinstance(t.operator, Interpolate)]
     assert isinstance(resized.inputs[0].operator, Conv)
     assert cost.cost(found.graph) < 0.8 * cost.cost(graph)
+
+
+def test_images_of_symbolic_sizes_are_taken_apart_too() -> None:
+    h, w = symbol("h"), symbol("w")
+    parts = [variable(f"x{i}", (1, 4, h, w), "float32") for i in range(3)]
+    for size in (1, 3):
+        with assuming():
+            term = Conv()(joined(parts, 1), variable("k", (4, 12, size, size), "float32", constant=True))
+        ((_, made, _),) = taken_apart(term, lambda part: float(part.inputs[0].label == "x1"), rules())
+        assert made.type == term.type
+        Matching(shipped(), {"h": 8, "w": 8}).at(term)
+
+
+def test_of_a_constant_part_as_much_is_saved_as_it_takes() -> None:
+    """Places of an image, that are joined to it as two channels of 66."""
+    image, places = variable("x", (1, 64, 16, 16), "float32"), variable("p", (1, 2, 16, 16), "float32", constant=True)
+    kernel = variable("k", (64, 66, 3, 3), "float32", constant=True)
+    term = Conv()(Concat(1)(image, places), kernel)
+    matching = Matching(shipped())
+    best = matching.best(term)
+    assert best is not None
+    assert 0.0 < best.template.saves < 0.1 * matching.rough.alone(term)
+
+
+UNDONE = """
+(rule part (given (?x n c h w) (?y n d h w) (?k o (+ c d) 1 1)) (from (conv (concat 1 ?x ?y) ?k))
+  (to (add (conv ?x (slice 1 0 c ?k)) (conv ?y (slice 1 c (+ c d) ?k)))))
+(rule join (given (?x n c h w) (?y n d h w) (?k o (+ c d) 1 1))
+  (from (add (conv ?x (slice 1 0 c ?k)) (conv ?y (slice 1 c (+ c d) ?k)))) (to (conv (concat 1 ?x ?y) ?k)))
+(rule early (given (?x n c h w) (?k o c 1 1)) (from (conv (interpolate (i j) ?x) ?k))
+  (to (interpolate (i j) (conv ?x ?k))))
+(rule twice (given (?x *)) (from (relu (relu ?x))) (to (relu ?x)))
+"""
+
+
+def rough(graph: Graph) -> float:
+    return Matching([]).rough.whole(graph)
+
+
+@pytest.mark.parametrize("given", range(8, 65, 8))
+@pytest.mark.parametrize("taken", [8, 16, 32])
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_what_is_taken_apart_for_little_loses_nothing_else(taken: int, given: int, shared: bool) -> None:
+    """Where the rest of it saves less than its window says, or a rule joins the parts again, other gains are kept."""
+    s, t = (variable(n, (1, taken, 16, 16), "float32") for n in "st")
+    whole = Concat(1)(Interpolate((32, 32))(s), Interpolate((32, 32))(t))
+    kernel = variable("k", (given, 2 * taken, 1, 1), "float32", constant=True)
+    z = Relu()(Relu()(variable("z", (1, 64, 64, 64), "float32")))
+    outputs = (Conv()(whole, kernel), z, *([whole] if shared else []))
+    start, cost = Graph(tuple(v for v in variables(*outputs) if not v.constant), outputs), AnalyticCost()
+    matching = Matching([ByRule(r) for r in parse_file(UNDONE).rules])
+    (found,) = Space(start, matching, cost).simplified(Found(start, cost.cost(start), ()))
+    alone = Graph(start.inputs, (outputs[0], z.inputs[0], *outputs[2:]))
+    assert rough(found.graph) <= rough(alone) * (1 + 1e-9)

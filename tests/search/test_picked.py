@@ -11,7 +11,7 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.attention import Attention
-from superopt.operators.layout import Every, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm
@@ -115,6 +115,16 @@ def test_what_something_else_of_it_reads_in_full_is_computed_once() -> None:
     assert made is not None
     assert [t.shape for t in running(made) if isinstance(t.operator, Relu)] == [(1, ROWS, ROWS)]
     assert_equal(term, made)
+
+
+def test_a_chain_of_a_thousand_is_picked_of() -> None:
+    x = variable("x", (4, 3))
+    joined = x
+    for _ in range(1000):
+        joined = Concat(1)(joined, x)
+    made = Picking().of(Slice(0, 0, 1)(joined))
+    assert made is not None
+    assert made.shape == (1, 3003)
 
 
 def simplified(*outputs: Term) -> list[Graph]:

@@ -44,18 +44,27 @@ def test_a_kind_that_was_never_measured_is_taken_to_miss_as_the_others_do() -> N
     assert estimates.seconds(SHARES) == pytest.approx(0.3 * ANALYTIC.seconds(SHARES))
 
 
-def test_of_a_kind_those_tell_most_that_are_near() -> None:
-    def root(size: int) -> Kernel:
-        return kernel(Sqrt()(tensor("x", size)))
+def root_of(size: int) -> Kernel:
+    return kernel(Sqrt()(tensor("x", size)))
 
+
+def test_of_a_kind_those_tell_most_that_are_near() -> None:
     estimates = Estimates()
     for size, factor in ((2**10, 4.0), (2**11, 4.0), (2**12, 4.0), (2**20, 0.5)):
-        estimates.learn(root(size), factor * ANALYTIC.seconds(root(size)))
-    assert estimates.seconds(root(2**20)) == pytest.approx(0.5 * ANALYTIC.seconds(root(2**20)), rel=0.01)
-    missed = [estimates.seconds(root(2**i)) / ANALYTIC.seconds(root(2**i)) for i in range(12, 21)]
+        estimates.learn(root_of(size), factor * ANALYTIC.seconds(root_of(size)))
+    assert estimates.seconds(root_of(2**20)) == pytest.approx(0.5 * ANALYTIC.seconds(root_of(2**20)), rel=0.01)
+    missed = [estimates.seconds(root_of(2**i)) / ANALYTIC.seconds(root_of(2**i)) for i in range(12, 21)]
     assert missed == sorted(missed, reverse=True)
-    estimates.learn(root(2**16), 3.0 * ANALYTIC.seconds(root(2**16)))
-    assert estimates.seconds(root(2**16)) == pytest.approx(3.0 * ANALYTIC.seconds(root(2**16)), rel=0.01)
+    estimates.learn(root_of(2**16), 3.0 * ANALYTIC.seconds(root_of(2**16)))
+    assert estimates.seconds(root_of(2**16)) == pytest.approx(3.0 * ANALYTIC.seconds(root_of(2**16)), rel=0.01)
+
+
+def test_what_is_near_makes_nothing_dearer_than_most_of_its_kind_are() -> None:
+    """What is thought too dear is never looked at."""
+    estimates = Estimates()
+    for size, factor in ((2**10, 1.0), (2**11, 1.0), (2**20, 9.0)):
+        estimates.learn(root_of(size), factor * ANALYTIC.seconds(root_of(size)))
+    assert estimates.seconds(root_of(2**20)) == pytest.approx(ANALYTIC.seconds(root_of(2**20)))
 
 
 def test_a_kernel_that_took_no_time_is_a_lesson_like_others() -> None:

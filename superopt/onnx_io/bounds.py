@@ -10,7 +10,7 @@ That holds of slices of neighbours from the start of an axis of more than one pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -53,14 +53,10 @@ class Bounds:
 
 def _needed(graph: ir.Graph) -> set[ir.Node]:
     """The nodes of which outputs are computed: a runtime need not run the others, so they need not fit."""
-    return _before(node for v in graph.outputs if (node := v.producer()) is not None)
-
-
-def _before(nodes: Iterable[ir.Node]) -> set[ir.Node]:
-    stack, found = list(nodes), set[ir.Node]()
+    stack, found = [v.producer() for v in graph.outputs], set[ir.Node]()
     while stack:
         node = stack.pop()
-        if node not in found:
+        if node is not None and node not in found:
             found.add(node)
-            stack += [p for v in node.inputs if v is not None and (p := v.producer()) is not None]
+            stack += [v.producer() for v in node.inputs if v is not None]
     return found

@@ -50,15 +50,15 @@ def _made_in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Ter
     if isinstance(op, Conv):
         return _convolved_in_blocks(op, term)
     if op.name in COMPUTED_IN_BLOCKS or isinstance(op, BatchNorm):
-        return in_blocks(term.inputs[0], known) and all(i.constant for i in term.inputs[1:])
+        return in_blocks(term.inputs[0], known, made) and all(i.constant for i in term.inputs[1:])
     if isinstance(op, Pool | GlobalAvgPool) or (isinstance(op, Concat) and op.axis == 1):
-        return all(_falls_into_blocks(i) and in_blocks(i, known) for i in term.inputs)
+        return all(_falls_into_blocks(i) and in_blocks(i, known, made) for i in term.inputs)
     if isinstance(op, LeakyRelu):
-        return in_blocks(term.inputs[0], known) and _is_folded(term.inputs[0], known, made)
+        return in_blocks(term.inputs[0], known, made) and _is_folded(term.inputs[0], known, made)
     if not isinstance(op, Add | Mul):
         return False
     images = [i for i in term.inputs if not isinstance(i.operator, Expand)]
-    if not images or not all(in_blocks(i, known) for i in images):
+    if not images or not all(in_blocks(i, known, made) for i in images):
         return False
     return len(images) == 2 or _is_of_channels(term, Mul) or _is_folded(term, known, made)
 

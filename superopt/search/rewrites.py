@@ -145,57 +145,44 @@ class Unfold:
             yield from ((meaning,) for meaning in meanings)
 
 
-@dataclass(frozen=True)
-class Fold:
-    """What an operator is defined by, replaced by the operator. Where that is, `fold.py` finds."""
+class _FoundElsewhere:
+    """Base of definitions for which a search looks by itself: they match no pattern."""
 
-    definition: str
     known: Known = "definition"
     by: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     depth: int = 0
     patterns: tuple[Term, ...] = ()
+
+    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
+        """None by itself: what is below decides, however deep."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Fold(_FoundElsewhere):
+    """What an operator is defined by, replaced by the operator. Where that is, `fold.py` finds."""
+
+    definition: str
 
     @property
     def name(self) -> str:
         """What the report calls it."""
         return f"definition of {self.definition}, read backwards"
 
-    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
-        """None by itself: what is below decides, however deep."""
-        return iter(())
-
 
 @dataclass(frozen=True)
-class Abreast:
+class Abreast(_FoundElsewhere):
     """Terms that are computed alike, computed as one. Where that is, `abreast.py` finds."""
 
     name: str = "computed side by side"
-    known: Known = "definition"
-    by: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()
-    depth: int = 0
-    patterns: tuple[Term, ...] = ()
-
-    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
-        """None by itself: what is below decides, however deep."""
-        return iter(())
 
 
 @dataclass(frozen=True)
-class Picked:
+class Picked(_FoundElsewhere):
     """Places of a value, computed without the others. Where that is, `picked.py` finds."""
 
     name: str = "only what is read of it computed"
-    known: Known = "definition"
-    by: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()
-    depth: int = 0
-    patterns: tuple[Term, ...] = ()
-
-    def at(self, roots: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
-        """None by itself: what is below decides, however deep."""
-        return iter(())
 
 
 def _depth(term: Term) -> int:

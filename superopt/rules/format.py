@@ -14,7 +14,6 @@ term) …)` names a shared part of the right-hand side. The reference is `docs/r
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import inspect
 import re
@@ -40,6 +39,7 @@ from superopt.operators.reader import (
     read_term,
     term_sexp,
 )
+from superopt.rules.code import meaning
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms, variable
 from superopt.text import Atom, Form, Place, Sexp, form, read, show
@@ -85,18 +85,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 @cache
 def _code(module: ModuleType) -> str:
-    """The code of a module without comments, docstrings and layout, which mean nothing."""
-    tree = ast.parse(inspect.getsource(module))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(body, list)
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-        ):
-            body[0] = ast.Pass()
-    return ast.unparse(tree)
+    return meaning(inspect.getsource(module))
 
 
 def print_file(file: RuleFile) -> str:

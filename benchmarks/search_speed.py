@@ -54,7 +54,7 @@ class MadeUpCost(MeasuredCost):
 
     def layout_s_per_byte(self) -> float:
         """That of memory, in the analytic cost."""
-        return 1.0 / _ANALYTIC.bytes_per_s
+        return 1.0 / _ANALYTIC.rates.bytes_per_s
 
 
 _ANALYTIC = AnalyticCost()

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from superopt.api import Options
 from superopt.cli import main
+from superopt.cost.table import Table
 from superopt.rules.format import parse_file, print_file
 from superopt.search import paired
 from superopt.verify.trusted import sealed
@@ -37,6 +38,13 @@ def timings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder / "table.sqlite"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    """An empty table of timings."""
+    with Table(tmp_path / "t.sqlite") as empty:
+        yield empty
 
 
 @pytest.fixture(scope="session", autouse=True)

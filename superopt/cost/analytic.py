@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from superopt.cost.kernels import Kernel, cut
+from superopt.cost.rates import CORE, Rates
 from superopt.cost.sizes import concretize, sized_dim, width
 from superopt.dim import Dim, product
 from superopt.operators import Declared
@@ -16,14 +17,12 @@ from superopt.term import Graph, Term, Type, subterms
 
 @dataclass(frozen=True)
 class AnalyticCost:
-    """Rates of one core of a current server processor; the defaults need only have the right order of magnitude.
+    """By rates that need only have the right order of magnitude.
 
     The same graph has the same cost on every machine, which makes searches reproducible.
     """
 
-    flops_per_s: float = 1e11
-    bytes_per_s: float = 1e10
-    launch_s: float = 2e-6
+    rates: Rates = CORE
     sizes: Mapping[str, int] = field(default_factory=dict)
     _known: dict[tuple[Term, ...], float] = field(default_factory=dict, repr=False, compare=False)
     _alone: dict[Term, float] = field(default_factory=dict, repr=False, compare=False)
@@ -53,15 +52,16 @@ class AnalyticCost:
             return 0.0
         if term not in self._alone:
             moved = sum(self._bytes(t.type) for t in (*term.inputs, term))
-            work = max(self._flops(term) / self.flops_per_s, moved / self.bytes_per_s)
-            self._alone[term] = work + self.launch_s
+            self._alone[term] = self._seconds(self._flops(term), moved)
         return self._alone[term]
 
     def _computed(self, kernel: Kernel) -> float:
         if kernel.is_view:
-            return self.launch_s
-        flops, moved = self.counted(kernel)
-        return max(flops / self.flops_per_s, moved / self.bytes_per_s) + self.launch_s
+            return self.rates.launch_s
+        return self._seconds(*self.counted(kernel))
+
+    def _seconds(self, flops: int, moved: int) -> float:
+        return max(flops / self.rates.flops_per_s, moved / self.rates.bytes_per_s) + self.rates.launch_s
 
     def counted(self, kernel: Kernel) -> tuple[int, int]:
         """The floating-point operations of one kernel, and the bytes that it reads and writes."""

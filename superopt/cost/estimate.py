@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
+from superopt.cost.rates import CORE, Rates
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
@@ -39,8 +40,8 @@ LEAST_S = 1e-9
 class Estimates:
     """Learns from kernels that were measured, and estimates others. The same order of lessons gives the same."""
 
-    def __init__(self) -> None:
-        self._analytic = AnalyticCost()
+    def __init__(self, rates: Rates = CORE) -> None:
+        self._analytic = AnalyticCost(rates)
         self._seen: dict[str, list[Lesson]] = defaultdict(list)
         self._factors: dict[str, float] = {}
         self._usual = 1.0

@@ -73,7 +73,7 @@ class MeasuredCost:
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
         self._plain: set[Term] = set()
-        self._estimates = Estimates()
+        self._estimates = Estimates(runtime.rates)
         self._overhead_s: tuple[float, float] | None = None
         self._layout_s: float | None = None
 

@@ -21,6 +21,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from superopt.cost.ort import BoundSession, OnnxRuntime, Provider
+from superopt.cost.rates import GPU
 from superopt.cost.runtime import Feeds, Key, Runtime, RuntimeFailed, Session, one_line
 
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -31,6 +32,7 @@ class OnnxCuda(OnnxRuntime):
 
     name: ClassVar[str] = "onnxruntime-cuda"
     keeps_blocks = False
+    rates = GPU
 
     @property
     def providers(self) -> tuple[Provider, ...]:

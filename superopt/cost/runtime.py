@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superopt.cost.quiet import GAUGE
+from superopt.cost.rates import CORE, Rates
 from superopt.cost.steady import Steady
 from superopt.errors import SuperoptError
 
@@ -121,6 +122,9 @@ class Runtime(ABC):
 
     keeps_blocks: ClassVar[bool] = True
     """Whether images stay in blocks of channels from one convolution to the next (`cost/layouts.py`)."""
+
+    rates: ClassVar[Rates] = CORE
+    """What its device does, roughly: where estimates start from (`cost/estimate.py`)."""
 
     threads: int = 1
 

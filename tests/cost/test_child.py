@@ -93,9 +93,9 @@ def test_an_interrupted_call_leaves_no_answer_for_the_next(child: Child) -> None
     assert child.call(60.0, abs, -1) == 1
 
 
-def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tmp_path: Path) -> None:
+def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(table: Table, tmp_path: Path) -> None:
     x = tensor("x", 4, 4)
-    cost = MeasuredCost(Fragile(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Fragile(), table, 17, lock_directory=tmp_path)
     assert cost.cost(graph(Sqrt()(x))) == float("inf")
     ((signature, why),) = cost.unrunnable.items()
     assert "sqrt" in signature
@@ -103,8 +103,8 @@ def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(tm
     assert cost.cost(graph(Relu()(x))) < float("inf")
 
 
-def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(tmp_path: Path) -> None:
-    cost = MeasuredCost(Stuck(), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(table: Table, tmp_path: Path) -> None:
+    cost = MeasuredCost(Stuck(), table, 17, lock_directory=tmp_path)
     cost.cost(graph(Relu()(tensor("x", 4, 4))))
     cost.deadline = time.monotonic() + 1.0
     with pytest.raises(OutOfTime, match="no time is left"):

@@ -64,10 +64,10 @@ def test_a_range_is_computed_while_the_model_runs() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5])
-def test_taking_rows_is_measured_whatever_their_number(size: int, tmp_path: Path) -> None:
-    table, at = variable("t", (size, 4), "float32", constant=True), variable("i", (2, 3), "int64")
-    cost = MeasuredCost(OnnxRuntime(), Table(tmp_path / "timings.sqlite"), 17, lock_directory=tmp_path)
-    assert 0 < cost.cost(Graph((table, at), (Gather(0)(table, at),))) < 1
+def test_taking_rows_is_measured_whatever_their_number(size: int, table: Table, tmp_path: Path) -> None:
+    rows, at = variable("t", (size, 4), "float32", constant=True), variable("i", (2, 3), "int64")
+    cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
+    assert 0 < cost.cost(Graph((rows, at), (Gather(0)(rows, at),))) < 1
 
 
 def test_embeddings_and_positions_are_carried_through_as_terms() -> None:

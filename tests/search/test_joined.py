@@ -259,7 +259,7 @@ def test_of_solutions_that_overlap_a_replay_takes_those_that_save_most(saved: fl
     assert [set(p.new) for p in placed] == [set(p.names) for p in (joined if taken == 1 else pieces)]
 
 
-def test_who_stops_the_search_of_joined_pieces_gets_those_before(tmp_path: Path) -> None:
+def test_who_stops_the_search_of_joined_pieces_gets_those_before(table: Table) -> None:
     asked: list[Graph] = []
 
     def stopping(graph: Graph, *_: object) -> Outcome:
@@ -272,7 +272,7 @@ def test_who_stops_the_search_of_joined_pieces_gets_those_before(tmp_path: Path)
     program = understand(load(next(n for n in LIGHT if "squeezenet" in n.name)))
     pieces, joined = cut(program)
     begun = begun_of(distinct(joined), [as_it_was(places) for places in distinct(pieces).values()], program.values)
-    search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), Table(tmp_path / "t"), 17)), stopping, 1.15)
+    search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), table, 17)), stopping, 1.15)
     found = solve_joined(distinct(joined), {}, begun, search, math.inf, lambda *_: None)
     assert (len(found), len(asked), search.stopped) == (1, 2, True)
     assert len(begun) > 2

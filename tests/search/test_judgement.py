@@ -41,8 +41,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, files: tuple[Path, Path]) -> Question:
-    return question(Memory(Table(tmp_path / "t.sqlite"), KEY, "a way", 60.0), files, 0)
+def asked(table: Table, files: tuple[Path, Path]) -> Question:
+    return question(Memory(table, KEY, "a way", 60.0), files, 0)
 
 
 @pytest.fixture

@@ -170,12 +170,12 @@ def test_a_candidate_that_takes_too_long_to_measure_is_no_answer(
 
 
 def test_a_model_that_crashes_the_runtime_comes_back_and_the_kernel_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     nodes = [helper.make_node("Sqrt", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
     given = model(nodes, [("x", TensorProto.FLOAT, (2, 3))], [("y", TensorProto.FLOAT, (2, 3))])
-    cost = MeasuredCost(Fragile(1), Table(tmp_path / "t.sqlite"), 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Fragile(1), table, 17, lock_directory=tmp_path)
     found = tried(given, [Unfold("lrn")], cost, tmp_path)
     assert not found.accepted
     assert "the runtime crashed (SIGABRT)" in found.reason

@@ -30,8 +30,8 @@ KEY = Key("a runtime", "1", "a device", 1)
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    return Memory(Table(tmp_path / "t.sqlite"), KEY, "a way", 60.0)
+def memory(table: Table) -> Memory:
+    return Memory(table, KEY, "a way", 60.0)
 
 
 def solved(given: onnx.ModelProto | None = None, reason: str = "exhausted") -> Solved:

@@ -31,6 +31,14 @@ test: setup ## Check everything: style, types, imports, and all tests
 	@$(MAKE) --no-print-directory --jobs 2 lint types imports
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+.PHONY: floors
+floors: ## Run all tests with the oldest of each library that superopt may be installed with
+	$(PYTHON) -m venv build/floors
+	build/floors/bin/python -m pip install --quiet uv
+	build/floors/bin/uv pip install --quiet --python build/floors --resolution lowest-direct --editable '.[service,openvino]'
+	build/floors/bin/python -m pip install --quiet --editable '.[dev]'
+	build/floors/bin/python -m pytest -n 2 --dist loadfile -W default::DeprecationWarning
+
 .PHONY: lint
 lint: setup ## Check style and formatting
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -84,16 +84,22 @@ def _feed(model: onnx.ModelProto, given: Sequence[Any]) -> Feed:
     return dict(zip(names, arrays, strict=False))
 
 
+_READ: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "tensor_type": (onnx.TensorProto, numpy_helper.to_array),
+    "sequence_type": (onnx.SequenceProto, numpy_helper.to_list),
+    "optional_type": (onnx.OptionalProto, numpy_helper.to_optional),
+}
+
+
 def _stored(folder: Path, model: onnx.ModelProto) -> list[Any]:
     """The inputs that lie beside a model."""
     found = []
     for i, info in enumerate(model.graph.input):
         path = folder / "test_data_set_0" / f"input_{i}.pb"
         if path.exists():
-            kind = info.type.WhichOneof("value")
-            message = {"tensor_type": onnx.TensorProto, "sequence_type": onnx.SequenceProto}[kind]()
+            message_type, read = _READ[info.type.WhichOneof("value")]
+            message = message_type()
             message.ParseFromString(path.read_bytes())
-            read = numpy_helper.to_array if kind == "tensor_type" else numpy_helper.to_list
             found.append(read(message))
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 import onnx.helper
 import onnx_ir as ir
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from superopt.onnx_io.passed_on import to_proto
 
@@ -96,12 +97,13 @@ def copy_fields(source: Any, target: Any, without: str) -> None:
     for field, value in source.ListFields():
         if field.name == without:
             continue
-        if field.is_repeated:
-            getattr(target, field.name).extend(value)
-        elif field.message_type is not None:
+        # By the value: how a field says that it is repeated differs among the versions of protobuf.
+        if isinstance(value, Message):
             getattr(target, field.name).CopyFrom(value)
-        else:
+        elif isinstance(value, str | bytes | int | float):
             setattr(target, field.name, value)
+        else:
+            getattr(target, field.name).extend(value)
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:

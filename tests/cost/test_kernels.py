@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 from superopt.cost.kernels import cut
@@ -16,6 +17,7 @@ from superopt.operators.reader import read_term, term_text
 from superopt.term import Term, make, variable, variables
 from superopt.text import read
 from tests.cost.graphs import conv_block, graph, left_by_onnxruntime, per_channel, tensor, weight
+from tests.versions import since
 
 
 def texts(*outputs: Term) -> list[str]:
@@ -60,7 +62,8 @@ def test_a_hard_swish_is_timed_as_it_is_fused(form: str, tmp_path: Path) -> None
     ran = [{n.op_type for n in left_by_onnxruntime(made, tmp_path)} for made in (kernel.timed, kernel.graph)]
     if "ReorderOutput" not in ran[0]:
         pytest.skip("this processor has no layout in blocks")
-    assert "HardSigmoid" not in ran[0]
+    if since(onnxruntime, 1, 30):
+        assert "HardSigmoid" not in ran[0]
     assert "HardSigmoid" in ran[1], "it need not be read by anything any more"
 
 

@@ -244,6 +244,11 @@ class Order(Carrier):
         return self._hash("softmax", x, np.broadcast_to(powers.sum(axis=axis, keepdims=True), x.shape))
 
 
+def _is_repeated(matrices: Array) -> bool:
+    """Whether a stack is one matrix, as a view that repeats it is."""
+    return all(size == 1 or not step for size, step in zip(matrices.shape[:-2], matrices.strides[:-2], strict=True))
+
+
 _PART_BYTES = 16 * 2**20
 """Of how many bytes a large matrix is widened at a time."""
 
@@ -276,7 +281,12 @@ class Float(Carrier):
         return x / y
 
     def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product. Large 32-bit weights are widened in parts: doubled, they might not fit the memory."""
+        """Matrix product. Large 32-bit weights are widened in parts: doubled, they might not fit the memory. What is
+        one matrix for all in a batch is so here: widened for each, it surely would not.
+        """
+        if y.ndim > 2 and x.size and _is_repeated(y):
+            rows = self.matmul(x.reshape(-1, x.shape[-1]), y[(0,) * (y.ndim - 2)])
+            return rows.reshape(*x.shape[:-1], y.shape[-1])
         if y.ndim != 2 or y.dtype == x.dtype or y.nbytes < _PART_BYTES:
             return np.asarray(np.matmul(x, y))
         step = max(_PART_BYTES // (y.itemsize * y.shape[0]), 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.random import default_rng
@@ -142,3 +144,19 @@ def test_softmax_in_the_field_sums_to_one() -> None:
 def test_softmax_moves_with_its_axis(ring: Carrier) -> None:
     x = ring.sample((4, 7), default_rng(9))
     assert np.allclose(ring.softmax(x, 1), ring.softmax(x.T, 0).T, rtol=1e-12, atol=0)
+
+
+def test_one_matrix_for_all_in_a_batch_is_widened_once() -> None:
+    """As exporters of attention leave it: weights of 32 bits for each of hundreds of rows."""
+    rng = default_rng(0)
+    x, one = rng.standard_normal((300, 1, 64)), rng.standard_normal((64, 1024)).astype(np.float32)
+    tracemalloc.start()
+    found = FLOAT.matmul(x, np.broadcast_to(one, (300, 64, 1024)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, x @ one.astype(np.float64))
+    assert most < 3 * found.nbytes < 300 * one.nbytes
+
+
+def test_a_batch_of_nothing_has_a_product_of_nothing() -> None:
+    assert FLOAT.matmul(np.ones((0, 2, 3)), np.broadcast_to(np.ones((3, 4)), (0, 3, 4))).shape == (0, 2, 4)

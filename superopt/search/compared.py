@@ -6,6 +6,7 @@ are the original's own in the candidate, so what was rewritten is compared itsel
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,9 @@ from superopt.search.replay import Placement
 from superopt.search.same import examine
 from superopt.search.trial import Trial
 from superopt.term import Type
+
+WAITING_SHARE = 0.5
+"""Of the time that is left so much may pass until values in 64 bits are there; measuring takes the rest."""
 
 Between = Callable[[Path, Path, Sequence[str]], Agreement]
 """Compares two models that lie in files; their outputs are these values of the program."""
@@ -51,6 +55,7 @@ def _examined(
         caller=trial.cost.child,
         working=working,
         longest_s=trial.longest,
+        until=time.monotonic() + WAITING_SHARE * trial.left,
     )
 
 

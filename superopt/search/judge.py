@@ -44,6 +44,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
         return original(tried, trial, f"nothing could be compared: {error}{_advice(error, program)}")
+    except OutOfTime as error:
+        return original(tried, trial, f"{error}; allow more with --time")
     if not tried.agreement.examined and not tried.agreement.differs:
         why = tried.agreement.reason
         return original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")

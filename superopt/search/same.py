@@ -6,6 +6,8 @@ tells how far rounding alone takes it.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from superopt.arithmetic import Array
 from superopt.cost.child import Caller, Here
 from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+from superopt.errors import OutOfTime
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
 from superopt.search.agreement import Agreement, Sample, judged
@@ -55,21 +58,24 @@ def examine(
     caller: Caller | None = None,
     working: Path | None = None,
     longest_s: float = LONGEST_S,
+    until: float = math.inf,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
     They are of the sizes of each setting in turn. Those that the original does not accept are left out. The original
     is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
     itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
-    original as it loads sooner, if it does: by it is told how far rounding alone takes it. Raises `RuntimeFailed` for
-    an original that does not load, crashes the runtime, or never ends; a candidate that does does not agree.
+    original as it loads sooner, if it does: by it is told how far rounding alone takes it. For values in 64 bits nobody
+    waits beyond `until`, a time of `time.monotonic`. Raises `RuntimeFailed` for an original that does not load, crashes
+    the runtime, or never ends; a candidate that does does not agree. Raises `OutOfTime` where these values were late,
+    and outputs do not agree without them.
     """
     give_back()  # a session of a model that was just written needs as much again
     caller, standard = caller or Here(), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
     feeds = [*inputs, *caller.call(longest_s, drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
-    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder) as exact:
+    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until) as exact:
         interface, outputs = caller.call(longest_s, expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
@@ -84,12 +90,19 @@ def examine(
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
         noise = Noise(working or original, runtime, interface, seed, caller, folder, longest_s)
         noise.of_rounding(rough)
+        in_time = True
         for i, sample in zip(accepted, samples, strict=True):
-            sample.exact = exact(i) or sample.exact
+            try:
+                sample.exact = exact(i) or sample.exact
+            except TimeoutError:
+                in_time = False
         late = [sample for sample in _apart(names, samples) if sample not in rough]
         noise.of_rounding(late)
         noise.of_weights(_apart(names, samples))
-        return judged(names, samples)
+        found = judged(names, samples)
+        if found.differs and not in_time:
+            raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")
+        return found
 
 
 def _are_empty(outputs: Sequence[Value]) -> bool:
@@ -99,10 +112,10 @@ def _are_empty(outputs: Sequence[Value]) -> bool:
 
 @contextmanager
 def _evaluated(
-    reference: Reference | None, feeds: Sequence[Feeds], folder: Path
+    reference: Reference | None, feeds: Sequence[Feeds], folder: Path, until: float
 ) -> Iterator[Callable[[int], Sequence[Value | None] | None]]:
     """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
-    from now on, large ones laid in a folder.
+    from now on, large ones laid in a folder. It raises `TimeoutError` for those that are not there by then.
 
     Matrix products are that thread's alone: others of the library would wait for those that run the models.
     """
@@ -115,10 +128,15 @@ def _evaluated(
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:
             found = [pool.submit(evaluated, reference, given) for given in feeds] if reference else []
-            yield lambda i: found[i].result() if found else None
+            yield lambda i: found[i].result(_seconds_to(until)) if found else None
         finally:
             stop.set()  # who interrupts waits for one operator at most
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _seconds_to(until: float) -> float | None:
+    """Those that are left, or None where there is no end."""
+    return None if math.isinf(until) else max(until - time.monotonic(), 0.0)
 
 
 def _run_all(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
+from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.search.agreement import relative_error
 from superopt.search.reference import reference_of
@@ -287,3 +288,25 @@ def test_who_stops_the_reference_gets_no_values(tmp_path: Path) -> None:
     feeds = {"x": np.ones([int(d) for d in program.values["x"].shape], np.float32)}  # type: ignore[arg-type]
     assert reference(feeds)[0] is not None
     assert reference(feeds, lambda: True) == [None]
+
+
+def endless(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+    """An evaluation that takes until nobody wants it any more."""
+    while not stopped():
+        time.sleep(0.01)
+    return [None]
+
+
+def test_nobody_waits_beyond_the_time_for_values_in_64_bits(tmp_path: Path) -> None:
+    model, start = classifier(tmp_path / "a.onnx"), time.monotonic()
+    found = examine(model, model, RUNTIME, endless, until=start + 0.2)
+    assert time.monotonic() - start < 30.0
+    assert (found.agrees, found.samples) == (True, 5)
+    assert found.outputs[0].original_error is None
+
+
+def test_where_outputs_differ_and_these_values_are_late_nothing_is_told(tmp_path: Path) -> None:
+    weights = classifier_weights()
+    candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
+    with pytest.raises(OutOfTime, match="in 64 bits took too long"):
+        examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, endless, until=time.monotonic())

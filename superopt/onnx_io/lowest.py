@@ -2,7 +2,10 @@
 
 A row of scores that are all masked by the lowest number there is has shares alike, by ONNX and where it is written out
 as sum and softmax; onnxruntime (1.32, on the CPU) makes it 0, as a row masked by minus infinity. The number above the
-lowest it takes as it is. transformers masks by the lowest, and batches that are padded on the left have such rows.
+lowest it takes as it is there; but on a GPU (1.31) that is 0 too, since scores are multiplied by log2 e for powers of
+two, which overflow. So what is below half of the lowest is drawn together to a quarter of its way: all of it stays in
+order, and times log2 e it is finite. transformers masks by the lowest, Flax by 0.7 of it, and batches that are padded
+on the left have such rows.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ from superopt.operators.flat_heads import MaskedAttentionOfFlatRows
 from superopt.operators.grouped import MaskedGroupedAttention
 from superopt.operators.heads import MaskedAttentionOfRows
 from superopt.operators.layout import Expand
-from superopt.operators.logic import Equal, Where
+from superopt.operators.logic import Less, Where
+from superopt.operators.pointwise import Add, Mul
 from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 
 HUGE = 1e37
 """Finite numbers of this magnitude may come to the lowest of 32 bits, as 1 - 0 times it does."""
+
+DRAWN = 0.25
+"""What is left of how far a number is below half of the lowest."""
 
 MOST_MADE_OF = 256
 """A mask that is made of more values is not looked into: it is no table of what is attended to."""
@@ -35,7 +42,7 @@ MASK = 3
 
 
 def without_lowest(program: Program, new: Mapping[str, Term]) -> dict[str, Term]:
-    """The terms of values to be computed, whose attention is masked by the number above the lowest instead of it.
+    """The terms of values to be computed, whose attention is masked by no number as low as the lowest.
 
     All stays as it is where a mask is seen not to hold the lowest number, and where the model has attention itself.
     Pieces are timed as they are: what they read is raised once, in the model.
@@ -59,14 +66,14 @@ def _is_masked(term: Term) -> bool:
 
 
 def _raised(mask: Term) -> Term:
-    """A mask with the number above the lowest in its place; what only repeats it stays on top."""
+    """A mask whose lowest numbers are finite times log2 e; what only repeats it stays on top."""
     if isinstance(mask.operator, Expand) and mask.inputs[0].type.rank:
         return made_over(mask, (_raised(mask.inputs[0]),))
     dtype = np.dtype("float32" if mask.type.dtype == REAL else mask.type.dtype)
-    lowest = np.finfo(dtype).min
-    above = np.nextafter(lowest, dtype.type(0))
-    is_lowest = Equal()(mask, filled(float(lowest), mask.shape))
-    return Where()(is_lowest, filled(float(above), mask.shape), mask)
+    half = float(np.finfo(dtype).min) / 2
+    is_low = Less()(mask, filled(half, mask.shape))
+    drawn = Add()(Mul()(mask, filled(DRAWN, mask.shape)), filled((1 - DRAWN) * half, mask.shape))
+    return Where()(is_low, drawn, mask)  # minus infinity stays what it is
 
 
 class _Origins:

@@ -46,7 +46,10 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         return original(tried, trial, f"nothing could be compared: {error}{_advice(error, program)}")
     except OutOfTime as error:
         return original(tried, trial, f"{error}; allow more with --time")
+    late = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
     if not tried.agreement.examined and not tried.agreement.differs:
+        if not trial.left:
+            return original(tried, trial, late)
         why = tried.agreement.reason
         return original(tried, trial, f"nothing could be compared: {why}; give inputs on which the outputs differ")
     if tried.agreement.differs:
@@ -56,8 +59,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
             f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
         )
     if not trial.left and not tried.earlier:
-        reason = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
-        return original(tried, trial, reason)
+        return original(tried, trial, late)
     program.release_weights()  # two sessions are alive from here on, each with weights of its own
     _measure(tried, trial, tried.candidate)
     if asked and tried.pairs and not tried.earlier:

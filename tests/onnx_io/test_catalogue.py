@@ -68,6 +68,7 @@ from superopt.operators.transposed import ConvTranspose
 from superopt.term import REAL, TRUTH, Graph, Term, subterms, variable, variables
 from tests.onnx_io.networks import run
 from tests.operators.general import REDUCTIONS
+from tests.versions import since
 
 OPSETS = (7, 9, 10, 11, 13, 18, 21, 24)
 """One of each range in which the operators' forms differ."""
@@ -256,6 +257,8 @@ COMPOSITE = {n: t for n, t in SAMPLES.items() if isinstance(t.operator, Declared
 
 @pytest.mark.parametrize("name", COMPOSITE)
 def test_a_definition_means_what_the_reference_says_of_its_operator(name: str) -> None:
+    if name == "masked_attention by truth values" and not since(onnx, 1, 23):
+        pytest.skip("older references give no number for a row that attends to nothing")
     term = SAMPLES[name]
     assert isinstance(term.operator, Declared)
     # What is an attribute in ONNX has to be a constant.

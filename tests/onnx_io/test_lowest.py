@@ -6,11 +6,17 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from superopt.arithmetic import FLOAT
 from superopt.dim import assuming
+from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
+from superopt.onnx_io.lowest import _raised
 from superopt.operators.attention import MaskedAttention
+from superopt.term import REAL, variable
 from tests.models import model
 from tests.onnx_io.networks import run
 
@@ -56,7 +62,7 @@ def inputs(mask_given: bool = False) -> dict[str, np.ndarray]:
     return {**{n: rng.standard_normal(SHAPE).astype(np.float32) for n in "qkv"}, **mask}
 
 
-CASES = [(LOWEST, False), (LOWEST, True), (-1e9, False), (-np.inf, True)]
+CASES = [(LOWEST, False), (LOWEST, True), (0.7 * LOWEST, False), (-1e9, False), (-np.inf, True)]
 
 
 @pytest.mark.parametrize(("masked_by", "cleared"), CASES)
@@ -78,3 +84,15 @@ def test_so_it_does_where_the_mask_is_given() -> None:
 @pytest.mark.parametrize("masked_by", [-1e9, -np.inf])
 def test_nothing_is_added_where_a_mask_never_holds_the_lowest_number(masked_by: float) -> None:
     assert {n.op_type for n in folded(attention(masked_by, cleared=True)).graph.node} == {"Where", "Attention"}
+
+
+@drawn(st.lists(st.floats(width=32, allow_nan=False, max_value=0), min_size=2, max_size=40))
+def test_masks_stay_in_order_and_are_finite_as_powers_of_two(numbers: list[float]) -> None:
+    """On a GPU onnxruntime multiplies by log2 e ahead of exponentials."""
+    given = np.sort(np.float32(numbers))
+    mask = variable("m", (len(numbers),), REAL)
+    found = evaluate(_raised(mask), FLOAT, {mask: given.astype(np.float64)}).astype(np.float32)
+    with np.errstate(invalid="ignore"):  # minus infinity less itself
+        assert not (np.diff(found) < 0).any()
+    assert np.array_equal(np.isinf(found * np.float32(np.log2(np.e))), np.isinf(given))
+    np.testing.assert_array_equal(found[given >= LOWEST / 2], given[given >= LOWEST / 2])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from google import protobuf
 from onnx import TensorProto, helper
 
 from superopt.errors import InvalidModel
@@ -18,6 +19,7 @@ from tests.commands import Ran, assert_refused, files
 from tests.onnx_io.models import model
 from tests.onnx_io.test_files import with_external_data
 from tests.onnx_io.test_refused import REFUSED
+from tests.versions import since
 
 
 def with_entries(folder: Path, **entries: str) -> Path:
@@ -106,12 +108,16 @@ def nested(depth: int) -> tuple[onnx.ModelProto, bytes]:
     return source, onnx.ModelProto(ir_version=8).SerializeToString() + frame(7, len(inner)) + inner
 
 
+TOO_DEEP = "nested deeper than protobuf reads" if since(protobuf, 6) else "does not parse as protobuf"
+"""Older ones do not tell why."""
+
+
 def test_subgraphs_a_thousand_deep_are_refused(tmp_path: Path) -> None:
     message, data = nested(1000)
     with pytest.raises(InvalidModel, match=r"nested more than 32 deep, at node 'if_\d"):
         load(message)
     (tmp_path / "m.onnx").write_bytes(data)
-    with pytest.raises(InvalidModel, match=r"m\.onnx: its subgraphs or types are nested deeper than protobuf reads"):
+    with pytest.raises(InvalidModel, match=rf"m\.onnx: .*{TOO_DEEP}"):
         load(tmp_path / "m.onnx")
 
 
@@ -132,7 +138,7 @@ CASES += ["an undefined input in a branch", "two initializers of one name", "an 
 def test_the_command_refuses_it_in_one_line(
     inside: Callable[..., Ran], command: tuple[str, ...], case: str, tmp_path: Path
 ) -> None:
-    named: tuple[str, ...] = ("nested",)
+    named: tuple[str, ...] = (TOO_DEEP,)
     if case in REFUSED:
         make, named = REFUSED[case]
         (tmp_path / "m.onnx").write_bytes(make().SerializeToString())

@@ -82,6 +82,19 @@ def detector() -> onnx.ModelProto:
     return model(nodes, ends[:1], ends[1:], weights)
 
 
+def untrained() -> onnx.ModelProto:
+    """Normalized twice, with what nobody declared between, and a head of zeros behind it, which nobody trained."""
+    given = normalized(
+        before_last=[
+            helper.make_node("Asinh", ["normal"], ["apart"]),
+            helper.make_node("LRN", ["apart"], ["between"], size=5, alpha=0.1, beta=0.75, bias=1.0),
+        ]
+    )
+    (last,) = (w for w in given.graph.initializer if w.name == "last")
+    last.CopyFrom(numpy_helper.from_array(np.zeros_like(numpy_helper.to_array(last)), "last"))
+    return given
+
+
 def one_relu() -> onnx.ModelProto:
     """Nothing makes it faster."""
     ends = [(n, TensorProto.FLOAT, ["N", 3]) for n in "xy"]

@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
-from superopt.dim import Dim, Shape, assuming, equal, product
+from superopt.dim import Dim, Shape, assuming, equal, is_one, product
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.linear import Conv
 from superopt.operators.normalize import AlongAxis
 from superopt.operators.reductions import Reduction
 from superopt.term import Term, Type, variable, variables
@@ -61,7 +62,14 @@ def read_along(term: Term, axis: int) -> Origins | None:
     if isinstance(op, Reshape):
         sizes = term.inputs[0].shape
         found = ((a,) for (a,) in found if a is not None and equal(sizes[a], term.shape[axis]) is True)
+    if isinstance(op, Conv) and axis > 1 and _is_of_single_places(op, term.inputs[1].shape):
+        return (axis, None)
     return next(found, None) or _by_definition(op, tuple([i.type for i in term.inputs]), axis)
+
+
+def _is_of_single_places(op: Conv, kernel: Shape) -> bool:
+    """Whether each place of a convolution's result is made of the same place of its image."""
+    return all(map(is_one, (*kernel[2:], *op.strides))) and not any(op.pads)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, require
+from superopt.dim import Dim, Shape, at_most, is_one, require
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -19,7 +19,7 @@ from superopt.operators.declare import (
     present,
     reads,
 )
-from superopt.operators.layout import Expand, Slice, Transpose, positive_axis, reshaped
+from superopt.operators.layout import Expand, Slice, Transpose, positive_axis, reshaped, spread
 from superopt.term import Term, Type, make
 
 
@@ -94,6 +94,8 @@ def taken(x: Term, axis: int, indices: Sequence[int]) -> Term:
 
 def repeated(x: Term, counts: Shape, *, within: bool) -> Term:
     """Each axis so many times: each element beside itself (`within`), or the whole over and over."""
+    if all(is_one(d) or is_one(count) for d, count in zip(x.shape, counts, strict=True)):
+        return spread(x, tuple(d * count for d, count in zip(x.shape, counts, strict=True)))
     shape: list[Dim] = []
     kept = []
     for d, count in zip(x.shape, counts, strict=True):

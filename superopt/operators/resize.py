@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, nonnegative, product, require
+from superopt.dim import Dim, Shape, equal, is_one, nonnegative, product, require
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -23,7 +23,7 @@ from superopt.operators.declare import (
     reads,
 )
 from superopt.operators.element_types import ONNX_TYPES
-from superopt.operators.layout import positive_axis
+from superopt.operators.layout import positive_axis, spread
 from superopt.operators.rearrange import Take, repeated
 from superopt.term import Term, make
 
@@ -156,6 +156,8 @@ def resize(node: Source) -> Term:
         by = "half_pixel"
     if by not in PLACES or mode not in ("nearest", "linear"):
         raise NotUnderstood(f"resize by {mode}, {by}")
+    if all(map(is_one, x.shape[2:])) and all(equal(a, b) is True for a, b in zip(x.shape[:2], to[:2], strict=True)):
+        return spread(x, to)  # between a place and itself
     if mode == "nearest":
         return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
     pass_over(node, "nearest_mode")

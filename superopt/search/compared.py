@@ -18,6 +18,7 @@ from superopt.search.agreement import Agreement
 from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.same import examine
+from superopt.search.still import Still
 from superopt.search.trial import Trial
 from superopt.term import Type
 
@@ -65,13 +66,14 @@ def _within(
     trial: Trial, candidate: Path, placed: Placement, outside: Agreement, seed: int, draws: Sequence[Draw]
 ) -> Agreement:
     """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
-    something; otherwise what the outputs say.
+    something that may do so; otherwise what the outputs say.
     """
 
     def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
         return _examined(trial, (original, other, original), names, seed, draws)
 
-    types = rewritten_values(trial.program, placed, candidate)
+    still = Still(trial.program)
+    types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
     if found is None or not (found.examined or found.differs):
         return outside

@@ -19,7 +19,8 @@ from superopt.search.fold import Folding
 from superopt.search.parting import parting, taken_apart
 from superopt.search.picked import Picking
 from superopt.search.regroup import regrouped, regrouping
-from superopt.search.rewrites import Abreast, Fold, Picked, Rewrite
+from superopt.search.repeated import Repeating
+from superopt.search.rewrites import Abreast, Fold, Once, Picked, Rewrite
 from superopt.search.rough import Rough
 from superopt.search.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, make, subterms, variable
@@ -99,8 +100,10 @@ class Matching:
         self._parting = parting(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
-        self._picked = next((r for r in rewrites if isinstance(r, Picked)), None)
-        self._picking = Picking()
+        self._fewer: list[tuple[Rewrite, Picking | Repeating]] = [
+            *((r, Picking()) for r in rewrites if isinstance(r, Picked)),
+            *((r, Repeating()) for r in rewrites if isinstance(r, Once)),
+        ]
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -133,8 +136,8 @@ class Matching:
             self._parts,
             self._folding,
             self._joining,
-            self._picking,
             self._windows,
+            *(finder for _, finder in self._fewer),
         ):
             knows.forget_terms()
         self.rough.forget_terms()
@@ -176,14 +179,14 @@ class Matching:
         """The rewrites that replace a term alone."""
         if term not in self._found:
             made = [Application(t, (term,), group.depth) for group in self._groups_of(term) for t in group.templates]
-            self._found[term] = made + self._folded(term) + self._regrouped(term) + self._picks(term)
+            self._found[term] = made + self._folded(term) + self._regrouped(term) + self._of_fewer(term)
         return self._found[term]
 
     def best(self, term: Term) -> Application | None:
         """The rewrite of a term alone that saves most, if any does; the first of those that save as much."""
         if term not in self._best:
             made = [Application(g.best, (term,), g.depth) for g in self._groups_of(term) if g.best is not None]
-            others = (*self._folded(term), *self._regrouped(term), *self._picks(term))
+            others = (*self._folded(term), *self._regrouped(term), *self._of_fewer(term))
             made += [a for a in others if a.template.saves > 0]
             self._best[term] = max(made, key=lambda a: a.template.saves, default=None)
         return self._best[term]
@@ -228,13 +231,15 @@ class Matching:
         part, other = term.inputs
         return self.rough.alone(make(term.operator, (variable("part", part.shape, part.type.dtype), other)))
 
-    def _picks(self, term: Term) -> list[Application]:
-        """A term of which only some places are read, computed of no others."""
-        if self._picked is None or (made := self._picking.of(term)) is None:
-            return []
-        gone, come = _difference(self.rough.each((term,)), self.rough.each((made,)))
-        saves = max(sum(gone.values()) - sum(come.values()), 0.0)
-        return [Application(Template(self._picked, (made,), (), saves), (term,), None)]
+    def _of_fewer(self, term: Term) -> list[Application]:
+        """A term of which only some places are read, computed of no others; or of which many are the same, of one."""
+        found: list[Application] = []
+        for rewrite, finder in self._fewer:
+            if (made := finder.of(term)) is not None:
+                gone, come = _difference(self.rough.each((term,)), self.rough.each((made,)))
+                saves = max(sum(gone.values()) - sum(come.values()), 0.0)
+                found.append(Application(Template(rewrite, (made,), (), saves), (term,), None))
+        return found
 
     def _side_by_side(self, groups: Iterable[Sequence[Term]]) -> Iterator[Application]:
         """Two terms of one operator as slices of one value, where that leaves fewer operators: two products alone are

@@ -185,6 +185,13 @@ class Picked(_FoundElsewhere):
     name: str = "only what is read of it computed"
 
 
+@dataclass(frozen=True)
+class Once(_FoundElsewhere):
+    """What is the same at many places, computed at one. Where that is, `repeated.py` finds."""
+
+    name: str = "what is repeated computed once"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -199,7 +206,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked()] if definitions else [])
+    found.extend([Abreast(), Picked(), Once()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

@@ -121,6 +121,22 @@ def test_channels_that_are_several_groups_are_not_joined() -> None:
     assert list(origins(whole, 2, (1, 6, 5, 5), ((1, 2, 5, 5), shapes[1]))) == []
 
 
+def test_places_are_apart_where_a_convolution_is_of_single_ones() -> None:
+    x, k = variable("x", (2, 3, 5, 7)), variable("k", (4, 3, 1, 1))
+    for op in (Conv((1, 1), (0,) * 4, (1, 1), 1), Conv((1, 1), (0,) * 4, (2, 2), 1)):
+        assert [read_along(op(x, k), axis) for axis in (2, 3)] == [(2, None), (3, None)]
+        for ring in EXACT:
+            values = sample((op(x, k),), ring, 0)
+            early, late = op(Slice(3, 2, 4)(x), k), Slice(3, 2, 4)(op(x, k))
+            np.testing.assert_array_equal(evaluate(early, ring, values), evaluate(late, ring, values))
+    for op, kernel in (
+        (Conv((1, 1), (0,) * 4, (1, 1), 1), (4, 3, 3, 1)),
+        (Conv((2, 1), (0,) * 4, (1, 1), 1), (4, 3, 1, 1)),
+        (Conv((1, 1), (0, 1, 0, 0), (1, 1), 1), (4, 3, 1, 1)),
+    ):
+        assert read_along(op(x, variable("k", kernel)), 2) is None
+
+
 def test_heads_are_columns_of_the_rows_that_they_are_reshaped_from() -> None:
     assert list(origins(Reshape((2, 5, 6, 8)), 2, (2, 5, 6, 8), [(2, 5, 48)])) == [(2,)]
     assert list(origins(Reshape((2, 5, 6, 8)), 3, (2, 5, 6, 8), [(2, 5, 48)])) == []

@@ -34,7 +34,7 @@ from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
 from tests.fragile import Fragile
-from tests.models import detector, model, normalized, unsimplified
+from tests.models import detector, model, normalized, unsimplified, untrained
 from tests.onnx_io.networks import run
 from tests.search.trying import tried
 
@@ -78,6 +78,17 @@ def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost
     assert "found" not in {o.name for o in found.agreement.outputs}
     assert found.agreement.reason == "the original runs on none of the inputs, or gives nothing for them"
     assert found.agreement.error > 0
+
+
+def test_what_stands_before_a_head_of_zeros_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
+    """The head's own piece is rewritten too, and its value shows nothing whatever is given."""
+    given = untrained()
+    found = tried(given, [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert [o.name for o in found.agreement.outputs] == ["normal"]
+    assert "constant" in found.agreement.reason
 
 
 def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""Values that are the same whatever is given, as weights of zeros say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from superopt.onnx_io import Program, load, understand
+from superopt.search.still import DEEPEST, Still
+from tests.onnx_io.models import model
+
+
+def read(text: str, **weights: NDArray[np.float32]) -> Program:
+    source = model(text)
+    source.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in weights.items())
+    return understand(load(source))
+
+
+NIL, ROW = np.zeros((3, 4), np.float32), np.arange(4, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["y = MatMul(x, w)", "y = Gemm(x, w, b)", "z = MatMul(x, w) y = Add(z, b)", "z = Mul(x, n) y = MatMul(z, v)"],
+)
+def test_what_is_multiplied_by_zeros_never_changes(head: str) -> None:
+    program = read(f"g (float[2,3] x) => (float[2,4] y) {{ {head} }}", w=NIL, b=ROW, n=NIL[:1, :3], v=NIL + 1)
+    assert Still(program).holds("y")
+
+
+@pytest.mark.parametrize(
+    "head", ["y = MatMul(x, v)", "y = Gemm(x, v, b)", "z = MatMul(x, w) u = MatMul(x, v) y = Add(z, u)"]
+)
+def test_what_is_not_may_change(head: str) -> None:
+    program = read(f"g (float[2,3] x) => (float[2,4] y) {{ {head} }}", w=NIL, b=ROW, v=NIL + 1)
+    assert not Still(program).holds("y")
+
+
+def test_what_is_given_may_change_and_what_is_too_deep_is_not_looked_at() -> None:
+    chain = " ".join(f"a{i + 1} = Relu(a{i})" for i in range(DEEPEST))
+    program = read(f"g (float[2,3] x) => (float[2,4] a{DEEPEST}) {{ a0 = MatMul(x, w) {chain} }}", w=NIL)
+    still = Still(program)
+    assert (still.holds("x"), still.holds("a0"), still.holds(f"a{DEEPEST}")) == (False, True, False)

@@ -33,10 +33,12 @@ def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws:
     """How a candidate, in which this was placed, compares with the original on the inputs given and drawn. Raises
     `RuntimeFailed`.
     """
-    found = _examined(trial, (trial.original, candidate, trial.working), (), seed, draws)
+    still = Still(trial.program)
+    shown = draws if not all(map(still.holds, trial.program.outputs)) else draws[:1]  # the others show the same
+    found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
     if found.examined or found.differs or not trial.left:  # what is compared after the time is never measured
         return found
-    return _within(trial, candidate, placed, found, seed, draws)
+    return _within(trial, candidate, placed, found, still, seed, draws)
 
 
 def _examined(
@@ -63,7 +65,13 @@ def _examined(
 
 
 def _within(
-    trial: Trial, candidate: Path, placed: Placement, outside: Agreement, seed: int, draws: Sequence[Draw]
+    trial: Trial,
+    candidate: Path,
+    placed: Placement,
+    outside: Agreement,
+    still: Still,
+    seed: int,
+    draws: Sequence[Draw],
 ) -> Agreement:
     """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
     something that may do so; otherwise what the outputs say.
@@ -72,7 +80,6 @@ def _within(
     def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
         return _examined(trial, (original, other, original), names, seed, draws)
 
-    still = Still(trial.program)
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
     if found is None or not (found.examined or found.differs):

@@ -284,7 +284,7 @@ class Float(Carrier):
         """Matrix product. Large 32-bit weights are widened in parts: doubled, they might not fit the memory. What is
         one matrix for all in a batch is so here: widened for each, it surely would not.
         """
-        if y.ndim > 2 and x.size and _is_repeated(y):
+        if y.ndim > 2 and x.size and x.shape[:-2] == y.shape[:-2] and _is_repeated(y):
             rows = self.matmul(x.reshape(-1, x.shape[-1]), y[(0,) * (y.ndim - 2)])
             return rows.reshape(*x.shape[:-1], y.shape[-1])
         if y.ndim != 2 or y.dtype == x.dtype or y.nbytes < _PART_BYTES:

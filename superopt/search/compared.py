@@ -34,7 +34,8 @@ def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws:
     `RuntimeFailed`.
     """
     still = Still(trial.program)
-    shown = draws if not all(map(still.holds, trial.program.outputs)) else draws[:1]  # the others show the same
+    never_change = all(map(still.holds, trial.program.outputs))
+    shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
     if found.examined or found.differs or not trial.left:  # what is compared after the time is never measured
         return found

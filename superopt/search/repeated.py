@@ -14,7 +14,7 @@ from superopt.dim import assuming, is_one
 from superopt.errors import SuperoptError
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
+from superopt.operators.layout import Expand, reshaped
 from superopt.term import Term, make
 
 
@@ -30,18 +30,14 @@ class Repeating:
 
     def of(self, term: Term) -> Term | None:
         """A term as the repetition of what is computed once; None where nothing that it reads is repeated so."""
-        if term.constant or not any(isinstance(i.operator, Expand | Reshape | Transpose) for i in term.inputs):
+        if term.constant or not any(isinstance(i.operator, Expand) for i in term.inputs):
             return None
         if term not in self._made:
             self._made[term] = None
             with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
-                made = _once(make(term.operator, [self._repeated_last(i) for i in term.inputs]))
+                made = _once(term)
                 self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
         return self._made[term]
-
-    def _repeated_last(self, term: Term) -> Term:
-        """What is repeated and then moved as what is moved and then repeated; else the term."""
-        return (self.of(term) or term) if isinstance(term.operator, Reshape | Transpose) else term
 
 
 def _once(term: Term) -> Term | None:

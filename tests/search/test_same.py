@@ -310,3 +310,16 @@ def test_where_outputs_differ_and_these_values_are_late_nothing_is_told(tmp_path
     candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
     with pytest.raises(OutOfTime, match="in 64 bits took too long"):
         examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, endless, until=time.monotonic())
+
+
+def test_a_difference_that_shows_in_time_is_told_though_other_values_are_late(tmp_path: Path) -> None:
+    weights = classifier_weights()
+    candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
+    began = list[Feeds]()
+
+    def slow(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+        began.append(feeds)
+        return exact(feeds) if len(began) == 1 else endless(feeds, stopped)
+
+    found = examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, slow, until=time.monotonic() + 2.0)
+    assert found.differs

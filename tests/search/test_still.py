@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from superopt.search.still import DEEPEST, Still
 from tests.onnx_io.models import model
 
 
-def read(text: str, **weights: NDArray[np.float32]) -> Program:
+def read(text: str, **weights: NDArray[Any]) -> Program:
     source = model(text)
     source.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in weights.items())
     return understand(load(source))
@@ -43,3 +45,34 @@ def test_what_is_given_may_change_and_what_is_too_deep_is_not_looked_at() -> Non
     program = read(f"g (float[2,3] x) => (float[2,4] a{DEEPEST}) {{ a0 = MatMul(x, w) {chain} }}", w=NIL)
     still = Still(program)
     assert (still.holds("x"), still.holds("a0"), still.holds(f"a{DEEPEST}")) == (False, True, False)
+
+
+def test_what_stands_above_zeros_in_many_ways_is_looked_at_once() -> None:
+    sums = " ".join(f"a{i + 1} = Add(a{i}, a{i})" for i in range(6))
+    program = read(f"g (float[2,3] x) => (float[2,4] a6) {{ a0 = MatMul(x, w) {sums} }}", w=NIL)
+    asked: list[str] = []
+    still = Still(program)
+    holds = still._holds_zeros
+    still._holds_zeros = lambda name: bool(asked.append(name)) or holds(name)  # type: ignore[method-assign, func-returns-value]
+    assert still.holds("a6")
+    assert asked == ["w"]
+
+
+@pytest.mark.parametrize(
+    "head", ["y = LeakyRelu(z)", "y = Gelu(z)", "y = LayerNormalization(z, b, b)", "y = Softmax(z)"]
+)
+def test_it_is_told_of_symbolic_sizes_too(head: str) -> None:
+    """Definitions ask of sizes what symbols leave open."""
+    for weights, still in ((NIL, True), (NIL + 1, False)):
+        source = model(f"g (float[n,3] x) => (float[n,4] y) {{ z = MatMul(x, w) {head} }}", opset=20)
+        source.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in (("w", weights), ("b", ROW)))
+        program = understand(load(source))
+        assert [step.reason for step in program.steps] == ["", ""]
+        assert Still(program).holds("y") == still
+
+
+def test_numbers_that_are_counted_change_with_the_size() -> None:
+    text = "g (float[n,3] x) => (int64[n] y) { s = Shape<start = 0, end = 1>(x) e = Squeeze(s) y = Range(nil, e, one) }"
+    program = read(text, nil=np.array(0), one=np.array(1))
+    assert [step.reason for step in program.steps] == [""]
+    assert not Still(program).holds("y")

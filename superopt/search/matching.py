@@ -15,6 +15,7 @@ from superopt.operators.meanings import SHALLOW
 from superopt.rules.index import Index
 from superopt.search.abreast import Joining
 from superopt.search.distribute import distributed, distributing
+from superopt.search.fewer import Fewer
 from superopt.search.fold import Folding
 from superopt.search.parting import parting, taken_apart
 from superopt.search.picked import Picking
@@ -100,7 +101,7 @@ class Matching:
         self._parting = parting(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
-        self._fewer: list[tuple[Rewrite, Picking | Repeating]] = [
+        self._fewer: list[tuple[Rewrite, Fewer]] = [
             *((r, Picking()) for r in rewrites if isinstance(r, Picked)),
             *((r, Repeating()) for r in rewrites if isinstance(r, Once)),
         ]
@@ -137,9 +138,10 @@ class Matching:
             self._folding,
             self._joining,
             self._windows,
-            *(finder for _, finder in self._fewer),
         ):
             knows.forget_terms()
+        for _, finder in self._fewer:
+            finder.forget_terms()
         self.rough.forget_terms()
 
     def without(self, names: frozenset[str]) -> Matching:

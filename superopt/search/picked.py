@@ -9,16 +9,14 @@ operators where an operator has two inputs, so all are taken at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
-from superopt.dim import assuming
-from superopt.errors import SuperoptError
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Every, Slice
 from superopt.operators.rearrange import Take
+from superopt.search.fewer import Fewer
 from superopt.term import Term, make, subterms
 
 PICKS = (Slice, Every, Take)
@@ -29,26 +27,16 @@ Place: TypeAlias = "tuple[Term, int]"
 """A term, and an axis of it along which places are picked."""
 
 
-class Picking:
-    """Finds what is computed for nothing. What it found of terms is remembered."""
+class Picking(Fewer):
+    """Finds what is computed of places that nobody reads."""
 
-    def __init__(self) -> None:
-        self._made: dict[Term, Term | None] = {}
+    def may_be(self, term: Term) -> bool:
+        """Whether it picks places."""
+        return isinstance(term.operator, PICKS)
 
-    def forget_terms(self) -> None:
-        """Forget what was remembered of terms."""
-        self._made.clear()
-
-    def of(self, term: Term) -> Term | None:
-        """A pick with what is picked computed of fewer places; None where it is of no operator that allows that."""
-        if not isinstance(term.operator, PICKS) or term.constant:
-            return None
-        if term not in self._made:
-            self._made[term] = None
-            with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
-                made = _picked(term)
-                self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
-        return self._made[term]
+    def made(self, term: Term) -> Term | None:
+        """A pick with what is picked computed of fewer places."""
+        return _picked(term)
 
 
 def _picked(term: Term) -> Term | None:

@@ -8,36 +8,25 @@ an operator computes places along an axis apart, and all that it reads along it 
 from __future__ import annotations
 
 from collections.abc import Set
-from contextlib import suppress
 
-from superopt.dim import assuming, is_one
-from superopt.errors import SuperoptError
+from superopt.dim import is_one
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, reshaped
+from superopt.search.fewer import Fewer
 from superopt.term import Term, make
 
 
-class Repeating:
-    """Finds what is computed more often than once. What it found of terms is remembered."""
+class Repeating(Fewer):
+    """Finds what is computed more often than once."""
 
-    def __init__(self) -> None:
-        self._made: dict[Term, Term | None] = {}
+    def may_be(self, term: Term) -> bool:
+        """Whether it reads what is repeated."""
+        return any(isinstance(i.operator, Expand) for i in term.inputs)
 
-    def forget_terms(self) -> None:
-        """Forget what was remembered of terms."""
-        self._made.clear()
-
-    def of(self, term: Term) -> Term | None:
-        """A term as the repetition of what is computed once; None where nothing that it reads is repeated so."""
-        if term.constant or not any(isinstance(i.operator, Expand) for i in term.inputs):
-            return None
-        if term not in self._made:
-            self._made[term] = None
-            with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
-                made = _once(term)
-                self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
-        return self._made[term]
+    def made(self, term: Term) -> Term | None:
+        """A term as the repetition of what is computed once."""
+        return _once(term)
 
 
 def _once(term: Term) -> Term | None:

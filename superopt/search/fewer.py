@@ -1,0 +1,40 @@
+"""Terms made anew so that less of them is computed, as a search looks for by itself; remembered by term."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+
+from superopt.dim import assuming
+from superopt.errors import SuperoptError
+from superopt.term import Term
+
+
+class Fewer(ABC):
+    """Finds what is computed for nothing, or more often than once."""
+
+    def __init__(self) -> None:
+        self._made: dict[Term, Term | None] = {}
+
+    def forget_terms(self) -> None:
+        """Forget what was remembered of terms."""
+        self._made.clear()
+
+    def of(self, term: Term) -> Term | None:
+        """The same value, of which less is computed; None where that is no less, or cannot be told."""
+        if term.constant or not self.may_be(term):
+            return None
+        if term not in self._made:
+            self._made[term] = None
+            with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
+                made = self.made(term)
+                self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
+        return self._made[term]
+
+    @abstractmethod
+    def may_be(self, term: Term) -> bool:
+        """Whether a term is worth a look, by its operator and those right below."""
+
+    @abstractmethod
+    def made(self, term: Term) -> Term | None:
+        """What a term becomes, if anything. Raises what making terms does."""

@@ -1,0 +1,50 @@
+"""Images that are resized, as exporters write it: read as terms, and the same when written anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import numpy_helper
+
+from superopt.onnx_io import load, rewritten, understand
+from tests.onnx_io.models import model, terms
+from tests.onnx_io.networks import assert_close, run
+
+
+def test_a_linear_resize_as_torch_writes_it_is_understood() -> None:
+    source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 8, 9] y) <int64[2] to = {8, 9}, int64[2] some = {0, 2}>
+      { s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to)
+        y = Resize<mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel", nearest_mode = "floor",
+                   cubic_coeff_a = -0.75>(x, , , t) }""")
+    for label, value in (("zero", 0), ("two", 2)):
+        source.graph.initializer.append(numpy_helper.from_array(np.array([value]), label))
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = rewritten(program, terms(program), {})
+    feed = {"x": np.random.default_rng(0).standard_normal((2, 3, 4, 4)).astype(np.float32)}
+    assert_close(run(ir.to_proto(made), feed), run(source, feed))
+
+
+def test_a_resize_to_the_nearest_by_a_fraction_is_understood_of_any_number_of_images() -> None:
+    source = model("""g (float[n, 3, 4, 4] x) => (float[n, 3, 6, 7] y) <float[4] by = {1.0, 1.0, 1.5, 1.75}>
+      { y = Resize<coordinate_transformation_mode = "half_pixel", nearest_mode = "floor">(x, , by) }""")
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    for count in (1, 3):
+        feed = {"x": np.random.default_rng(0).standard_normal((count, 3, 4, 4)).astype(np.float32)}
+        assert_close(run(made, feed), run(source, feed))
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_one_place_that_is_resized_is_repeated(mode: str) -> None:
+    """As the pooled branch of DeepLab's heads is."""
+    source = model(f"""g (float[n, 3, 1, 1] x) => (float[n, 3, 5, 4] y)
+      <int64[2] to = {{5, 4}}, int64[1] zero = {{0}}, int64[1] two = {{2}}>
+      {{ s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to) y = Resize<mode = "{mode}">(x, , , t) }}""")
+    program = understand(load(source))
+    assert [step.terms[0].operator.name for step in program.steps] == ["expand"]
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    feed = {"x": np.random.default_rng(0).standard_normal((2, 3, 1, 1)).astype(np.float32)}
+    assert_close(run(made, feed), run(source, feed))

@@ -1,11 +1,9 @@
 """Masks that hold the lowest number of their type: what onnxruntime's Attention takes for minus infinity.
 
 A row of scores that are all masked by the lowest number there is has shares alike, by ONNX and where it is written out
-as sum and softmax; onnxruntime (1.32, on the CPU) makes it 0, as a row masked by minus infinity. The number above the
-lowest it takes as it is there; but on a GPU (1.31) that is 0 too, since scores are multiplied by log2 e for powers of
-two, which overflow. So what is below half of the lowest is drawn together to a quarter of its way: all of it stays in
-order, and times log2 e it is finite. transformers masks by the lowest, Flax by 0.7 of it, and batches that are padded
-on the left have such rows.
+as sum and softmax; onnxruntime (1.32, on the CPU) makes it 0, as a row masked by minus infinity. On a GPU (1.31) it
+does so with all masks of -1e30 and below. So what is below a tenth of that is drawn together above it: all of it stays
+in order. transformers masks by the lowest, Flax by 0.7 of it, and batches that are padded on the left have such rows.
 """
 
 from __future__ import annotations
@@ -27,11 +25,11 @@ from superopt.operators.logic import Less, Where
 from superopt.operators.pointwise import Add, Mul
 from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 
-HUGE = 1e37
-"""Finite numbers of this magnitude may come to the lowest of 32 bits, as 1 - 0 times it does."""
+EDGE = -1e29
+"""The lowest mask of 32 bits that stays as it is; of other types it is half of their lowest."""
 
-DRAWN = 0.25
-"""What is left of how far a number is below half of the lowest."""
+HUGE = -0.1 * EDGE
+"""Finite numbers of this magnitude may come to masks beyond the edge, as 1 - 0 times them does."""
 
 MOST_MADE_OF = 256
 """A mask that is made of more values is not looked into: it is no table of what is attended to."""
@@ -66,13 +64,15 @@ def _is_masked(term: Term) -> bool:
 
 
 def _raised(mask: Term) -> Term:
-    """A mask whose lowest numbers are finite times log2 e; what only repeats it stays on top."""
+    """A mask whose lowest numbers are drawn together; what only repeats it stays on top."""
     if isinstance(mask.operator, Expand) and mask.inputs[0].type.rank:
         return made_over(mask, (_raised(mask.inputs[0]),))
     dtype = np.dtype("float32" if mask.type.dtype == REAL else mask.type.dtype)
-    half = float(np.finfo(dtype).min) / 2
-    is_low = Less()(mask, filled(half, mask.shape))
-    drawn = Add()(Mul()(mask, filled(DRAWN, mask.shape)), filled((1 - DRAWN) * half, mask.shape))
+    lowest = float(np.finfo(dtype).min)
+    edge = EDGE if dtype == np.float32 else lowest / 2
+    left = 0.5 * edge / lowest  # so that the lowest comes to one and a half times the edge
+    is_low = Less()(mask, filled(edge, mask.shape))
+    drawn = Add()(Mul()(mask, filled(left, mask.shape)), filled((1 - left) * edge, mask.shape))
     return Where()(is_low, drawn, mask)  # minus infinity stays what it is
 
 

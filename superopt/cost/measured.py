@@ -21,6 +21,7 @@ from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
 from superopt.cost.runtime import KERNEL, Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import bytes_of, concretize
+from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
 from superopt.cost.table import Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
@@ -143,7 +144,7 @@ class MeasuredCost:
         key = kernel.graph.outputs
         if key in self._known:
             return self._known[key]
-        timing = self.table.get(self._key, kernel.signature)
+        timing = self.table.get(self._key, self._signature(kernel))
         known = self._known[key] = None if timing is None else timing.seconds
         if known is not None:
             self._estimates.learn(kernel, known)
@@ -157,24 +158,30 @@ class MeasuredCost:
                 self._estimates.learn(kernel, known)
         return known
 
+    def _signature(self, kernel: Kernel) -> str:
+        """The text by which the table knows a kernel, as it is timed for this model."""
+        count = copies(kernel.graph, self.around)
+        return kernel.signature if count == 1 else f"({count} of {kernel.signature})"
+
     def _measure(self, kernel: Kernel) -> float:
-        if (known := self.table.get(self._key, kernel.signature)) is not None:
+        signature, count = self._signature(kernel), copies(kernel.graph, self.around)
+        if (known := self.table.get(self._key, signature)) is not None:
             return known.seconds
-        with self._lane(kernel.signature):
-            known = self.table.get(self._key, kernel.signature)
+        with self._lane(signature):
+            known = self.table.get(self._key, signature)
             if known is not None:
                 return known.seconds
             call_s, node_s = self._overhead()
             try:
                 # Alone a view would be a copy, of the model's input to its output.
-                whole = Timing(call_s + node_s, 0.0, _CHAIN) if kernel.is_view else self._time(kernel.timed)
+                whole = Timing(call_s + node_s, 0.0, _CHAIN) if kernel.is_view else self._time(kernel.timed, count)
             except OutOfTime:
                 raise
             except SuperoptError as error:
-                self.unrunnable[kernel.signature] = str(error)
+                self.unrunnable[signature] = str(error)
                 return math.inf
-            timing = Timing(max(whole.seconds - call_s, node_s), whole.spread, whole.runs)
-            self.table.put(self._key, kernel.signature, timing)
+            timing = Timing(max((whole.seconds - call_s) / count, node_s), whole.spread / count, whole.runs)
+            self.table.put(self._key, signature, timing)
             self.measured += 1
             return timing.seconds
 
@@ -215,8 +222,9 @@ class MeasuredCost:
             self._layout_s = both_s / 2 / bytes_of(_IMAGE)
         return self._layout_s
 
-    def _time(self, graph: Graph) -> Timing:
-        with written([graph], self.opset, self.highest) as (model,):
+    def _time(self, graph: Graph, count: int = 1) -> Timing:
+        """What a graph takes, so many times over."""
+        with written([copied(graph, count)], self.opset, self.highest) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model)
 
     def _apart(self, what: str, function: Callable[..., T], *arguments: object) -> T:
@@ -232,9 +240,12 @@ class MeasuredCost:
     def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
         """The seconds of two graphs, each timed whole among the rest of a model, in turns, and kept like kernels.
 
-        Raises what emitting does, `RuntimeFailed`, and `OutOfTime` past the deadline.
+        Where it takes longest to read weights, beside copies. Raises what emitting does, `RuntimeFailed`, and
+        `OutOfTime` past the deadline.
         """
-        return self._in_turns([original, candidate], self.around)
+        count = min(copies(self._sized(original), self.around), MOST_OF_PIECES)
+        before_s, after_s = self._in_turns([copied(graph, count) for graph in (original, candidate)], self.around)
+        return before_s / count, after_s / count
 
     def _in_turns(self, given: Sequence[Graph], around: int) -> tuple[float, float]:
         graphs = [unfolded(concretize(graph, self.sizes)) for graph in given]

@@ -1,0 +1,57 @@
+"""Weights that a model reads from memory each time it runs: those that are used a few times only when they are there.
+
+What is run again and again has its weights in the caches. In its model it has not, where other weights were read
+since, and then reading them is what it takes: twice as long, and some kernels read from memory better than others. To
+empty the caches before each run is no way out: code and values that were just computed would be gone as well, which in
+the model they are not. So it is timed beside copies of itself, each with weights of its own, that read as much as the
+model. Whole pieces are timed after so much else was read (`cost/timed.py`), and copies share what code costs then.
+"""
+
+from __future__ import annotations
+
+import math
+
+from superopt.cost.flops import flops
+from superopt.cost.sizes import bytes_of
+from superopt.operators.declare import concrete
+from superopt.term import Graph, Term, replace_all, variable, variables
+
+FEW_USES = 16
+"""How often each weight is used, at most, where reading it takes longest: a core computes about eight times as much as
+it reads from memory, in operations of two numbers and numbers of 4 bytes.
+"""
+
+LEAST_BYTES, MOST_BYTES = 2**18, 2**25
+"""Of the weights of one, that they count; of those of all copies, more than what a core has of most caches."""
+
+MOST_OF_PIECES = 12
+"""How many copies of a whole piece there are."""
+
+
+def copies(graph: Graph, touched: int) -> int:
+    """How many of a graph, whose sizes are known, read as many weights as a model that goes through so many bytes; 1
+    where it takes longer to compute than to read them.
+    """
+    weights = [v for v in variables(*graph.outputs) if v.constant]
+    own = sum(map(bytes_of, weights))
+    if own < LEAST_BYTES:
+        return 1
+    count = sum(math.prod(concrete(v.shape, "weight")) for v in weights)
+    used = flops(graph.outputs) / 2 / count
+    return max(min(touched, MOST_BYTES) // own, 1) if 0.5 <= used <= FEW_USES else 1
+
+
+def copied(graph: Graph, count: int) -> Graph:
+    """So many of a graph, each over variables of its own; one is as it is."""
+    if count == 1:
+        return graph
+    made = [_renamed(graph, i) for i in range(count)]
+    return Graph(tuple(v for g in made for v in g.inputs), tuple(o for g in made for o in g.outputs))
+
+
+def _renamed(graph: Graph, number: int) -> Graph:
+    own: dict[Term, Term] = {
+        v: variable(f"{v.label} of {number}", v.shape, v.type.dtype, constant=v.constant)
+        for v in (*graph.inputs, *variables(*graph.outputs))
+    }
+    return Graph(tuple(own[v] for v in graph.inputs), replace_all(graph.outputs, own))

@@ -68,6 +68,7 @@ class MeasuredCost:
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
         self.around, self.measured, self.waited_s = around, 0, 0.0
+        self._streamed = around if runtime.streams_weights else 0
         self.loses_sizes = loses_sizes
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
@@ -160,11 +161,11 @@ class MeasuredCost:
 
     def _signature(self, kernel: Kernel) -> str:
         """The text by which the table knows a kernel, as it is timed for this model."""
-        count = copies(kernel.graph, self.around)
+        count = copies(kernel.graph, self._streamed)
         return kernel.signature if count == 1 else f"({count} of {kernel.signature})"
 
     def _measure(self, kernel: Kernel) -> float:
-        signature, count = self._signature(kernel), copies(kernel.graph, self.around)
+        signature, count = self._signature(kernel), copies(kernel.graph, self._streamed)
         if (known := self.table.get(self._key, signature)) is not None:
             return known.seconds
         with self._lane(signature):
@@ -243,7 +244,7 @@ class MeasuredCost:
         Where it takes longest to read weights, beside copies. Raises what emitting does, `RuntimeFailed`, and
         `OutOfTime` past the deadline.
         """
-        count = min(copies(self._sized(original), self.around), MOST_OF_PIECES)
+        count = min(copies(self._sized(original), self._streamed), MOST_OF_PIECES)
         before_s, after_s = self._in_turns([copied(graph, count) for graph in (original, candidate)], self.around)
         return before_s / count, after_s / count
 

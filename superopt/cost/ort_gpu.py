@@ -32,6 +32,7 @@ class OnnxCuda(OnnxRuntime):
 
     name: ClassVar[str] = "onnxruntime-cuda"
     keeps_blocks = False
+    streams_weights = False  # its caches hold those of a small model, and copies take long to bring there
     rates = GPU
 
     @property

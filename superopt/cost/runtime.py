@@ -123,6 +123,9 @@ class Runtime(ABC):
     keeps_blocks: ClassVar[bool] = True
     """Whether images stay in blocks of channels from one convolution to the next (`cost/layouts.py`)."""
 
+    streams_weights: ClassVar[bool] = True
+    """Whether what it takes to read weights from memory shows in its times (`cost/streamed.py`)."""
+
     rates: ClassVar[Rates] = CORE
     """What its device does, roughly: where estimates start from (`cost/estimate.py`)."""
 

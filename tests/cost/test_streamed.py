@@ -74,6 +74,18 @@ def test_a_kernel_is_known_by_how_many_were_timed_together(tmp_path: Path) -> No
         }
 
 
+class Cached(OnnxRuntime):
+    """Its caches hold the weights of models, as far as anybody can tell."""
+
+    streams_weights = False
+
+
+def test_where_caches_hold_all_weights_each_kernel_is_timed_alone(tmp_path: Path) -> None:
+    with Table(Path(":memory:")) as table:
+        MeasuredCost(Cached(), table, 17, lock_directory=tmp_path, around=MODEL).cost(FEW[0])
+        assert [row.signature for row in table.rows()] == [cut(FEW[0])[0].signature]
+
+
 def test_what_one_of_them_takes_is_told_of_a_whole_piece(tmp_path: Path) -> None:
     """A dozen products of one row take more than ten times what one of them does."""
     few = graph(make(Relu(), (FEW[0].outputs[0],)))

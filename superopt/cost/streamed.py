@@ -5,6 +5,8 @@ since, and then reading them is what it takes: twice as long, and some kernels r
 empty the caches before each run is no way out: code and values that were just computed would be gone as well, which in
 the model they are not. So it is timed beside copies of itself, each with weights of its own, that read as much as the
 model. Whole pieces are timed after so much else was read (`cost/timed.py`), and copies share what code costs then.
+
+What a copy's inputs and outputs take counts to it: next to nothing with onnxruntime, 1 to 2 µs with OpenVINO.
 """
 
 from __future__ import annotations
@@ -13,24 +15,25 @@ import math
 
 from superopt.cost.flops import flops
 from superopt.cost.sizes import bytes_of
+from superopt.dim import assuming
 from superopt.operators.declare import concrete
 from superopt.term import Graph, Term, replace_all, variable, variables
 
-FEW_USES = 16
-"""How often each weight is used, at most, where reading it takes longest: a core computes about eight times as much as
-it reads from memory, in operations of two numbers and numbers of 4 bytes.
+LEAST_USES, FEW_USES = 0.9, 16
+"""How often a weight is used, in the mean: products by rows and kernels use each once for a row or a place, where
+biases beside them count as well; and at most, where reading takes about as long as computing or longer.
 """
 
-LEAST_BYTES, MOST_BYTES = 2**18, 2**25
+LEAST_BYTES, MOST_BYTES = 2**16, 2**25
 """Of the weights of one, that they count; of those of all copies, more than what a core has of most caches."""
 
-MOST_OF_PIECES = 12
-"""How many copies of a whole piece there are."""
+MOST_COPIES, MOST_OF_PIECES = 128, 12
+"""How many copies there are at most, and of a whole piece: writing and loading more takes longer than all else."""
 
 
 def copies(graph: Graph, touched: int) -> int:
-    """How many of a graph, whose sizes are known, read as many weights as a model that goes through so many bytes; 1
-    where it takes longer to compute than to read them.
+    """How many of a graph, whose sizes are known, are to read as much as a model that goes through so many bytes; 1
+    where its weights are not read but for a few uses.
     """
     weights = [v for v in variables(*graph.outputs) if v.constant]
     own = sum(map(bytes_of, weights))
@@ -38,7 +41,8 @@ def copies(graph: Graph, touched: int) -> int:
         return 1
     count = sum(math.prod(concrete(v.shape, "weight")) for v in weights)
     used = flops(graph.outputs) / 2 / count
-    return max(min(touched, MOST_BYTES) // own, 1) if 0.5 <= used <= FEW_USES else 1
+    is_reading = LEAST_USES <= used <= FEW_USES
+    return max(min(min(touched, MOST_BYTES) // own, MOST_COPIES), 1) if is_reading else 1
 
 
 def copied(graph: Graph, count: int) -> Graph:
@@ -54,4 +58,5 @@ def _renamed(graph: Graph, number: int) -> Graph:
         v: variable(f"{v.label} of {number}", v.shape, v.type.dtype, constant=v.constant)
         for v in (*graph.inputs, *variables(*graph.outputs))
     }
-    return Graph(tuple(own[v] for v in graph.inputs), replace_all(graph.outputs, own))
+    with assuming():  # what held of symbolic sizes still does
+        return Graph(tuple(own[v] for v in graph.inputs), replace_all(graph.outputs, own))

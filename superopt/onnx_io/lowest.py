@@ -9,6 +9,7 @@ in order. transformers masks by the lowest, Flax by 0.7 of it, and batches that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 import onnx_ir as ir
@@ -18,6 +19,7 @@ from superopt.onnx_io.program import Program
 from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import Scalar, filled
 from superopt.operators.flat_heads import MaskedAttentionOfFlatRows
+from superopt.operators.functions import Max
 from superopt.operators.grouped import MaskedGroupedAttention
 from superopt.operators.heads import MaskedAttentionOfRows
 from superopt.operators.layout import Expand
@@ -25,8 +27,10 @@ from superopt.operators.logic import Less, Where
 from superopt.operators.pointwise import Add, Mul
 from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 
-EDGE = -1e29
-"""The lowest mask of 32 bits that stays as it is; of other types it is half of their lowest."""
+EDGE, KNEE = -1e29, -1e31
+"""The lowest mask of 32 bits that stays as it is; of other types it is half of their lowest. Down to the next what is
+below is drawn together to a fiftieth, so that sums of a few masks of -1e30 still differ; and all below that to a bit.
+"""
 
 HUGE = -0.1 * EDGE
 """Finite numbers of this magnitude may come to masks beyond the edge, as 1 - 0 times them does."""
@@ -69,11 +73,14 @@ def _raised(mask: Term) -> Term:
         return made_over(mask, (_raised(mask.inputs[0]),))
     dtype = np.dtype("float32" if mask.type.dtype == REAL else mask.type.dtype)
     lowest = float(np.finfo(dtype).min)
-    edge = EDGE if dtype == np.float32 else lowest / 2
-    left = 0.5 * edge / lowest  # so that the lowest comes to one and a half times the edge
+    edge, lines = lowest / 2, [(0.25, 0.75 * lowest / 2)]
+    if dtype == np.float32:
+        edge, steep, flat = EDGE, 0.02, 1.5 * EDGE / lowest
+        at_knee = EDGE + steep * (KNEE - EDGE)
+        lines = [(steep, (1 - steep) * EDGE), (flat, at_knee - flat * KNEE)]
     is_low = Less()(mask, filled(edge, mask.shape))
-    drawn = Add()(Mul()(mask, filled(left, mask.shape)), filled((1 - left) * edge, mask.shape))
-    return Where()(is_low, drawn, mask)  # minus infinity stays what it is
+    drawn = [Add()(Mul()(mask, filled(a, mask.shape)), filled(b, mask.shape)) for a, b in lines]
+    return Where()(is_low, reduce(Max(), drawn), mask)  # minus infinity stays what it is
 
 
 class _Origins:

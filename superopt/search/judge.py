@@ -161,7 +161,7 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             raise
         tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
         if cost.deadly:
-            tried.reason += f"; so does this kernel alone: {cost.deadly[0]}"
+            tried.reason += f"; so does this alone: {cost.deadly[0]}"
     return tried
 
 

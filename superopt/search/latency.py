@@ -119,7 +119,8 @@ def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float
     """How many times faster a graph is than the start, each timed whole in its place.
 
     What stands around it is in both times, so their difference is compared with what is the start's own of the time:
-    by sums of kernels, which find all in the caches, and so are too small. Raises what `MeasuredCost.whole` does.
+    by sums of kernels, most of which find all in the caches, and so are too small. Raises what `MeasuredCost.whole`
+    does.
     """
     before, after = (between(graph, place) for graph in (start.graph, found.graph))
     before_s, after_s = cost.whole(before, after)

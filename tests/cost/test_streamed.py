@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from superopt.arithmetic import FLOAT
+from superopt.cost import measured
 from superopt.cost.kernels import cut
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Timing
 from superopt.cost.streamed import FEW_USES, MOST_BYTES, copied, copies
 from superopt.cost.table import Table
+from superopt.cost.whole import written
+from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate
 from superopt.operators.declare import concrete
+from superopt.operators.layout import Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Relu
-from superopt.term import Graph, make, variables
+from superopt.term import REAL, Graph, make, variable, variables
 from tests.cost.graphs import graph, tensor, weight
 
 MODEL = 2**24
@@ -32,7 +40,8 @@ def convolution(places: int) -> Graph:
 
 
 FEW = [product(1), product(FEW_USES), convolution(1)]
-OTHERS = [product(FEW_USES + 1), convolution(64), product(1, 64), graph(make(Relu(), (tensor("x", 512),)))]
+TABLE = graph(make(Add(), (tensor("x", 512, 512), weight("t", 512, 512))))
+OTHERS = [product(FEW_USES + 1), convolution(64), product(1, 64), TABLE, graph(make(Relu(), (tensor("x", 512),)))]
 
 
 @pytest.mark.parametrize("few", FEW)
@@ -61,17 +70,19 @@ def test_one_copy_is_the_graph_itself() -> None:
     assert copied(FEW[0], 1) is FEW[0]
 
 
-def test_a_kernel_is_known_by_how_many_were_timed_together(tmp_path: Path) -> None:
-    with Table(Path(":memory:")) as table:
-        seconds = {}
-        for model in (0, MODEL, MODEL):
-            cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path, around=model)
-            seconds[model] = cost.cost(FEW[0])
-        (kernel,) = cut(FEW[0])
-        assert {row.signature: row.timing.seconds for row in table.rows()} == {
-            kernel.signature: seconds[0],
-            f"(16 of {kernel.signature})": seconds[MODEL],
-        }
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """How many outputs the models have that are timed together."""
+    seen: list[list[int]] = []
+
+    @contextmanager
+    def noted(graphs: Sequence[Graph], *rest: Any) -> Iterator[list[Path]]:
+        seen.append([len(graph.outputs) for graph in graphs])
+        with written(graphs, *rest) as models:
+            yield models
+
+    monkeypatch.setattr(measured, "written", noted)
+    return seen
 
 
 class Cached(OnnxRuntime):
@@ -80,16 +91,50 @@ class Cached(OnnxRuntime):
     streams_weights = False
 
 
-def test_where_caches_hold_all_weights_each_kernel_is_timed_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "model", "count"), [(OnnxRuntime(), MODEL, 16), (OnnxRuntime(), 0, 1), (Cached(), MODEL, 1)]
+)
+def test_a_kernel_is_timed_with_its_copies_and_known_by_how_many(
+    runtime: OnnxRuntime, model: int, count: int, timed: list[list[int]], tmp_path: Path
+) -> None:
     with Table(Path(":memory:")) as table:
-        MeasuredCost(Cached(), table, 17, lock_directory=tmp_path, around=MODEL).cost(FEW[0])
-        assert [row.signature for row in table.rows()] == [cut(FEW[0])[0].signature]
+        for _ in range(2):  # it is timed once
+            cost = MeasuredCost(runtime, table, 17, lock_directory=tmp_path, around=model)
+            seconds = cost.cost(FEW[0])
+        (kernel,), (row,) = cut(FEW[0]), table.rows()
+    assert (row.signature, row.timing.seconds) == (
+        kernel.signature if count == 1 else f"({count} of {kernel.signature})",
+        seconds,
+    )
+    assert timed.count([count]) == 1 if count > 1 else {n for (n,) in timed} == {1}
 
 
-def test_what_one_of_them_takes_is_told_of_a_whole_piece(tmp_path: Path) -> None:
-    """A dozen products of one row take more than ten times what one of them does."""
-    few = graph(make(Relu(), (FEW[0].outputs[0],)))
+def test_what_copies_take_is_shared_among_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(MeasuredCost, "_time", lambda self, graph, count=1: Timing(32.0, 16.0, 7))
+    monkeypatch.setattr(MeasuredCost, "_overhead", lambda self: (8.0, 0.5))
     with Table(Path(":memory:")) as table:
         cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path, around=MODEL)
-        one_s, _ = cost.whole(FEW[0], few)
-        assert max(row.timing.seconds for row in table.rows()) > 10 * one_s
+        assert cost.cost(FEW[0]) == (32.0 - 8.0) / 16
+        assert [row.timing for row in table.rows()] == [Timing(1.5, 1.0, 7)]
+
+
+def test_a_whole_piece_has_a_dozen_copies_and_takes_a_twelfth(timed: list[list[int]], tmp_path: Path) -> None:
+    after = graph(make(Relu(), (FEW[0].outputs[0],)))
+    with Table(Path(":memory:")) as table:
+        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path, around=MODEL)
+        seconds = sorted(cost.whole(FEW[0], after))
+        assert [12 * s for s in seconds] == pytest.approx(sorted(row.timing.seconds for row in table.rows()))
+    assert timed == [[12, 12]]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_whole_piece_of_symbolic_sizes_has_them_too(lost: bool, timed: list[list[int]], tmp_path: Path) -> None:
+    """What holds of its sizes by where it stands cannot be told of a copy."""
+    with assuming():
+        row = Slice(0, 0, 1)(variable("y", (symbol("n"), 512), REAL))
+        before = graph(make(MatMul(), (row, weight("w", 512, 512))))
+        after = graph(make(Relu(), before.outputs))
+    with Table(Path(":memory:")) as table:
+        cost = MeasuredCost(OnnxRuntime(), table, 17, {"n": 3}, lock_directory=tmp_path, around=MODEL, loses_sizes=lost)
+        assert min(cost.whole(before, after)) > 0
+    assert timed == [[12, 12]]

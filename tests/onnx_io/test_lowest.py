@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic import SINGLE
 from superopt.cost.runtimes import runtime_named
 from superopt.dim import assuming
 from superopt.evaluate import evaluate
@@ -96,8 +96,19 @@ def test_nothing_is_added_where_a_mask_never_holds_the_lowest_number(masked_by: 
 def test_masks_stay_in_order_and_above_what_a_gpu_takes_for_minus_infinity(numbers: list[float]) -> None:
     given = np.sort(np.float32(numbers))
     mask = variable("m", (len(numbers),), REAL)
-    found = evaluate(_raised(mask), FLOAT, {mask: given.astype(np.float64)}).astype(np.float32)
+    found = np.asarray(evaluate(_raised(mask), SINGLE, {mask: given}))
     with np.errstate(invalid="ignore"):  # minus infinity less itself
         assert not (np.diff(found) < 0).any()
     np.testing.assert_array_equal(found <= -1e30, np.isinf(given))
     np.testing.assert_array_equal(found[given >= -1e29], given[given >= -1e29])
+
+
+USUAL = [0.0, -1e4, -1e9, -1e29, -1e30, -2e30, -3e30, -1e31, 0.7 * LOWEST, LOWEST]
+
+
+def test_masks_that_people_use_and_sums_of_them_stay_apart() -> None:
+    mask = variable("m", (len(USUAL),), REAL)
+    found = np.asarray(evaluate(_raised(mask), SINGLE, {mask: np.float32(USUAL)}))
+    assert found.dtype == np.float32
+    assert (np.diff(found) < 0).all()
+    assert found.min() > -1e30

@@ -145,7 +145,7 @@ class MeasuredCost:
         key = kernel.graph.outputs
         if key in self._known:
             return self._known[key]
-        timing = self.table.get(self._key, self._signature(kernel))
+        timing = self.table.get(self._key, self._as_timed(kernel)[0])
         known = self._known[key] = None if timing is None else timing.seconds
         if known is not None:
             self._estimates.learn(kernel, known)
@@ -159,13 +159,13 @@ class MeasuredCost:
                 self._estimates.learn(kernel, known)
         return known
 
-    def _signature(self, kernel: Kernel) -> str:
-        """The text by which the table knows a kernel, as it is timed for this model."""
+    def _as_timed(self, kernel: Kernel) -> tuple[str, int]:
+        """The text by which the table knows a kernel as it is timed for this model, and how many of it are together."""
         count = copies(kernel.graph, self._streamed)
-        return kernel.signature if count == 1 else f"({count} of {kernel.signature})"
+        return kernel.signature if count == 1 else f"({count} of {kernel.signature})", count
 
     def _measure(self, kernel: Kernel) -> float:
-        signature, count = self._signature(kernel), copies(kernel.graph, self._streamed)
+        signature, count = self._as_timed(kernel)
         if (known := self.table.get(self._key, signature)) is not None:
             return known.seconds
         with self._lane(signature):
@@ -224,7 +224,7 @@ class MeasuredCost:
         return self._layout_s
 
     def _time(self, graph: Graph, count: int = 1) -> Timing:
-        """What a graph takes, so many times over."""
+        """What so many of a graph take together."""
         with written([copied(graph, count)], self.opset, self.highest) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model)
 

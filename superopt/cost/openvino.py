@@ -33,7 +33,7 @@ class _Loaded:
 class OpenVino(Runtime):
     """OpenVINO's CPU device with a number of threads, in one stream, computing in the precision of the model."""
 
-    streams_weights = False  # each input and output of a model takes longer than many kernels
+    streams_weights = False  # a copy's inputs and outputs would take longer than many kernels
 
     @property
     def key(self) -> Key:

@@ -1,12 +1,10 @@
-"""Weights that a model reads from memory each time it runs: those that are used a few times only when they are there.
+"""Weights that a model reads from memory each time it runs, and uses a few times only once they are there.
 
 What is run again and again has its weights in the caches. In its model it has not, where other weights were read
 since, and then reading them is what it takes: twice as long, and some kernels read from memory better than others. To
 empty the caches before each run is no way out: code and values that were just computed would be gone as well, which in
 the model they are not. So it is timed beside copies of itself, each with weights of its own, that read as much as the
 model. Whole pieces are timed after so much else was read (`cost/timed.py`), and copies share what code costs then.
-
-What a copy's inputs and outputs take counts to it: next to nothing with onnxruntime, 1 to 2 µs with OpenVINO.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ MOST_COPIES, MOST_OF_PIECES = 128, 12
 
 
 def copies(graph: Graph, touched: int) -> int:
-    """How many of a graph, whose sizes are known, are to read as much as a model that goes through so many bytes; 1
-    where its weights are not read but for a few uses.
+    """How many of a graph, whose sizes are known, read as much as a model that goes through so many bytes, within what
+    is timed together; 1 where it computes for longer than it reads weights, or reads few.
     """
     weights = [v for v in variables(*graph.outputs) if v.constant]
     own = sum(map(bytes_of, weights))

@@ -47,13 +47,18 @@ def test_what_is_given_may_change_and_what_is_too_deep_is_not_looked_at() -> Non
     assert (still.holds("x"), still.holds("a0"), still.holds(f"a{DEEPEST}")) == (False, True, False)
 
 
-def test_what_stands_above_zeros_in_many_ways_is_looked_at_once() -> None:
+def test_what_stands_above_zeros_in_many_ways_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = " ".join(f"a{i + 1} = Add(a{i}, a{i})" for i in range(6))
     program = read(f"g (float[2,3] x) => (float[2,4] a6) {{ a0 = MatMul(x, w) {sums} }}", w=NIL)
     asked: list[str] = []
     still = Still(program)
     holds = still._holds_zeros
-    still._holds_zeros = lambda name: bool(asked.append(name)) or holds(name)  # type: ignore[method-assign, func-returns-value]
+
+    def noted(name: str) -> bool:
+        asked.append(name)
+        return holds(name)
+
+    monkeypatch.setattr(still, "_holds_zeros", noted)
     assert still.holds("a6")
     assert asked == ["w"]
 

@@ -31,7 +31,7 @@ TOLD_APART = 0.005
 
 _COUNTED = AnalyticCost()
 
-EXHAUSTED, VAIN, LIMIT = "exhausted", "no gain for a while", "limit of graphs"
+EXHAUSTED, VAIN, LIMIT, ALIKE = "exhausted", "no gain for a while", "limit of graphs", "as in another piece"
 """Why a search ended by itself."""
 
 INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"

@@ -24,7 +24,8 @@ from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
-from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, Search, TooShort, kept, solve, solve_joined
+from superopt.search.searching import Search
+from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, TooShort, kept, solve, solve_joined
 from superopt.search.spelled import read_as_operators, without_spellings
 from superopt.search.surest import surest
 from superopt.search.trial import Attempt, Trial

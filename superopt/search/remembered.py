@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from superopt.cost.runtime import Key
 from superopt.cost.table import Table
 from superopt.errors import SuperoptError, UsageError
-from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
+from superopt.search.found import ALIKE, INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.search.solution import Terms, read_solution, solution_text
@@ -107,10 +107,12 @@ class Memory:
     def keep(self, solved: Solved, whole: bool = True, waited: bool = False) -> None:
         """Keep what was found, unless somebody stopped the search, or it has no text.
 
-        Where it ran out of time, or not all could be timed that was to be (`whole` is false), it is kept for whoever
-        allows no more; but only a gain where it `waited` while another process had the time.
+        Where it ran out of time, or took what another piece did, or not all could be timed that was to be (`whole` is
+        false), it is kept for whoever allows no more; but only a gain where it `waited` while another process had the
+        time.
         """
-        reason, limited = solved.outcome.reason, solved.outcome.reason == OUT_OF_TIME or not whole
+        reason = solved.outcome.reason
+        limited = reason in (OUT_OF_TIME, ALIKE) or not whole
         useless = reason == INTERRUPTED or (limited and waited and solved.gain <= 1.0)
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:

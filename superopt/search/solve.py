@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from contextlib import suppress
+from typing import TypeAlias, TypeVar
 
-from superopt.cost.layouts import Place
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import INTERRUPTED, Found, Limits, Outcome, Solved, Strategy, keep_also
+from superopt.search.found import ALIKE, OUT_OF_TIME, Solved
 from superopt.search.joined import Begun
-from superopt.search.matching import Matching
 from superopt.search.objective import Objective
+from superopt.search.paired import LOOK_S, LOOKS
 from superopt.search.pieces import Piece
-from superopt.search.refuted import refuted
-from superopt.search.remembered import Memory
+from superopt.search.searching import Search
 from superopt.search.solution import Terms
+
+K = TypeVar("K")
 
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
@@ -32,14 +31,9 @@ runs of five inputs, two of them without the runtime's optimizations, then six p
 times and more.
 """
 
-MUCH_WAITED = 0.1
-"""Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
-"""
-
-
-JOINED_PATIENCE = 6
-"""Of graphs of a joined piece, so many in a row gain nothing until a search of it ends: most of its gains were found
-before, and another one is near the cut.
+JUDGED_TWICE = 2.2
+"""How many times as long as one candidate two take at most (`optimize.JUDGED_AGAIN`). What a search leaves beyond that
+is for pieces whose time was over.
 """
 
 JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
@@ -48,108 +42,16 @@ remembered. What gains by sums is timed beyond that.
 """
 
 
-DEFINITIONS_SHARE = 0.25
-"""What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
-
-
-CHOOSING_SHARE = 0.25
-"""What timing graphs of a piece whole may take of its time, until one gains: the rest is for other pieces."""
-
-
 class TooShort(OutOfTime):
     """Whatever a search finds, no time would be left to judge it."""
-
-
-@dataclass
-class Search:
-    """How pieces are searched, and for what; the `memory` keeps what is found. It is `stopped` where somebody did."""
-
-    matching: Matching
-    objective: Objective
-    strategy: Strategy
-    alpha: float
-    memory: Memory | None = None
-    stopped: bool = False
-
-    def __call__(self, places: Sequence[Piece], seconds: float, begun: Begun | None = None) -> Solved:
-        """What a search of so many seconds finds for a piece that stands at these places, from what is begun, if
-        anything is. Raises what costs do.
-        """
-        cost, start = self.objective.machine, time.monotonic()
-        deadly, waited_s = len(cost.deadly), cost.waited_s
-        limits = Limits(deadline=start + seconds, alpha=self.alpha)
-        choosing_s = CHOOSING_SHARE * seconds
-        if begun is None:
-            solved, untried = self._alone(places, limits, choosing_s)
-        else:
-            solved, untried = self._across(places, limits, choosing_s, begun)
-        if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
-            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
-            self.memory.keep(solved, whole=not untried, waited=waited)
-        self.stopped |= solved.outcome.reason == INTERRUPTED
-        return solved
-
-    def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
-        """What is found, and how many graphs could not be tried that were to be."""
-        piece, objective = places[0], self.objective
-        outcome = self._beside_definitions(piece, limits)
-        winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
-        if objective.tries(outcome) and (ways := refuted(outcome, winner)):
-            seen, before = outcome.seen, untried
-            outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
-            outcome.seen += seen
-            winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
-            untried += before  # what could not be timed is not remembered as refuted
-        return Solved(tuple(places), outcome, winner, gain), untried
-
-    def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:
-        """What all rewrites find, and behind it what definitions alone do.
-
-        Where the kernels of a rule take less by themselves than in their place, all of the cheapest graphs have it in
-        them. So what there is without any rule may be timed too, and more rules seldom come to less.
-        """
-        cost, others = self.objective.cost(piece.place), None
-        if (alone := self.matching.definitions) is not None:
-            now = time.monotonic()
-            share = replace(limits, deadline=now + DEFINITIONS_SHARE * (limits.deadline - now))
-            others = self.strategy(piece.canonical, alone, cost, share)
-            if others.reason == INTERRUPTED:
-                return others
-        outcome = self.strategy(piece.canonical, self.matching, cost, limits)
-        if others is not None:
-            outcome.seen += others.seen - 1  # both have the start
-            keep_also(outcome, others.best, cost)
-        return outcome
-
-    def _across(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> tuple[Solved, int]:
-        """The same of a joined piece."""
-        place, objective = places[0].place, self.objective
-        limits = replace(limits, patience=JOINED_PATIENCE)
-        tried = list(begun.tried(self.matching))
-        outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
-        most = outcome.start.cost / objective.worth_trying
-        outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
-        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
-        return begun.solved(places, outcome, winner, gain, objective.total), untried
-
-    def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float, int]:
-        """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""
-        return self.objective.choose(outcome, place, min(limits.deadline, time.monotonic() + choosing_s))
-
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """Who interrupts what is done within stops the search, and gets what it has."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            self.stopped = True
 
 
 def solve(
     groups: Groups, known: Mapping[Terms, Solved], search: Search, end: float, progress: Progress
 ) -> list[Solved]:
-    """Search each distinct piece that is not known; those that were done, where somebody interrupts it when something
-    is gained already. `end` is when whole models have to be judged.
+    """Search each distinct piece that is not known, and once more those whose time was over, and those that were taken
+    as others that are alike, if time is left for that; those that were done, where somebody interrupts it when
+    something is gained already. `end` is when whole models have to be judged.
 
     Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
     `TooShort` where no time is left for a search after that.
@@ -175,12 +77,31 @@ def solve(
         if time.monotonic() >= searching_ends:
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
+    for one in solved:
+        search.learn(one)
     for key, seconds in _shares(starts, deadline, progress, "search"):
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
         if search.stopped:
             return kept(solved)
+    unhurried = end - JUDGED_TWICE * (judging_s + LOOKS * LOOK_S)
+    for reason, until in ((OUT_OF_TIME, max(deadline, unhurried)), (ALIKE, deadline)):
+        solved = _again(solved, reason, search, until, progress)
     return solved
+
+
+def _again(solved: list[Solved], reason: str, search: Search, until: float, progress: Progress) -> list[Solved]:
+    """The same, with those searched once more whose search ended for this reason, as long as there is time."""
+    cost = search.objective.machine
+    ended = {i: s for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered}
+    stakes = {i: len(s.places) * s.outcome.start.cost for i, s in ended.items()}
+    cost.deadline = max(cost.deadline, until) if ended else cost.deadline
+    for i, seconds in _shares(stakes, until, progress, "search again"):
+        if search.stopped or seconds <= 0.0:
+            break
+        with search.stoppable():
+            solved[i] = search(ended[i].places, seconds, before=ended[i])
+    return kept(solved) if search.stopped else solved
 
 
 def solve_joined(
@@ -208,9 +129,7 @@ def solve_joined(
     return solved
 
 
-def _shares(
-    starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
-) -> Iterator[tuple[Terms, float]]:
+def _shares(starts: Mapping[K, float], deadline: float, progress: Progress, doing: str) -> Iterator[tuple[K, float]]:
     """The seconds for each: time is shared by what is at stake; what earlier ones leave goes to those that follow."""
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):

@@ -18,7 +18,7 @@ from superopt.search.latency import Latency
 from superopt.search.matching import Matching
 from superopt.search.pieces import Piece, cut_into_pieces
 from superopt.search.rewrites import ByRule, Unfold
-from superopt.search.solve import Search
+from superopt.search.searching import Search
 from superopt.term import Graph, variable
 from tests.models import normalized
 from tests.search.test_latency import Unmeasured

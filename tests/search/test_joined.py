@@ -35,8 +35,9 @@ from superopt.search.replay import placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import ByRule
 from superopt.search.schedule import scheduled
+from superopt.search.searching import Search
 from superopt.search.solution import solution_text
-from superopt.search.solve import Search, solve_joined
+from superopt.search.solve import solve_joined
 from superopt.search.strategies import STRATEGIES
 from superopt.term import Graph
 from superopt.verify.trusted import sealed

@@ -17,7 +17,7 @@ from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.refuted import refuted
 from superopt.search.rewrites import Unfold
-from superopt.search.solve import Search
+from superopt.search.searching import Search
 from superopt.term import Graph, variable
 from tests.models import normalized
 from tests.search.test_latency import Unmeasured

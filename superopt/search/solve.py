@@ -36,6 +36,9 @@ JUDGED_TWICE = 2.2
 is for pieces whose time was over.
 """
 
+AGAIN = 2.0
+"""How many times its share of the time a piece has where it is searched again."""
+
 JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
 """What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
 remembered. What gains by sums is timed beyond that.
@@ -79,28 +82,36 @@ def solve(
         raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
     for one in solved:
         search.learn(one)
+    begin = time.monotonic()
     for key, seconds in _shares(starts, deadline, progress, "search"):
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
         if search.stopped:
             return kept(solved)
+    each_s = AGAIN * (deadline - begin) / (sum(starts.values()) or 1.0)
     unhurried = end - JUDGED_TWICE * (judging_s + LOOKS * LOOK_S)
     for reason, until in ((OUT_OF_TIME, max(deadline, unhurried)), (ALIKE, deadline)):
-        solved = _again(solved, reason, search, until, progress)
+        solved = _again(solved, reason, search, until, each_s, progress)
     return solved
 
 
-def _again(solved: list[Solved], reason: str, search: Search, until: float, progress: Progress) -> list[Solved]:
-    """The same, with those searched once more whose search ended for this reason, as long as there is time."""
+def _again(
+    solved: list[Solved], reason: str, search: Search, until: float, each_s: float, progress: Progress
+) -> list[Solved]:
+    """The same, with those searched once more whose search ended for this reason, as long as there is time: those first
+    that saw least, each for so many seconds for what is at stake.
+    """
     cost = search.objective.machine
-    ended = {i: s for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered}
-    stakes = {i: len(s.places) * s.outcome.start.cost for i, s in ended.items()}
-    cost.deadline = max(cost.deadline, until) if ended else cost.deadline
-    for i, seconds in _shares(stakes, until, progress, "search again"):
-        if search.stopped or seconds <= 0.0:
+    ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
+    cost.deadline, before = max(cost.deadline, until), cost.deadline
+    for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
+        left_s, one = until - time.monotonic(), solved[i]
+        if search.stopped or left_s <= 0.0:
             break
+        progress("search again", number / len(ended))
         with search.stoppable():
-            solved[i] = search(ended[i].places, seconds, before=ended[i])
+            solved[i] = search(one.places, min(left_s, each_s * len(one.places) * one.outcome.start.cost), before=one)
+    cost.deadline = before  # joined pieces have no more time than they had
     return kept(solved) if search.stopped else solved
 
 

@@ -1,19 +1,51 @@
 """Pieces that are alike but for sizes and attributes: what was found for one is looked for in the others first.
 
 The blocks of a network differ by their channels and by the size of their images: of DenseNet's 60 pieces 52 are of one
-structure. The rewrites that led to a graph of one of them, followed in another, come to the same graph in a tenth of the
-time of a search, where they apply there; and whether it gains there too is timed as ever.
+structure. The rewrites that led to a graph of one of them, followed in another, come to the same graph in a tenth of
+the time of a search, where they apply there; and whether it gains there too is timed as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from operator import itemgetter
 
 from superopt.errors import SuperoptError
-from superopt.search.found import Applied, Found
+from superopt.search.found import ALIKE, Applied, Found, Solved
 from superopt.search.matching import Application, Matching
+from superopt.search.pieces import Piece
 from superopt.search.space import applied
 from superopt.term import Graph, Term, running
+
+AS_GOOD = 0.5
+"""What gains at least this share of another gain (of their logarithms) is as good, until all pieces had their turn."""
+
+
+class Gained:
+    """The pieces that were searched and gained, by structure: of each the last that was about as good as another."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Solved] = {}
+
+    def learn(self, solved: Solved) -> None:
+        """Note a piece that gained by rewrites of its own."""
+        start = solved.places[0].canonical.outputs
+        if solved.gain <= 1.0 or solved.winner.graph.outputs == start or solved.outcome.reason == ALIKE:
+            return
+        form = structure(start)
+        if form not in self._found or is_as_good(solved.gain, self._found[form].gain):
+            self._found[form] = solved
+
+    def like(self, piece: Piece) -> Solved | None:
+        """Another piece of the same structure, if one has gained."""
+        found = self._found.get(structure(piece.canonical.outputs))
+        return None if found is None or found.places[0] is piece else found
+
+
+def is_as_good(gain: float, other: float) -> bool:
+    """Whether there is a gain, and it is about as good as another one."""
+    return gain > 1.0 and math.log(gain) >= AS_GOOD * math.log(other)
 
 
 def structure(roots: Sequence[Term]) -> Hashable:
@@ -65,16 +97,20 @@ def _as(steps: Sequence[Applied], before: Graph, after: Graph, matching: Matchin
     if structure(before.outputs) != structure(after.outputs):
         return None
     there = dict(zip(before.runs, after.runs, strict=True))
-    found = [a for a in _at(there.get(steps[0].before), after, matching) if a.template.rewrite.name == steps[0].name]
-    alike = [(a, same) for a in found if (same := _likeness(steps, there, a)) is not None]
-    return max(alike, key=lambda pair: pair[1])[0] if alike else None
+    root = there.get(steps[0].before)
+    if root is None:
+        return None
+    alone = _most_like(steps, there, matching.at(root))
+    return alone or _most_like(steps, there, (a for a in matching.applications(after) if len(a.roots) > 1))
 
 
-def _at(root: Term | None, graph: Graph, matching: Matching) -> Iterator[Application]:
-    """What replaces a term alone, and what replaces it first of several."""
-    if root is not None:
-        yield from matching.at(root)
-        yield from (a for a in matching.applications(graph) if len(a.roots) > 1 and a.roots[0] is root)
+def _most_like(
+    steps: Sequence[Applied], there: dict[Term, Term], applications: Iterable[Application]
+) -> Application | None:
+    """Of applications of the next step's rewrite the one that is most like it, if any is."""
+    found = [a for a in applications if a.template.rewrite.name == steps[0].name]
+    alike = [(same, a) for a in found if (same := _likeness(steps, there, a)) is not None]
+    return max(alike, key=itemgetter(0))[1] if alike else None
 
 
 def _likeness(steps: Sequence[Applied], there: dict[Term, Term], application: Application) -> int | None:
@@ -85,4 +121,5 @@ def _likeness(steps: Sequence[Applied], there: dict[Term, Term], application: Ap
     own, other = [step.after for step in taken], [application.new[root] for root in application.roots]
     if structure(own) != structure(other):
         return None
-    return sum(a.operator == b.operator for a, b in zip(running(*own), running(*other), strict=True))
+    both = zip(running(*own), running(*other), strict=True)
+    return sum(str(a.operator) == str(b.operator) for a, b in both)  # whether symbols are equal may be open

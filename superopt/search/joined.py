@@ -1,7 +1,7 @@
 """Pieces that were solved, joined: the search goes on from what it found for each, with what spans the cuts between.
 
 So a joined piece gains what its parts gain, and more where a rewrite spans a cut. What applies to one part alone was
-tried when that was solved, and is not tried again.
+tried when that was solved, or another that is alike, and is not tried again.
 """
 
 from __future__ import annotations

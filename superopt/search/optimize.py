@@ -25,19 +25,15 @@ from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
 from superopt.search.searching import Search
-from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, TooShort, kept, solve, solve_joined
+from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, JUDGED_AGAIN, Times, TooShort, kept, solve, solve_joined
 from superopt.search.spelled import read_as_operators, without_spellings
 from superopt.search.surest import surest
 from superopt.search.trial import Attempt, Trial
 
-SEARCH_SHARE = 0.45
-"""Of what reading leaves of the time limit, what the search may take; the rest is for comparing and measuring whole
-models.
+SEARCH_SHARE, SEARCH_MOST = 0.45, 0.65
+"""Of what reading leaves of the time limit, what the search may take, and with pieces whose time was over searched
+again; the rest is for comparing and measuring whole models.
 """
-
-
-JUDGED_AGAIN = 1.2
-"""How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
 LEAST_EXPECTED = 1.01
 """Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
@@ -145,7 +141,8 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
     start = time.monotonic()
-    tried.solved = solve(cut.groups, cut.known, search, trial.end, trial.progress) if cut.pieces else []
+    times = Times(trial.end, start + SEARCH_MOST * trial.left, len(trial.settings))
+    tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)
     now = time.monotonic()

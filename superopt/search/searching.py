@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from superopt.cost.layouts import Place
 from superopt.errors import OutOfTime
-from superopt.search.alike import followed, structure
+from superopt.search.alike import Gained, followed, is_as_good
 from superopt.search.found import (
     ALIKE,
     INTERRUPTED,
@@ -42,11 +41,6 @@ before, and another one is near the cut.
 DEFINITIONS_SHARE = 0.25
 """What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
 
-AS_GOOD = 0.5
-"""What a piece gains at least by what was found for one that is alike, as a share of what that one gains (logarithms of
-both), until all others had their turn.
-"""
-
 CHOOSING_SHARE = 0.25
 """What timing graphs of a piece whole may take of its time, until one gains: the rest is for other pieces."""
 
@@ -61,8 +55,7 @@ class Search:
     alpha: float
     memory: Memory | None = None
     stopped: bool = False
-    _gained: dict[Hashable, Solved] = field(default_factory=dict)
-    """By structure the last of the pieces that were searched and gained."""
+    gained: Gained = field(default_factory=Gained)
 
     def __call__(
         self, places: Sequence[Piece], seconds: float, begun: Begun | None = None, before: Solved | None = None
@@ -77,21 +70,28 @@ class Search:
         if begun is not None:
             solved, untried = self._across(places, limits, choosing_s, begun)
         else:
-            has_gained = before is not None and before.gain > 1.0
-            alike = None if has_gained else self._like(places, limits, choosing_s)
-            solved, untried = alike or self._alone(places, limits, choosing_s)
-        if before is not None and before.gain >= solved.gain:
-            solved = replace(before, outcome=replace(solved.outcome, best=before.outcome.best))
+            solved, untried = self._beside_alike(places, limits, choosing_s, before)
+            self.gained.learn(solved)
         if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
             waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
             self.memory.keep(solved, whole=not untried, waited=waited)
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
 
-    def learn(self, solved: Solved) -> None:
-        """Look for what gained in this piece first, in those that are alike."""
-        if solved.gain > 1.0:
-            self._gained[structure(solved.places[0].canonical.outputs)] = solved
+    def _beside_alike(
+        self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None
+    ) -> tuple[Solved, int]:
+        """What was found for another piece that is alike, where it gains about as much here and nothing did before;
+        else the best of that, of what its own search finds, and of what was found before.
+        """
+        known, other = before, self.gained.like(places[0])
+        if other is not None and (before is None or before.outcome.reason != ALIKE):
+            alike, untried = self._like(other, places, limits, choosing_s)
+            if is_as_good(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
+                return alike, untried
+            known = alike if before is None else _better(before, alike)
+        own, untried = self._alone(places, limits, choosing_s)
+        return (own if known is None else _better(known, own)), untried
 
     def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
         """What is found, and how many graphs could not be tried that were to be."""
@@ -104,29 +104,21 @@ class Search:
             outcome.seen += seen
             winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
             untried += before  # what could not be timed is not remembered as refuted
-        solved = Solved(tuple(places), outcome, winner, gain)
-        self.learn(solved)
-        return solved, untried
+        return Solved(tuple(places), outcome, winner, gain), untried
 
-    def _like(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int] | None:
-        """What a piece gains by what was found for one that is alike; None where that is far less, or there is none."""
+    def _like(self, other: Solved, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
+        """What a piece gains by what was found for another that is alike: nothing, where that does not apply to it."""
         graph, place = places[0].canonical, places[0].place
-        if (other := self._gained.get(structure(graph.outputs))) is None:
-            return None
+        cost = self.objective.cost(place)
+        start = Found(graph, cost.cost(graph), (), measured=True)
+        outcome = Outcome(start, [start], 1, ALIKE)
         self.matching.forget_terms()
         same = followed(other.winner, other.places[0].canonical, graph, self.matching)
-        try:
-            cost = self.objective.cost(place)
-            start = Found(graph, cost.cost(graph), (), measured=True)
-            found = same and measured(same, cost, limits.alpha * start.cost)
-        except OutOfTime:
-            return None
-        if found is None:
-            return None
-        outcome = Outcome(start, [found, start], 2, ALIKE)
+        with suppress(OutOfTime):
+            if same is not None and (found := measured(same, cost, limits.alpha * start.cost)) is not None:
+                outcome.seen, outcome.best = 2, [found, start]
         winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
-        is_enough = gain > 1.0 and math.log(gain) >= AS_GOOD * math.log(other.gain)
-        return (Solved(tuple(places), outcome, winner, gain), untried) if is_enough else None
+        return Solved(tuple(places), outcome, winner, gain), untried
 
     def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:
         """What all rewrites find, and behind it what definitions alone do.
@@ -169,3 +161,11 @@ class Search:
             yield
         except KeyboardInterrupt:
             self.stopped = True
+
+
+def _better(before: Solved, after: Solved) -> Solved:
+    """What gains more of what two searches of a piece found, the first where both gain as much; as the second ended."""
+    outcome = replace(after.outcome, seen=before.outcome.seen + after.outcome.seen - 1)  # both have the start
+    if before.gain >= after.gain:
+        return replace(before, outcome=replace(outcome, best=before.outcome.best))
+    return replace(after, outcome=outcome)

@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.found import ALIKE, OUT_OF_TIME, Solved
@@ -16,8 +17,6 @@ from superopt.search.paired import LOOK_S, LOOKS
 from superopt.search.pieces import Piece
 from superopt.search.searching import Search
 from superopt.search.solution import Terms
-
-K = TypeVar("K")
 
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
@@ -31,13 +30,13 @@ runs of five inputs, two of them without the runtime's optimizations, then six p
 times and more.
 """
 
-JUDGED_TWICE = 2.2
-"""How many times as long as one candidate two take at most (`optimize.JUDGED_AGAIN`). What a search leaves beyond that
-is for pieces whose time was over.
-"""
+JUDGED_AGAIN = 1.2
+"""How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
-AGAIN = 2.0
-"""How many times its share of the time a piece has where it is searched again."""
+AGAIN, WORTH_AGAIN = 2.0, 1.5
+"""How many times its share of the time a piece has where it is searched again; of what its first search took, at least:
+else it would see what that saw.
+"""
 
 JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
 """What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
@@ -45,16 +44,27 @@ remembered. What gains by sums is timed beyond that.
 """
 
 
+@dataclass(frozen=True)
+class Times:
+    """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
+    `latest` pieces may be searched again whose time was over, where judging leaves so much.
+    """
+
+    end: float
+    latest: float
+    settings: int = 1
+
+
 class TooShort(OutOfTime):
     """Whatever a search finds, no time would be left to judge it."""
 
 
 def solve(
-    groups: Groups, known: Mapping[Terms, Solved], search: Search, end: float, progress: Progress
+    groups: Groups, known: Mapping[Terms, Solved], search: Search, times: Times, progress: Progress
 ) -> list[Solved]:
     """Search each distinct piece that is not known, and once more those whose time was over, and those that were taken
     as others that are alike, if time is left for that; those that were done, where somebody interrupts it when
-    something is gained already. `end` is when whole models have to be judged.
+    something is gained already.
 
     Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
     `TooShort` where no time is left for a search after that.
@@ -73,7 +83,7 @@ def solve(
         *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
     ]
     judging_s, searching_ends = JUDGING_RUNS * objective.seconds(costs), cost.deadline
-    cost.deadline = deadline = min(searching_ends, end - judging_s)
+    cost.deadline = deadline = min(searching_ends, times.end - judging_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
@@ -81,38 +91,59 @@ def solve(
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
     for one in solved:
-        search.learn(one)
-    begin = time.monotonic()
+        search.gained.learn(one)
+    took, begin = dict[int, float](), time.monotonic()
     for key, seconds in _shares(starts, deadline, progress, "search"):
+        start = time.monotonic()
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
         if search.stopped:
             return kept(solved)
-    each_s = AGAIN * (deadline - begin) / (sum(starts.values()) or 1.0)
-    unhurried = end - JUDGED_TWICE * (judging_s + LOOKS * LOOK_S)
-    for reason, until in ((OUT_OF_TIME, max(deadline, unhurried)), (ALIKE, deadline)):
-        solved = _again(solved, reason, search, until, each_s, progress)
-    return solved
+        took[len(solved) - 1] = time.monotonic() - start
+    again = _Again(search, AGAIN * (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
+    unhurried = times.end - (1.0 + JUDGED_AGAIN) * times.settings * (judging_s + LOOKS * LOOK_S)
+    return again(solved, min(unhurried, times.latest) if judging_s else deadline)
 
 
-def _again(
-    solved: list[Solved], reason: str, search: Search, until: float, each_s: float, progress: Progress
-) -> list[Solved]:
-    """The same, with those searched once more whose search ended for this reason, as long as there is time: those first
-    that saw least, each for so many seconds for what is at stake.
+@dataclass(frozen=True)
+class _Again:
+    """Searches pieces once more, each for so many seconds for what is at stake; `took` is what the first search of each
+    did, by its number.
     """
-    cost = search.objective.machine
-    ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
-    cost.deadline, before = max(cost.deadline, until), cost.deadline
-    for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
-        left_s, one = until - time.monotonic(), solved[i]
-        if search.stopped or left_s <= 0.0:
-            break
-        progress("search again", number / len(ended))
-        with search.stoppable():
-            solved[i] = search(one.places, min(left_s, each_s * len(one.places) * one.outcome.start.cost), before=one)
-    cost.deadline = before  # joined pieces have no more time than they had
-    return kept(solved) if search.stopped else solved
+
+    search: Search
+    each_s: float
+    took: Mapping[int, float]
+    progress: Progress
+
+    def __call__(self, solved: list[Solved], latest: float) -> list[Solved]:
+        """The same with those searched again whose time was over, until the latest; and in what time was left before
+        that, those that were taken as others that are alike. Joined pieces have the rest.
+        """
+        cost = self.search.objective.machine
+        left_s = max(cost.deadline - time.monotonic(), 0.0)
+        solved = self._of(solved, OUT_OF_TIME, latest - left_s)
+        now = time.monotonic()
+        cost.deadline = now + left_s
+        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * left_s)
+        return kept(solved) if self.search.stopped else solved
+
+    def _of(self, solved: list[Solved], reason: str, until: float) -> list[Solved]:
+        """With those whose search ended for a reason: those first that saw least."""
+        cost, solved = self.search.objective.machine, list(solved)
+        cost.deadline = max(cost.deadline, until)
+        ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
+        for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
+            left_s, one = until - time.monotonic(), solved[i]
+            if self.search.stopped or left_s <= 0.0:
+                break
+            seconds = min(left_s, self.each_s * len(one.places) * one.outcome.start.cost)
+            if seconds < WORTH_AGAIN * self.took[i]:
+                continue
+            self.progress("search again", number / len(ended))
+            with self.search.stoppable():
+                solved[i] = self.search(one.places, seconds, before=one)
+        return solved
 
 
 def solve_joined(
@@ -140,7 +171,9 @@ def solve_joined(
     return solved
 
 
-def _shares(starts: Mapping[K, float], deadline: float, progress: Progress, doing: str) -> Iterator[tuple[K, float]]:
+def _shares(
+    starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
+) -> Iterator[tuple[Terms, float]]:
     """The seconds for each: time is shared by what is at stake; what earlier ones leave goes to those that follow."""
     order = sorted(starts, key=lambda key: -starts[key])
     for i, key in enumerate(order):

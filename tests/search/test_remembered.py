@@ -18,7 +18,7 @@ from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.rules.format import parse_file
 from superopt.search.cuttings import cuttings_of
-from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
+from superopt.search.found import ALIKE, INTERRUPTED, OUT_OF_TIME, Applied, Found, Outcome, Solved
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.remembered import Memory
 from superopt.search.rewrites import ByRule, Unfold
@@ -67,11 +67,12 @@ def test_what_somebody_stopped_is_searched_again(memory: Memory) -> None:
     assert memory.recall(kept.places) is None
 
 
+@pytest.mark.parametrize("reason", [OUT_OF_TIME, ALIKE])
 @pytest.mark.parametrize(("limit", "known"), [(30.0, True), (60.0, True), (61.0, False)])
-def test_what_ran_out_of_time_is_searched_again_where_more_is_allowed(
-    memory: Memory, limit: float, known: bool
+def test_what_ran_out_of_time_or_followed_another_is_searched_again_where_more_is_allowed(
+    memory: Memory, reason: str, limit: float, known: bool
 ) -> None:
-    kept = solved(reason=OUT_OF_TIME)
+    kept = solved(reason=reason)
     memory.keep(kept)
     assert (replace(memory, limit=limit).recall(kept.places) is not None) == known
 

@@ -44,7 +44,8 @@ def main() -> None:
                 console.print(table.line(run), highlight=False)
     Console(width=max(console.width, WIDTH)).print(table.rendered(runs))
     if arguments.out is not None:
-        facts = _facts(runs, f"--time {arguments.time:g} --names {' '.join(names)}")
+        chosen = f" --names {' '.join(arguments.names)}" if arguments.names else ""
+        facts = _facts(runs, f"--time {arguments.time:g}{chosen}")
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(table.page(runs, facts), encoding="utf-8")
         content = {"facts": facts, "runs": [asdict(r) for r in runs]}

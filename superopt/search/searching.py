@@ -88,7 +88,7 @@ class Search:
         if other is not None and (before is None or before.outcome.reason != ALIKE):
             alike, untried = self._like(other, places, limits, choosing_s)
             if is_as_good(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
-                return alike, untried
+                return (alike if before is None else _better(before, alike)), untried
             known = alike if before is None else _better(before, alike)
         own, untried = self._alone(places, limits, choosing_s)
         return (own if known is None else _better(known, own)), untried

@@ -121,17 +121,18 @@ class _Again:
         that, those that were taken as others that are alike. Joined pieces have the rest.
         """
         cost = self.search.objective.machine
-        left_s = max(cost.deadline - time.monotonic(), 0.0)
+        first = cost.deadline
+        left_s = max(first - time.monotonic(), 0.0)
+        cost.deadline = max(first, latest - left_s)
         solved = self._of(solved, OUT_OF_TIME, latest - left_s)
         now = time.monotonic()
-        cost.deadline = now + left_s
-        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * left_s)
+        cost.deadline = min(now + left_s, max(first, latest))
+        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0))
         return kept(solved) if self.search.stopped else solved
 
     def _of(self, solved: list[Solved], reason: str, until: float) -> list[Solved]:
         """With those whose search ended for a reason: those first that saw least."""
-        cost, solved = self.search.objective.machine, list(solved)
-        cost.deadline = max(cost.deadline, until)
+        solved = list(solved)
         ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
         for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
             left_s, one = until - time.monotonic(), solved[i]

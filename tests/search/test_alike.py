@@ -312,11 +312,11 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
 
 
-@pytest.mark.parametrize(("latest", "times", "left_until"), [(80.0, 2, 35.0), (18.0, 1, 20.0)])
+@pytest.mark.parametrize(("latest", "times", "left_until"), [(80.0, 2, 35.0), (18.0, 1, 20.0), (24.0, 2, 24.0)])
 def test_joined_pieces_have_the_time_that_was_left_for_them(
     latest: float, times: int, left_until: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 20 s the first search takes 15, and the second 15 more: 5 are left, and kept where the latest is near."""
+    """Of 20 s the first search takes 15, and the second 15 more: 5 are left, but none beyond the latest."""
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
     monkeypatch.setattr("superopt.search.solve.WORTH_AGAIN", 0.0)

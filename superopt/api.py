@@ -48,6 +48,7 @@ from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.account import report_of
+from superopt.search.found import Progress
 from superopt.search.objectives import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
@@ -55,7 +56,6 @@ from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.settled import PATIENCE_S, settled, within
-from superopt.search.solve import Progress
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
 from superopt.shipped import shipped_rules

@@ -23,10 +23,11 @@ AS_GOOD = 0.5
 
 
 class Gained:
-    """The pieces that were searched and gained, by structure: of each the last that was about as good as another."""
+    """The pieces that were searched and gained, by structure: of each the last that was about as good as the best."""
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Solved] = {}
+        self._most: dict[Hashable, float] = {}
 
     def learn(self, solved: Solved) -> None:
         """Note a piece that gained by rewrites of its own."""
@@ -34,7 +35,8 @@ class Gained:
         if solved.gain <= 1.0 or solved.winner.graph.outputs == start or solved.outcome.reason == ALIKE:
             return
         form = structure(start)
-        if form not in self._found or is_as_good(solved.gain, self._found[form].gain):
+        most = self._most[form] = max(self._most.get(form, 1.0), solved.gain)
+        if is_as_good(solved.gain, most):
             self._found[form] = solved
 
     def like(self, piece: Piece) -> Solved | None:

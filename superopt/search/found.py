@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -19,6 +19,9 @@ from superopt.term import Graph, Term
 
 Replaced: TypeAlias = Mapping[Term, Term]
 """Terms, and what each is replaced by."""
+
+Progress = Callable[[str, float], None]
+"""Told what is being done, and how much of it is done (0 to 1)."""
 
 EACH = 0.01
 """What an operator that runs counts beside a graph's seconds, of the start's: of graphs that take about the same time,

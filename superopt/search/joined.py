@@ -25,6 +25,12 @@ Total: TypeAlias = Callable[[Iterable[float]], float]
 """What costs of several pieces come to together."""
 
 
+JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
+"""What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
+remembered. What gains by sums is timed beyond that.
+"""
+
+
 @dataclass(frozen=True)
 class Begun:
     """A joined piece, and the same with what was found for its `parts` in place, over its canonical variables.

@@ -14,7 +14,7 @@ from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.anew import placed, with_anew
 from superopt.search.cuttings import Cuttings, cuttings_of
 from superopt.search.found import OUT_OF_TIME, Solved, Strategy
-from superopt.search.joined import begun_of, solved_as_pieces
+from superopt.search.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
 from superopt.search.pieces import cut_into_pieces, joined_pieces
@@ -24,8 +24,8 @@ from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
 from superopt.search.runs import run_once
 from superopt.search.schedule import scheduled
-from superopt.search.searching import Search
-from superopt.search.solve import JOINED_LEAST, JOINED_SHARE, JUDGED_AGAIN, Times, TooShort, kept, solve, solve_joined
+from superopt.search.searching import Search, kept
+from superopt.search.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
 from superopt.search.spelled import read_as_operators, without_spellings
 from superopt.search.surest import surest
 from superopt.search.trial import Attempt, Trial

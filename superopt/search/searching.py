@@ -32,7 +32,6 @@ MUCH_WAITED = 0.1
 """Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
 """
 
-
 JOINED_PATIENCE = 6
 """Of graphs of a joined piece, so many in a row gain nothing until a search of it ends: most of its gains were found
 before, and another one is near the cut.
@@ -47,7 +46,9 @@ CHOOSING_SHARE = 0.25
 
 @dataclass
 class Search:
-    """How pieces are searched, and for what; the `memory` keeps what is found. It is `stopped` where somebody did."""
+    """How pieces are searched, and for what; the `memory` keeps what is found, and what `gained` is looked for first in
+    pieces that are alike. It is `stopped` where somebody did.
+    """
 
     matching: Matching
     objective: Objective
@@ -169,3 +170,10 @@ def _better(before: Solved, after: Solved) -> Solved:
     if before.gain >= after.gain:
         return replace(before, outcome=replace(outcome, best=before.outcome.best))
     return replace(after, outcome=outcome)
+
+
+def kept(solved: list[Solved]) -> list[Solved]:
+    """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
+    if not any(s.gain > 1.0 for s in solved):
+        raise KeyboardInterrupt
+    return solved

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.search.found import ALIKE, OUT_OF_TIME, Solved
+from superopt.search.again import Again
+from superopt.search.found import Progress, Solved
 from superopt.search.joined import Begun
 from superopt.search.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS
 from superopt.search.pieces import Piece
-from superopt.search.searching import Search
+from superopt.search.searching import Search, kept
 from superopt.search.solution import Terms
 
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
-
-Progress = Callable[[str, float], None]
-"""Told what is being done, and how much of it is done (0 to 1)."""
 
 JUDGING_RUNS = 92
 """How many times an inference could run, about, until a candidate is compared with its original and measured: three
@@ -32,16 +30,6 @@ times and more.
 
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
-
-AGAIN, WORTH_AGAIN = 2.0, 1.5
-"""How many times its share of the time a piece has where it is searched again; of what its first search took, at least:
-else it would see what that saw.
-"""
-
-JOINED_SHARE, JOINED_LEAST = 0.33, 0.05
-"""What the searches of joined pieces may take: of the time that pieces took, or of the limit, where these are
-remembered. What gains by sums is timed beyond that.
-"""
 
 
 @dataclass(frozen=True)
@@ -100,51 +88,9 @@ def solve(
         if search.stopped:
             return kept(solved)
         took[len(solved) - 1] = time.monotonic() - start
-    again = _Again(search, AGAIN * (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
+    again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     unhurried = times.end - (1.0 + JUDGED_AGAIN) * times.settings * (judging_s + LOOKS * LOOK_S)
     return again(solved, min(unhurried, times.latest) if judging_s else deadline)
-
-
-@dataclass(frozen=True)
-class _Again:
-    """Searches pieces once more, each for so many seconds for what is at stake; `took` is what the first search of each
-    did, by its number.
-    """
-
-    search: Search
-    each_s: float
-    took: Mapping[int, float]
-    progress: Progress
-
-    def __call__(self, solved: list[Solved], latest: float) -> list[Solved]:
-        """The same with those searched again whose time was over, until the latest; and in what time was left before
-        that, those that were taken as others that are alike. Joined pieces have the rest.
-        """
-        cost = self.search.objective.machine
-        first = cost.deadline
-        left_s = max(first - time.monotonic(), 0.0)
-        cost.deadline = max(first, latest - left_s)
-        solved = self._of(solved, OUT_OF_TIME, latest - left_s)
-        now = time.monotonic()
-        cost.deadline = min(now + left_s, max(first, latest))
-        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0))
-        return kept(solved) if self.search.stopped else solved
-
-    def _of(self, solved: list[Solved], reason: str, until: float) -> list[Solved]:
-        """With those whose search ended for a reason: those first that saw least."""
-        solved = list(solved)
-        ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
-        for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
-            left_s, one = until - time.monotonic(), solved[i]
-            if self.search.stopped or left_s <= 0.0:
-                break
-            seconds = min(left_s, self.each_s * len(one.places) * one.outcome.start.cost)
-            if seconds < WORTH_AGAIN * self.took[i]:
-                continue
-            self.progress("search again", number / len(ended))
-            with self.search.stoppable():
-                solved[i] = self.search(one.places, seconds, before=one)
-        return solved
 
 
 def solve_joined(
@@ -181,13 +127,6 @@ def _shares(
         progress(doing, i / len(order))
         share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
         yield key, 0.8 * share * (deadline - time.monotonic())
-
-
-def kept(solved: list[Solved]) -> list[Solved]:
-    """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
-    if not any(s.gain > 1.0 for s in solved):
-        raise KeyboardInterrupt
-    return solved
 
 
 def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:

@@ -11,14 +11,13 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Feeds
 from superopt.onnx_io import Program
 from superopt.search.agreement import Agreement
-from superopt.search.found import Solved
+from superopt.search.found import Progress, Solved
 from superopt.search.judgement import Judgement
 from superopt.search.likely import compared_at
 from superopt.search.objective import Objective, Weighed
 from superopt.search.paired import Latency, Paired
 from superopt.search.pieces import Piece
 from superopt.search.settings import Setting
-from superopt.search.solve import Progress
 
 LATEST = 0.1
 """How much later than the limit an answer may come, of the limit."""

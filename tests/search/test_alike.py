@@ -259,6 +259,16 @@ def test_what_is_followed_is_what_gained_about_most() -> None:
     assert search.gained.like(found[0].places[0]) is None, "nor does a piece follow itself"
 
 
+def test_who_is_followed_is_held_against_the_best_and_not_against_the_one_before() -> None:
+    gained, pieces = Gained(), list(relu_pieces(64, 48, 32, 16).values())
+    for places, gain in zip(pieces, (1.4, 1.2, 1.1), strict=False):
+        start, winner = Found(places[0].canonical, 1.0, ()), Found(relus(1, 64, 4), 0.5, ())
+        gained.learn(Solved(tuple(places), Outcome(start, [winner]), winner, gain))
+    like = gained.like(pieces[3][0])
+    assert like is not None
+    assert like.gain == 1.2
+
+
 @pytest.mark.parametrize("reason", [ALIKE, EXHAUSTED])
 def test_a_piece_that_is_not_rewritten_or_that_followed_another_is_followed_by_none(reason: str) -> None:
     gained, (first, second) = Gained(), relu_pieces(64, 32).values()
@@ -306,7 +316,7 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
-    monkeypatch.setattr("superopt.search.solve.WORTH_AGAIN", 0.0)
+    monkeypatch.setattr("superopt.search.again.WORTH_AGAIN", 0.0)
     found = solve(relu_pieces(64), {}, search, Times(end, latest, settings), lambda *_: None)
     assert asked == [64] * (2 if again else 1)
     assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
@@ -319,7 +329,7 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     """Of 20 s the first search takes 15, and the second 15 more: 5 are left, but none beyond the latest."""
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
-    monkeypatch.setattr("superopt.search.solve.WORTH_AGAIN", 0.0)
+    monkeypatch.setattr("superopt.search.again.WORTH_AGAIN", 0.0)
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
     solve(relu_pieces(64), {}, search, Times(80.0, latest), lambda *_: None)

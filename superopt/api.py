@@ -361,24 +361,24 @@ def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
             raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
 
 
-def copy_model(source: Path, target: Path) -> None:
-    """Copy a model byte for byte, with the files of its external data where the folder differs.
-
-    Raises `UsageError` where that cannot be written or would replace another file.
+def copy_model(source: Path, target: Path) -> bool:
+    """Copy a model byte for byte, with the files of its external data where the folder differs; or copy nothing, and
+    say so, where one of these would replace another file. Raises `UsageError` where that cannot be written.
     """
     names = [path.relative_to(source.parent) for path in weight_files(source)]
+    moved = names if source.parent.resolve() != target.parent.resolve() else []
+    beside = {source.parent / name: target.parent / name for name in moved}
     try:
-        for name in names if source.parent.resolve() != target.parent.resolve() else []:
-            beside = target.parent / name
-            if beside.exists() and not filecmp.cmp(source.parent / name, beside, shallow=False):
-                raise UsageError(
-                    f"{beside}: exists already, and the model's weights would go there; choose another folder"
-                )
-            beside.parent.mkdir(parents=True, exist_ok=True)
-            _copy(source.parent / name, beside)
+        for old, new in beside.items():
+            if new.exists() and not (new.is_file() and filecmp.cmp(old, new, shallow=False)):
+                return False
+        for old, new in beside.items():
+            new.parent.mkdir(parents=True, exist_ok=True)
+            _copy(old, new)
         _copy(source, target)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
+    return True
 
 
 def _copy(source: Path, target: Path) -> None:

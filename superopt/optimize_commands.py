@@ -196,13 +196,11 @@ def _deliver(
 
 
 def _write(result: api.Result, source: Path, target: Path, external: bool) -> None:
-    """Write the answer: the optimized model, or the original byte for byte unless its weights are to move out.
+    """Write the answer: the optimized model, or the original byte for byte, unless its weights are to move out, or are
+    in a file whose name another one has there.
 
     Weights that were in files stay in files.
     """
-    if external:
-        save(result.model, target, external_data=True)
-    elif result.report.outcome != "original":
-        save(result.model, target, external_data=bool(weight_files(source)) or None)
-    else:
-        api.copy_model(source, target)
+    changed = result.report.outcome != "original"
+    if external or changed or not api.copy_model(source, target):
+        save(result.model, target, external_data=external or bool(weight_files(source)) or None)

@@ -88,6 +88,19 @@ def test_where_nothing_is_faster_a_copy_elsewhere_has_its_weights(tmp_path: Path
     assert copied == {"o.onnx": model.read_bytes(), "weights.bin": (model.parent / "weights.bin").read_bytes()}
 
 
+def test_where_nothing_is_faster_a_copy_leaves_other_weights_of_the_same_name_as_they_are(
+    tmp_path: Path, rules: Path, timings: Path
+) -> None:
+    model = with_weights_beside(tmp_path / "from")
+    (tmp_path / "to").mkdir()
+    (tmp_path / "to" / "weights.bin").write_bytes(b"of another model")
+    ran = superopt("optimize", model, "to/o.onnx", "--no-definitions", *quick(rules, timings), cwd=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert (tmp_path / "to" / "weights.bin").read_bytes() == b"of another model"
+    assert {path.name for path in (tmp_path / "to").iterdir()} == {"o.onnx", "o.onnx.data", "weights.bin"}
+    assert_same(tmp_path / "to" / "o.onnx", model)
+
+
 def test_a_model_whose_outputs_show_nothing_is_not_examined_and_comes_back(
     tmp_path: Path, rules: Path, timings: Path
 ) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import filecmp
 import logging
 import math
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -32,6 +29,7 @@ from superopt.onnx_io import (
     LARGE,
     ModelFacts,
     Program,
+    demand_inputs,
     facts,
     held,
     highest_opset,
@@ -40,7 +38,6 @@ from superopt.onnx_io import (
     save,
     to_proto,
     understand,
-    weight_files,
 )
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.files import declare_files
@@ -190,7 +187,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
     start, runtime = time.monotonic(), runtime_named(options.runtime, options.threads)
     loaded, child = load(model), Child()
     for sample in options.inputs:
-        _demand_inputs(loaded, sample)
+        demand_inputs(loaded, sample)
     child.started()  # while the model is read on
     with temporary_folder() as folder, Table(options.timings, _LOG.warning) as table:
         working = _working_copy(loaded, model, folder)
@@ -314,78 +311,3 @@ def _settings(options: Options, files: Sequence[Path], sizes: dict[str, str]) ->
         assumed=sizes,
         rules=tuple(f.name for f in files),
     )
-
-
-def load_inputs(path: Path) -> dict[str, np.ndarray]:
-    """One sample of inputs from an .npz file with an array for each. Raises `UsageError` where it cannot be read."""
-    try:
-        found = _arrays(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except Exception:  # noqa: BLE001 - numpy and zipfile raise a dozen kinds, of tokens and codecs too
-        raise UsageError(f"{path}: not an .npz file of arrays of numbers; make one with numpy.savez") from None
-    if isinstance(found, np.ndarray):
-        raise UsageError(f"{path}: one array without a name; save the inputs by name, with numpy.savez")
-    for name, array in found.items():
-        if not isinstance(array, np.ndarray):
-            raise UsageError(f"{path}: {name!r} in it is no array; make such files with numpy.savez")
-    return found
-
-
-def _arrays(path: Path) -> np.ndarray | dict[str, Any]:
-    """What numpy reads from a file: of an archive what is no array as it stands."""
-    arrays = np.load(path, allow_pickle=False)
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
-        return np.asarray(arrays)
-    with arrays:
-        return {name: arrays[name] for name in arrays.files}
-
-
-def _demand_inputs(model: ir.Model, sample: Mapping[str, np.ndarray]) -> None:
-    """Raise `UsageError` for a sample that does not give each input as the model declares it."""
-    declared = {v.name or "": v for v in model.graph.inputs}
-    needed = {n for n in declared if n not in model.graph.initializers}
-    for name in sorted(needed - set(sample)):
-        raise UsageError(f"the sample lacks input {name!r}; it has {', '.join(sample) or 'nothing'}")
-    for name, array in sample.items():
-        if name not in needed:
-            raise UsageError(f"the sample has {name!r}, which is no input; those are {', '.join(sorted(needed))}")
-        dims = None if declared[name].shape is None else tuple(declared[name].shape or ())
-        fixed = dims is None or (
-            len(dims) == array.ndim
-            and all(not isinstance(d, int) or d == s for d, s in zip(dims, array.shape, strict=True))
-        )
-        dtype = declared[name].dtype
-        if not fixed or (dtype not in (None, ir.DataType.STRING) and dtype.numpy() != array.dtype):
-            wanted = facts(model).inputs[name]
-            raise UsageError(f"the sample's {name!r} is {array.dtype}{array.shape}, and the model takes {wanted}")
-
-
-def copy_model(source: Path, target: Path) -> bool:
-    """Copy a model byte for byte, with the files of its external data where the folder differs; or copy nothing, and
-    say so, where one of these would replace another file. Raises `UsageError` where that cannot be written.
-    """
-    names = [path.relative_to(source.parent) for path in weight_files(source)]
-    moved = names if source.parent.resolve() != target.parent.resolve() else []
-    beside = {source.parent / name: target.parent / name for name in moved}
-    try:
-        for old, new in beside.items():
-            if new.exists() and not (new.is_file() and filecmp.cmp(old, new, shallow=False)):
-                return False
-        for old, new in beside.items():
-            new.parent.mkdir(parents=True, exist_ok=True)
-            _copy(old, new)
-        _copy(source, target)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
-    return True
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file; another process sees the whole of it or nothing."""
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        shutil.copyfile(source, partial)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

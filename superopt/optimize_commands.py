@@ -13,7 +13,7 @@ from superopt import api, tables
 from superopt.bars import progress_line
 from superopt.errors import UsageError
 from superopt.explanation import explanation
-from superopt.onnx_io import save, weight_files
+from superopt.onnx_io import copy_model, load_inputs, save, weight_files
 from superopt.options import (
     DryRun,
     ModelIn,
@@ -94,7 +94,7 @@ def optimize(
         operators=tuple(operators or ()),
         definitions=definitions,
         timings=timings,
-        inputs=tuple(api.load_inputs(p) for p in inputs or ()),
+        inputs=tuple(load_inputs(p) for p in inputs or ()),
         shapes=read_shapes(shape or ()),
     )
     with progress_line() as progress:
@@ -128,7 +128,7 @@ def replay(
     read = [report, source, *(operators or ()), *(inputs or ())]
     _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
     found = read_report(report, read_bytes(report))
-    samples = tuple(api.load_inputs(p) for p in inputs or ())
+    samples = tuple(load_inputs(p) for p in inputs or ())
     options = api.Options(
         time=time,
         runtime=runtime,
@@ -202,5 +202,5 @@ def _write(result: api.Result, source: Path, target: Path, external: bool) -> No
     Weights that were in files stay in files.
     """
     changed = result.report.outcome != "original"
-    if external or changed or not api.copy_model(source, target):
+    if external or changed or not copy_model(source, target):
         save(result.model, target, external_data=external or bool(weight_files(source)) or None)

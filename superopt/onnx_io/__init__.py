@@ -1,6 +1,7 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
 from superopt.onnx_io.chance import left_to_chance
+from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import ModelFacts, facts
@@ -11,6 +12,7 @@ from superopt.onnx_io.opsets import highest_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
+from superopt.onnx_io.samples import demand_inputs, load_inputs
 from superopt.onnx_io.skeleton import opset_of
 
 __all__ = [
@@ -21,12 +23,15 @@ __all__ = [
     "Summary",
     "changed_values",
     "check",
+    "copy_model",
+    "demand_inputs",
     "facts",
     "held",
     "hidden_constants",
     "highest_opset",
     "left_to_chance",
     "load",
+    "load_inputs",
     "neighbours",
     "op_types",
     "opset_of",

@@ -1,0 +1,40 @@
+"""Copying a model file with the files of its weights."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from pathlib import Path
+
+from superopt.errors import UsageError
+from superopt.onnx_io.files import weight_files
+
+
+def copy_model(source: Path, target: Path) -> bool:
+    """Copy a model byte for byte, with the files of its external data where the folder differs; or copy nothing, and
+    say so, where one of these would replace another file. Raises `UsageError` where that cannot be written.
+    """
+    names = [path.relative_to(source.parent) for path in weight_files(source)]
+    moved = names if source.parent.resolve() != target.parent.resolve() else []
+    beside = {source.parent / name: target.parent / name for name in moved}
+    try:
+        for old, new in beside.items():
+            if new.exists() and not (new.is_file() and filecmp.cmp(old, new, shallow=False)):
+                return False
+        for old, new in beside.items():
+            new.parent.mkdir(parents=True, exist_ok=True)
+            _copy(old, new)
+        _copy(source, target)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
+    return True
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file; another process sees the whole of it or nothing."""
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        shutil.copyfile(source, partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

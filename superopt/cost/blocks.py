@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from superopt.operators.activations import LeakyRelu
-from superopt.operators.blocks import is_of_whole_blocks
+from superopt.operators.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.layout import Concat, Expand
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import BatchNorm
@@ -22,9 +22,6 @@ from superopt.operators.pictures import brings_channels_first
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import GlobalAvgPool, Pool
 from superopt.term import Term, subterms
-
-BLOCK = 16
-"""Channels come in blocks of 8 or 16, by the processor; what is a multiple of this does on all."""
 
 FEW = 8
 """From images of fewer channels convolutions compute as they are, on all processors."""
@@ -75,12 +72,12 @@ def _convolved_in_blocks(conv: Conv, image: Term) -> bool:
         return taken < FEW or is_of_whole_blocks(taken)
     if groups == taken == given:
         return is_of_whole_blocks(taken)
-    return taken // groups % BLOCK == given // groups % BLOCK == 0
+    return taken // groups % LAID_OUT == given // groups % LAID_OUT == 0
 
 
 def _falls_into_blocks(image: Term) -> bool:
     channels = image.shape[1] if image.type.rank == 4 else None
-    return isinstance(channels, int) and channels % BLOCK == 0
+    return isinstance(channels, int) and channels % LAID_OUT == 0
 
 
 def _is_of_channels(term: Term, kind: type[Add | Mul]) -> bool:
@@ -128,5 +125,5 @@ def _image_of(conv: Conv, term: Term) -> tuple[Term, How]:
         (image,) = image.inputs
     if brings_channels_first(image) or isinstance(image.operator, Pad):
         return image.inputs[0], "as it is"
-    few = isinstance(image.shape[1], int) and image.shape[1] < BLOCK and conv.group == 1
+    few = isinstance(image.shape[1], int) and image.shape[1] < LAID_OUT and conv.group == 1
     return image, "as it is" if few or not _convolved_in_blocks(conv, term) else "in blocks"

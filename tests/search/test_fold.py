@@ -34,6 +34,7 @@ NOT_FOLDED = {
     "conv by frames": "attributes are tuples of sizes",
     "conv frame by frame": "attributes are tuples of sizes",
     "conv of whole blocks": "attributes are tuples of sizes",
+    "conv in fewer groups": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",

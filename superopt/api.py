@@ -1,4 +1,4 @@
-"""The library's own entrance: `optimize` a model, generate rules, verify them."""
+"""The library's own entrance: `optimize` a model, and `replay` what a report says on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from superopt.cost.child import Child
+from superopt.cost.child import Child, within
 from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
@@ -52,7 +52,7 @@ from superopt.search.optimize import replay as apply_again
 from superopt.search.remembered import Memory, digest
 from superopt.search.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
-from superopt.search.settled import PATIENCE_S, settled, within
+from superopt.search.settled import PATIENCE_S, settled
 from superopt.search.strategies import STRATEGIES
 from superopt.search.trial import Attempt, Trial
 from superopt.shipped import shipped_rules
@@ -132,8 +132,8 @@ class Result:
 def optimize(model: Model, options: Options | None = None, progress: Progress | None = None) -> Result:
     """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.
 
-    Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original) and
-    `OutOfTime` (the limit passed without an answer).
+    Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original),
+    `OutOfTime` (the limit passed without an answer) and `RuntimeFailed` (no memory is left to run the model).
     """
     options, progress = options or Options(), progress or _silent
     progress("load", 0.0)
@@ -185,11 +185,15 @@ def replay(
 def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple[ModelFacts, Trial]]:
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
     start, runtime = time.monotonic(), runtime_named(options.runtime, options.threads)
-    loaded, child = load(model), Child()
+    loaded = load(model)
     for sample in options.inputs:
         demand_inputs(loaded, sample)
-    child.started()  # while the model is read on
-    with temporary_folder() as folder, Table(options.timings, _LOG.warning) as table:
+    with (
+        closing(Child()) as child,
+        temporary_folder() as folder,
+        Table(options.timings, _LOG.warning) as table,
+    ):
+        child.started()  # while the model is read on
         working = _working_copy(loaded, model, folder)
         original = Path(model) if isinstance(model, str | Path) else working
         before, loaded = facts(loaded), load(working)

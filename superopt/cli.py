@@ -1,4 +1,4 @@
-"""The command line, thin over `api`: `superopt optimize`, `inspect`, `show`, `rules`, `laws`, `serve`."""
+"""The command line, thin over `api`: what has no module of its own, and how errors and interrupts are told."""
 
 from __future__ import annotations
 

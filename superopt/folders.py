@@ -1,4 +1,4 @@
-"""Folders that are there for a while, and that no end of the process leaves behind but a kill."""
+"""Folders and files that are there for a while; no end of the process leaves folders behind but a kill."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def temporary_folder() -> Iterator[Path]:
         yield folder
     finally:
         _remove(folder)
+
+
+def partial(path: Path) -> Path:
+    """A file beside another one, of a name that nobody else thinks of: once it is whole it takes the other's place."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def demand_utf8(path: Path) -> None:

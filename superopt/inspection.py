@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from superopt.cost.child import Child
+from superopt.cost.child import Child, within
 from superopt.cost.flops import flops, is_floating
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.profile import Profile, profile
@@ -20,12 +20,12 @@ from superopt.folders import temporary_folder
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
+from superopt.search.found import Progress
 from superopt.search.report import Part
 from superopt.search.settings import Setting, assumed
-from superopt.search.settled import PATIENCE_S, settled, within
+from superopt.search.settled import PATIENCE_S, settled
 from superopt.term import Graph, Type
 
-Progress = Callable[[str, float], None]
 Sizes = Mapping[str, int]
 """Of symbols."""
 

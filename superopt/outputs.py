@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from superopt import folders
 from superopt.errors import UsageError
 
 
@@ -73,16 +74,16 @@ def written_after(path: Path, data: bytes) -> Iterator[None]:
     """Write a file as a whole after the block, for which there is room before it; where that fails nothing is written.
     Raises `UsageError`.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    written = folders.partial(path)
     try:
         with _refusing(path):
-            partial.write_bytes(data)
+            written.write_bytes(data)
         yield
         with _refusing(path):
-            partial.replace(path)
+            written.replace(path)
     finally:
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
 
 
 @contextmanager

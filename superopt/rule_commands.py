@@ -1,4 +1,4 @@
-"""`superopt rules`: generate, verify, list and show rules."""
+"""`superopt rules`: rules generated, listed and shown; the file of each other command says what it does."""
 
 from __future__ import annotations
 

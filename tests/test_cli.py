@@ -15,7 +15,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from superopt import Report
+from superopt import Report, UsageError, folders
+from superopt.cli import app
 from superopt.onnx_io import load, understand
 from superopt.operators.reader import read_term
 from superopt.text import read
@@ -134,13 +135,17 @@ def test_files_that_exist_are_replaced_when_asked_for(tmp_path: Path, rules: Pat
     assert Report.model_validate_json((tmp_path / "r.json").read_text(encoding="utf-8")).outcome == "original"
 
 
-def test_where_the_report_cannot_be_written_the_model_is_not_either(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_where_the_report_cannot_be_written_the_model_is_not_either(
+    tmp_path: Path, rules: Path, timings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     onnx.save(one_relu(), tmp_path / "m.onnx")
-    (tmp_path / ".r.json.partial").mkdir()  # as a full disk, it shows only when the report is written
+    (tmp_path / "full").mkdir()  # as a full disk, it shows only when the report is written
+    monkeypatch.setattr(folders, "partial", lambda path: tmp_path / "full")
+    monkeypatch.chdir(tmp_path)
     before = files(tmp_path)
-    ran = superopt("optimize", "m.onnx", "o.onnx", "--report", "r.json", *quick(rules, timings), cwd=tmp_path)
-    assert ran.code == 2
-    assert "r.json: cannot be written" in ran.err
+    asked = ["optimize", "m.onnx", "o.onnx", "--report", "r.json", *map(str, quick(rules, timings))]
+    with pytest.raises(UsageError, match=r"r\.json: cannot be written"):
+        app(asked, standalone_mode=False)
     assert files(tmp_path) == before
 
 

@@ -64,8 +64,17 @@ def entry(**other: object) -> str:
         ('{"format": 1, "timings": [{"runtime": "r"}]}', "timings.0.version"),
         (entry(seconds=-1), "timings.0.seconds"),
         (entry(mood="good"), "timings.0.mood"),
+        (entry(runs=10**30), "timings.0.runs"),
     ],
-    ids=["no JSON", "a list", "another version", "fields are missing", "less than no time", "a field too many"],
+    ids=[
+        "no JSON",
+        "a list",
+        "another version",
+        "fields are missing",
+        "less than no time",
+        "a field too many",
+        "more than a table holds",
+    ],
 )
 def test_what_is_no_file_of_timings_is_refused(text: str, says: str, table: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(text, encoding="utf-8")

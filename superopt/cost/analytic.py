@@ -46,6 +46,11 @@ class AnalyticCost:
             self._known[key] = self._computed(kernel)
         return self._known[key]
 
+    def forget_terms(self) -> None:
+        """Forget the graphs that were asked about."""
+        self._known.clear()
+        self._alone.clear()
+
     def alone(self, term: Term) -> float:
         """The seconds of one operator that is fused with nothing; symbolic sizes count as in `sizes`."""
         if term.is_variable or term.constant or isinstance(term.operator, Expand):

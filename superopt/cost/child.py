@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -43,6 +44,23 @@ class Here:
     def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
         """What a function gives; raises what that does."""
         return function(*arguments)
+
+
+class Ask(Protocol):
+    """Calls functions that run models, with patience."""
+
+    def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What a function gives. Raises `RuntimeFailed`."""
+
+
+def within(caller: Caller, limit_s: float) -> Ask:
+    """Asks of a caller, all together within a limit in seconds from now."""
+    end = time.monotonic() + limit_s
+
+    def ask(function: Callable[..., T], *arguments: Any) -> T:
+        return caller.call(max(end - time.monotonic(), 0.0), function, *arguments)
+
+    return ask
 
 
 class Child:

@@ -48,6 +48,12 @@ class Estimates:
         self._kinds: dict[tuple[Term, ...], str] = {}
         self._near: dict[tuple[Term, ...], tuple[int, float]] = {}
 
+    def forget_terms(self) -> None:
+        """Forget the graphs that were asked about, and keep what was learned of them."""
+        self._kinds.clear()
+        self._near.clear()
+        self._analytic.forget_terms()
+
     def learn(self, kernel: Kernel, seconds: float) -> None:
         """Note what a kernel was measured to take."""
         kind, factor = self._kind(kernel), max(seconds, LEAST_S) / self._analytic.seconds(kernel)

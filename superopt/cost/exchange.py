@@ -14,6 +14,7 @@ from superopt.versioned import read_versioned
 
 FORMAT = 1
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=1, lt=2**63)]  # as the table holds
 
 
 class Entry(BaseModel):
@@ -23,11 +24,11 @@ class Entry(BaseModel):
     runtime: str
     version: str
     device: str
-    threads: Annotated[int, Field(ge=1)]
+    threads: _Count
     signature: str
     seconds: _Positive
     spread: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    runs: Annotated[int, Field(ge=1)]
+    runs: _Count
     measured_at: str
 
 

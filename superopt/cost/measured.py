@@ -26,6 +26,7 @@ from superopt.cost.table import Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
+from superopt.onnx_io import needed_opset
 from superopt.operators.declare import concrete
 from superopt.operators.pointwise import Add
 from superopt.term import REAL, Graph, Term, variable, variables
@@ -122,6 +123,7 @@ class MeasuredCost:
         """Forget the graphs that were asked about, as a search ends; the table remembers what their kernels take."""
         self._known.clear()
         self._plain.clear()
+        self._estimates.forget_terms()
         forget_terms()
 
     @property
@@ -162,7 +164,14 @@ class MeasuredCost:
     def _as_timed(self, kernel: Kernel) -> tuple[str, int]:
         """The text by which the table knows a kernel as it is timed for this model, and how many of it are together."""
         count = copies(kernel.graph, self._streamed)
-        return kernel.signature if count == 1 else f"({count} of {kernel.signature})", count
+        signature = kernel.signature + self._held_back(kernel.graph)
+        return signature if count == 1 else f"({count} of {signature})", count
+
+    def _held_back(self, *graphs: Graph) -> str:
+        """What tells graphs that need a newer opset than the model may have: there they run otherwise, or not."""
+        most = max(self.opset, self.highest)
+        needed = max(needed_opset(graph.outputs, (), self.opset) for graph in graphs)
+        return f" in opset {most}" if needed > most else ""
 
     def _measure(self, kernel: Kernel) -> float:
         signature, count = self._as_timed(kernel)
@@ -253,6 +262,7 @@ class MeasuredCost:
         prints = [fingerprint(graph) for graph in graphs]
         axes = self._undeclared(given) if around else {}
         place = (f" within {around}" if around else "") + (" of sizes that are not declared" if axes else "")
+        place += self._held_back(*graphs)
         signatures = [f"(whole {own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:

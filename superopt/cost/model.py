@@ -19,7 +19,7 @@ class Cost(Protocol):
         """
 
     def estimate(self, graph: Graph) -> float:
-        """What `cost` would say, by all that is known now; nothing is measured for it."""
+        """What `cost` would say, by all that is known now; no kernel is measured for it."""
 
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """The kernels of the graph with the seconds of each alone; they add up to its cost, or to more."""

@@ -102,7 +102,7 @@ class Table:
             connection.execute("BEGIN")
             try:
                 connection.executemany("INSERT OR REPLACE INTO timings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-            except sqlite3.Error:
+            except BaseException:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from superopt.cost.flops import is_floating
 from superopt.cost.runtime import RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.onnx_io import standalone_apart
 from superopt.operators.layout import Expand
-from superopt.term import REAL, Graph, Term, replace_all, subterms, variable, variables
+from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
 Undeclared: TypeAlias = "Mapping[str, Collection[int]]"
 """By label of an input the axes whose sizes its model does not tell."""
@@ -41,8 +42,18 @@ def written(
     `RuntimeFailed`.
     """
     made = map(with_weights_made, graphs)
-    with temporary_folder() as folder:
+    with _folder() as folder:
         yield [_written(graph, opset, highest, undeclared, folder / str(i)) for i, graph in enumerate(made)]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with ExitStack() as held:
+        try:
+            folder = held.enter_context(temporary_folder())
+        except OSError as error:
+            raise RuntimeFailed(f"a model cannot be written to be timed: {error.strerror or error}") from None
+        yield folder
 
 
 def with_weights_made(graph: Graph) -> Graph:
@@ -68,8 +79,7 @@ def with_weights_made(graph: Graph) -> Graph:
 
 def _is_drawn(term: Term) -> bool:
     """Whether any other values do as well."""
-    real = term.type.dtype == REAL or "float" in term.type.dtype
-    return real and not isinstance(term.operator, Expand) and bool(variables(term))
+    return is_floating(term.type) and not isinstance(term.operator, Expand) and bool(variables(term))
 
 
 def _written(graph: Graph, opset: int, highest: int, undeclared: Undeclared | None, folder: Path) -> Path:

@@ -8,7 +8,7 @@ from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, load, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
-from superopt.onnx_io.opsets import highest_opset, outdated
+from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
@@ -32,6 +32,7 @@ __all__ = [
     "left_to_chance",
     "load",
     "load_inputs",
+    "needed_opset",
     "neighbours",
     "op_types",
     "opset_of",

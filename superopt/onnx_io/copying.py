@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from superopt.errors import UsageError
+from superopt.folders import partial
 from superopt.onnx_io.files import weight_files
 
 
@@ -32,9 +33,9 @@ def copy_model(source: Path, target: Path) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a file; another process sees the whole of it or nothing."""
-    partial = target.with_name(f".{target.name}.partial")
+    copied = partial(target)
     try:
-        shutil.copyfile(source, partial)
-        partial.replace(target)
+        shutil.copyfile(source, copied)
+        copied.replace(target)
     finally:
-        partial.unlink(missing_ok=True)
+        copied.unlink(missing_ok=True)

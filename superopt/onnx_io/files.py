@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from superopt.errors import InvalidModel, UsageError
-from superopt.folders import demand_utf8
+from superopt.folders import demand_utf8, partial
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
@@ -78,7 +77,7 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = partial(path)
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:

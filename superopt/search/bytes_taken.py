@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from superopt.cost.child import Child
@@ -16,15 +17,13 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, facts, load, understand
 from superopt.search.found import Found, Outcome
 from superopt.search.objective import LEAST_LESS, Objective, Weighed
+from superopt.search.promises import LEAST_LEFT
 from superopt.search.settings import Setting
 
 NOT_SLOWER = 1.02
 """How many times the seconds of its start a graph may be predicted to take where bytes are lessened: within this sums
 tell nothing, and the whole model decides.
 """
-
-LONGEST_S = 300.0
-"""What has not run by then is taken as never ending."""
 
 
 class _Bytes(Objective):
@@ -42,7 +41,7 @@ class _Bytes(Objective):
                 untried += 1
                 continue
             if after <= NOT_SLOWER * before:
-                return found, start.cost / found.cost if found.cost else math.inf, untried
+                return found, start.cost / max(found.cost, LEAST_LEFT * start.cost), untried
         return start, 1.0, untried
 
 
@@ -53,7 +52,7 @@ class Size(_Bytes):
         """Bytes of weights, wherever the graph stands."""
         return WeightsCost(self.machine.sizes)
 
-    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed:
+    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float) -> Weighed:
         """The bytes of the weights of both."""
         before, after = (facts(load(model)).bytes for model in (original, candidate))
         return Weighed(before, after)
@@ -70,15 +69,13 @@ class Memory(_Bytes):
         """The most that any piece takes: what others take is free again by then."""
         return max(costs, default=0.0)
 
-    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed:
+    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float) -> Weighed:
         """What the runtime takes for both, at most. Raises `RuntimeFailed`."""
         expected = activations(program, setting.sizes), activations(understand(load(candidate)), setting.sizes)
         counted = None if expected[0] is None or expected[1] is None else (expected[0], expected[1])
-        return Weighed(self._peak(original, setting), self._peak(candidate, setting), counted)
+        before, after = (self._peak(model, setting, longest_s / 2) for model in (original, candidate))
+        return Weighed(before, after, counted)
 
-    def _peak(self, model: Path, setting: Setting) -> int:
-        child = Child()  # of its own: what others left behind there would be taken first
-        try:
-            return child.call(LONGEST_S, peak_of_runs, self.machine.runtime, model, setting.draw())
-        finally:
-            child.close()
+    def _peak(self, model: Path, setting: Setting, longest_s: float) -> int:
+        with closing(Child()) as child:  # of its own: what others left behind there would be taken first
+            return child.call(longest_s, peak_of_runs, self.machine.runtime, model, setting.draw())

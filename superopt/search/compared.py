@@ -1,7 +1,8 @@
-"""Candidates compared with their original: by outputs, or where these show nothing by what is computed on the way.
+"""Candidates compared with their original: by outputs, and where these show little by what is computed on the way.
 
 A detector finds nothing in random numbers: whatever stands before its last steps, its outputs are empty. Those steps
-are the original's own in the candidate, so what was rewritten is compared itself.
+are the original's own in the candidate, so what was rewritten is compared itself. Nor does a softmax tell much that
+gives 1 for the same class whatever comes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws:
     never_change = all(map(still.holds, trial.program.outputs))
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
-    if found.examined or found.differs or not trial.left:  # what is compared after the time is never measured
+    is_told = found.examined and not found.shows_little
+    if is_told or found.differs or not trial.left:  # what is compared after the time is never measured
         return found
     return _within(trial, candidate, placed, found, still, seed, draws)
 
@@ -74,7 +76,7 @@ def _within(
     seed: int,
     draws: Sequence[Draw],
 ) -> Agreement:
-    """How a candidate whose outputs show nothing compares at the values that were rewritten, if all of those show
+    """How a candidate whose outputs show little compares at the values that were rewritten, if all of those show
     something that may do so; otherwise what the outputs say.
     """
 

@@ -34,6 +34,12 @@ TOLD_APART = 0.005
 
 _COUNTED = AnalyticCost()
 
+
+def forget_terms() -> None:
+    """Forget the graphs whose operations and bytes were counted."""
+    _COUNTED.forget_terms()
+
+
 EXHAUSTED, VAIN, LIMIT, ALIKE = "exhausted", "no gain for a while", "limit of graphs", "as in another piece"
 """Why a search ended by itself."""
 

@@ -63,7 +63,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     program.release_weights()  # two sessions are alive from here on, each with weights of its own
     _measure(tried, trial, tried.candidate)
     if asked and tried.pairs and not tried.earlier:
-        asked.keep(Judgement(tried.agreement.samples, tuple(pair for _, pair in tried.pairs), now()))
+        pairs = tuple(pair for _, pair in tried.pairs)
+        asked.keep(Judgement(tried.agreement.samples, pairs, now(), weighed=tried.weighed is not None))
     return tried
 
 
@@ -90,23 +91,26 @@ def _agreement(
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:
     """Whether the candidate is faster in the first setting, or takes less; and in none of the others slower."""
-    tried.weighed = trial.objective.weigh(trial.program, trial.working, candidate, trial.settings[0])
+    tried.accepted, tried.pairs = False, []  # somebody may have interrupted it before
+    try:
+        _weigh_and_pair(tried, trial, candidate)
+    except OutOfTime as error:
+        tried.accepted = False
+        tried.reason = f"{error}, and {trial.left:.0f} s were left; allow more with --time"
+    except RuntimeFailed as error:  # on random inputs, where those that it was compared on may be the user's own
+        if _lacks_room(error):
+            raise
+        tried.accepted, tried.reason = False, f"it could not be measured: {error}"
+
+
+def _weigh_and_pair(tried: Attempt, trial: Trial, candidate: Path) -> None:
+    tried.weighed = trial.objective.weigh(trial.program, trial.working, candidate, trial.settings[0], trial.longest)
     if tried.weighed and not tried.weighed.is_less:
         tried.reason = "the whole model takes no less"
         return
     known = tried.earlier.pairs if tried.earlier else ()
     for number, setting in enumerate(trial.settings):
-        try:
-            there = known[number] if number < len(known) else _paired(tried, trial, candidate, number)
-        except OutOfTime as error:
-            tried.accepted = False
-            tried.reason = f"{error}, and {trial.left:.0f} s were left; allow more with --time"
-            return
-        except RuntimeFailed as error:  # on random inputs, where those that it was compared on may be the user's own
-            if _lacks_room(error):
-                raise
-            tried.accepted, tried.reason = False, f"it could not be measured: {error}"
-            return
+        there = known[number] if number < len(known) else _paired(tried, trial, candidate, number)
         tried.pairs.append((setting, there))
         tried.accepted = not loses(there) if number or tried.weighed else faster(there)
         if not tried.accepted:
@@ -154,12 +158,14 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             seed=trial.seed,
             draw=draw,
             caller=cost.child,
-            longest_s=trial.longest,
+            most_s=trial.longest,
         )
+    except OutOfTime as error:
+        tried.reason += f"; it could not be measured: {error}"
     except RuntimeFailed as error:
         if _lacks_room(error):
             raise
-        tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}"
+        tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}{_advice(error, trial.program)}"
         if cost.deadly:
             tried.reason += f"; so does this alone: {cost.deadly[0]}"
     return tried

@@ -1,7 +1,7 @@
 """What comparing and measuring a candidate came to, kept so that the same two files are not measured twice.
 
 It stands for these very files on this runtime. What is recalled is never taken on trust alone: the candidate is
-compared again, on inputs that it was not compared on before.
+compared again, on other inputs than when it was measured.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from superopt.onnx_io import weight_files
-from superopt.search.paired import Paired, faster, hopeless
+from superopt.search.paired import Paired, faster, hopeless, loses
 from superopt.search.remembered import Memory
 
 
 @dataclass(frozen=True)
 class Judgement:
     """A candidate that agreed with its original on so many samples, and what both took, in one setting after the other;
-    when that was measured (ISO 8601, UTC).
+    when that was measured (ISO 8601, UTC). `weighed` says that it takes less in bytes, and need not be faster.
     """
 
     samples: int
     pairs: tuple[Paired, ...]
     measured_at: str
+    weighed: bool = False
 
     @property
     def settled(self) -> bool:
-        """Whether the interval says that there is a gain, or none to speak of; otherwise measuring again may tell."""
-        return faster(self.pairs[0]) or hopeless(self.pairs[0])
+        """Whether the intervals say that there is a gain, or none to speak of; and where it loses, that it is slower.
+        Otherwise measuring again may tell.
+        """
+        gains, held = ((), self.pairs) if self.weighed else (self.pairs[:1], self.pairs[1:])
+        return all(faster(p) or hopeless(p) for p in gains) and not any(loses(p) and p.high >= 1.0 for p in held)
 
 
 _FORM = TypeAdapter(Judgement)

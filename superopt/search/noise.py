@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.cost.child import Caller
+from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime
 from superopt.errors import SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
@@ -25,16 +25,15 @@ MOST_NOISE = 1e-2
 class Noise:
     """Runs a model on samples once more, otherwise, and notes in these what it gives then.
 
-    It runs in the `caller`, on its `runtime` or the standard of that; large outputs are laid in the `folder`.
+    Others are asked to run it, on its `runtime` or the standard of that; large outputs are laid in the `folder`.
     """
 
     model: Path
     runtime: Runtime
     interface: Interface
     seed: int
-    caller: Caller
+    ask: Ask
     folder: Path
-    longest_s: float
 
     def of_rounding(self, samples: Sequence[Sample]) -> None:
         """With inputs changed in their last bit, and with the runtime's optimizations."""
@@ -44,9 +43,7 @@ class Noise:
         as_given = [s.feeds for s in samples]
         changed = [{k: neighbours(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
         for where, optimize, feeds in ((self.runtime.standard, False, changed), (self.runtime, True, as_given)):
-            _, outputs = self.caller.call(
-                self.longest_s, ran, where, self.model, optimize, self.interface, feeds, self.folder
-            )
+            _, outputs = self.ask(ran, where, self.model, optimize, self.interface, feeds, self.folder)
             for sample, noisy in zip(samples, outputs, strict=True):
                 sample.noisy.append(noisy)
 
@@ -60,9 +57,7 @@ class Noise:
         changed, feeds = self.folder / "nudged.onnx", [s.feeds for s in samples]
         try:
             save_nudged(self.model, changed, self.seed)
-            _, outputs = self.caller.call(
-                self.longest_s, ran, self.runtime.standard, changed, False, self.interface, feeds, self.folder
-            )
+            _, outputs = self.ask(ran, self.runtime.standard, changed, False, self.interface, feeds, self.folder)
         except SuperoptError:
             return
         for sample, noisy in zip(samples, outputs, strict=False):  # none, where the interface is another

@@ -70,6 +70,10 @@ class Objective(ABC):
         """What an inference takes, by the costs of its pieces, as far as these tell."""
         return 0.0
 
-    def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting) -> Weighed | None:
-        """What two models take in bytes, where that is the objective. Raises `RuntimeFailed`."""
+    def weigh(
+        self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float
+    ) -> Weighed | None:
+        """What two models take in bytes, where that is the objective: what is run for that ends within `longest_s`
+        seconds. Raises `RuntimeFailed`.
+        """
         return None

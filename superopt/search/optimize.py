@@ -13,7 +13,7 @@ from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.anew import placed, with_anew
 from superopt.search.cuttings import Cuttings, cuttings_of
-from superopt.search.found import OUT_OF_TIME, Solved, Strategy
+from superopt.search.found import OUT_OF_TIME, Solved, Strategy, forget_terms
 from superopt.search.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
 from superopt.search.judge import judged, original
 from superopt.search.matching import Matching
@@ -70,6 +70,7 @@ def attempt(
         return original(tried, trial, str(error))
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
+    forget_terms()
     tried.search_seconds = time.monotonic() - start
     try:
         return _answered(tried, trial, memory)
@@ -124,7 +125,7 @@ def _too_little(tried: Attempt, trial: Trial) -> str:
 
 def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     """Judge what was found; where its gain is not confirmed, what is left of it without pieces that gain nothing in the
-    whole model. Raises `VerificationFailed`.
+    whole model. Raises `VerificationFailed` where all of it does not agree.
     """
     start = time.monotonic()
     judged(tried, trial, placed(trial.program, tried.cover), memory)
@@ -134,7 +135,11 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     cover = surest(tried, trial, end=trial.end - JUDGED_AGAIN * took)
     if cover is None:
         return tried
-    again = judged(tried.again(cover), trial, placed(trial.program, cover), memory)
+    try:
+        again = judged(tried.again(cover), trial, placed(trial.program, cover), memory)
+    except VerificationFailed as error:  # the first did not, and is no gain: the original is the answer
+        tried.reason += f"; without pieces that gain nothing in the whole model, {error}"
+        return tried
     return again if again.accepted else tried
 
 

@@ -43,7 +43,7 @@ LEAST_GAIN = 1.01
 LOOK_S = 4.0
 """What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
 LONGEST_ROUND_S = 300.0
-"""A round that takes longer than this beside its budget is taken as never ending."""
+"""A round that takes longer than this beside its budget, or than all may take, is taken as never ending."""
 LOOKS = 2
 
 
@@ -166,14 +166,10 @@ def latency(
     draw: Draw | None = None,
     lock_directory: Path | None = None,
     caller: Caller | None = None,
-    longest_s: float = LONGEST_ROUND_S,
+    most_s: float = math.inf,
 ) -> Latency:
-    """Measure one model in several sessions. Raises `RuntimeFailed` for a model that does not run, or for longer than
-    it may.
-    """
-    rounds = _measure(
-        (model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller, longest_s=longest_s
-    )
+    """Measure one model in several sessions, as `compare` does two. Raises what that does."""
+    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller, most_s)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
@@ -193,11 +189,10 @@ def _measure(
     lock_directory: Path | None,
     caller: Caller | None,
     most_s: float = math.inf,
-    longest_s: float = LONGEST_ROUND_S,
     before: int = 0,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model. As many rounds were `before`, whose turns of order go on."""
-    caller, limit, begun = caller or Here(), longest_s + budget_s, time.monotonic()
+    caller, limit, begun = caller or Here(), min(LONGEST_ROUND_S + budget_s, most_s), time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
     give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []
@@ -208,7 +203,9 @@ def _measure(
         if progress:
             progress(done, sessions)
         share = (budget_s - spent) / (sessions - done)
-        with measuring(lock_directory):  # between rounds others may have their turn, which is not our time
+        with measuring(
+            lock_directory, None if math.isinf(most_s) else most_s
+        ):  # between rounds others may have their turn, which is not our time
             start = time.perf_counter()
             number = before + done
             rounds.append(caller.call(limit, _round, models, runtime, share, seed + number, draw, number % 2 == 1))

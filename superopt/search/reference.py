@@ -9,13 +9,13 @@ import numpy as np
 from superopt.arithmetic import FLOAT, Array
 from superopt.cost.runtime import Feeds
 from superopt.cost.sizes import concretize
-from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.memory import trim
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
 from superopt.search.same import Reference
 from superopt.term import Graph, Term, variables
+from superopt.verify.check import UNCOMPUTABLE
 
 
 def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | None:
@@ -39,7 +39,7 @@ def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | Non
                     if last[name] == i and name not in shown:
                         values.pop(name, None)
                         program.release(name)
-        except SuperoptError:  # sizes for which the declarations say nothing
+        except UNCOMPUTABLE:  # sizes for which the declarations say nothing, or for which memory is lacking
             return [None] * len(shown)
         program.release_weights()  # sessions that follow need the memory
         trim()

@@ -18,7 +18,7 @@ from typing import Protocol
 from threadpoolctl import threadpool_limits
 
 from superopt.arithmetic import Array
-from superopt.cost.child import Caller, Here
+from superopt.cost.child import Ask, Caller, Here, Unending, within
 from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.folders import temporary_folder
@@ -65,18 +65,20 @@ def examine(
     They are of the sizes of each setting in turn. Those that the original does not accept are left out. The original
     is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
     itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
-    original as it loads sooner, if it does: by it is told how far rounding alone takes it. For values in 64 bits nobody
-    waits beyond `until`, a time of `time.monotonic`. Raises `RuntimeFailed` for an original that does not load, crashes
-    the runtime, or never ends; a candidate that does does not agree. Raises `OutOfTime` where these values were late,
-    and outputs do not agree without them.
+    original as it loads sooner, if it does: by it is told how far rounding alone takes it. All runs together take
+    `longest_s` at most; for values in 64 bits nobody waits beyond `until`, a time of `time.monotonic`.
+
+    Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never ends; a candidate that does
+    not load or crashes does not agree. Raises `OutOfTime` where that has not ended in time, or where values in 64 bits
+    were late, and outputs do not agree without them.
     """
     give_back()  # a session of a model that was just written needs as much again
-    caller, standard = caller or Here(), runtime.standard
+    ask, standard = within(caller or Here(), longest_s), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
-    feeds = [*inputs, *caller.call(longest_s, drawn, standard, working or original, seed, sized)]
+    feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models.
     with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until) as exact:
-        interface, outputs = caller.call(longest_s, expected, standard, original, feeds, len(inputs), folder)
+        interface, outputs = ask(expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
         accepted = [i for i, tells in enumerate(told) if tells]
@@ -84,11 +86,11 @@ def examine(
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
-        difference = _run_all(original, candidate, runtime, interface, samples, caller, folder, longest_s)
+        difference = _run_all(original, candidate, runtime, interface, samples, ask, folder)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        noise = Noise(working or original, runtime, interface, seed, caller, folder, longest_s)
+        noise = Noise(working or original, runtime, interface, seed, ask, folder)
         noise.of_rounding(rough)
         in_time = list[Sample]()
         for i, sample in zip(accepted, samples, strict=True):
@@ -144,19 +146,22 @@ def _run_all(
     runtime: Runtime,
     interface: Interface,
     samples: Sequence[Sample],
-    caller: Caller,
+    ask: Ask,
     folder: Path,
-    longest_s: float,
 ) -> str:
-    """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be."""
+    """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be.
+    Raises what `examine` does.
+    """
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
-        _, outputs = caller.call(longest_s, ran, runtime, original, True, interface, feeds, folder)
+        _, outputs = ask(ran, runtime, original, True, interface, feeds, folder)
         for sample, own in zip(samples, outputs, strict=True):
             sample.noisy.append(own)
     for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
-            difference, outputs = caller.call(longest_s, ran, where, candidate, optimize, interface, feeds, folder)
+            difference, outputs = ask(ran, where, candidate, optimize, interface, feeds, folder)
+        except Unending as error:
+            raise OutOfTime(f"a candidate took too long to be compared: {error}") from None
         except RuntimeFailed as error:
             return f"candidate: {error}"
         if difference:

@@ -7,13 +7,11 @@ images of one place. So the model is run once, and they are seen.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from superopt.cost.child import Caller
+from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, save_showing
@@ -23,15 +21,6 @@ from superopt.search.settings import Setting
 
 PATIENCE_S = 60.0
 """How long a model may take to run at sizes that nobody asked for."""
-
-Ask: TypeAlias = Callable[..., Any]
-"""Gives what a function gives for its arguments, which may run a model: with patience. Raises `RuntimeFailed`."""
-
-
-def within(caller: Caller, limit_s: float) -> Ask:
-    """Asks of another process, all together within a limit in seconds from now."""
-    end = time.monotonic() + limit_s
-    return lambda function, *arguments: caller.call(max(end - time.monotonic(), 0.0), function, *arguments)
 
 
 @dataclass(frozen=True)

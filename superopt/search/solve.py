@@ -22,10 +22,10 @@ from superopt.search.solution import Terms
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
 
-JUDGING_RUNS = 92
-"""How many times an inference could run, about, until a candidate is compared with its original and measured: three
-runs of five inputs, two of them without the runtime's optimizations, then six pairs of sessions, each of them run four
-times and more.
+COMPARING_RUNS, MEASURING_RUNS = 15, 77
+"""How many times an inference could run, about, until a candidate is compared with its original: three runs of five
+inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six pairs of sessions,
+each of them run four times and more.
 """
 
 JUDGED_AGAIN = 1.2
@@ -70,7 +70,8 @@ def solve(
         *starts.values(),
         *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
     ]
-    judging_s, searching_ends = JUDGING_RUNS * objective.seconds(costs), cost.deadline
+    judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
+    searching_ends = cost.deadline
     cost.deadline = deadline = min(searching_ends, times.end - judging_s)
     if starts and time.monotonic() >= deadline:
         if solved:
@@ -89,7 +90,7 @@ def solve(
             return kept(solved)
         took[len(solved) - 1] = time.monotonic() - start
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
-    unhurried = times.end - (1.0 + JUDGED_AGAIN) * times.settings * (judging_s + LOOKS * LOOK_S)
+    unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
     return again(solved, min(unhurried, times.latest) if judging_s else deadline)
 
 

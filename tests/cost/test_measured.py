@@ -16,10 +16,11 @@ from superopt.cost.table import Table
 from superopt.cost.timed import time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
 from superopt.dim import symbol
-from superopt.errors import OutOfTime
+from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import LARGE, standalone_apart
 from superopt.operators.layout import Reshape
 from superopt.operators.linear import MatMul
+from superopt.operators.norms import RmsNorm
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.term import Graph, Term, make, variable
 from tests.cost.graphs import conv_block, graph, per_channel, tensor, weight
@@ -109,6 +110,20 @@ def test_symbolic_sizes_are_timed_at_the_values_that_are_given(table: Table, tmp
     g = graph(make(MatMul(), (x, weight("w", 256, 256))))
     small, large = (MeasuredCost(RUNTIME, table, 17, {"n": n}, lock_directory=tmp_path) for n in (1, 512))
     assert large.cost(g) > 3 * small.cost(g)
+
+
+def test_what_needs_a_newer_opset_than_a_model_may_have_costs_what_it_does_there(
+    cost: MeasuredCost, table: Table, tmp_path: Path
+) -> None:
+    x, scale = tensor("x", 4, 64), weight("w", 64)
+    g = graph(make(RmsNorm(1, 1e-5), (x, scale)))
+    newer = MeasuredCost(RUNTIME, table, opset=17, highest=23, lock_directory=tmp_path)
+    assert newer.cost(g) < math.inf
+    assert cost.cost(g) == math.inf
+    plain = graph(make(Relu(), (x,)))
+    newer.whole(plain, g)
+    with pytest.raises(SuperoptError):
+        cost.whole(plain, g)
 
 
 def test_a_kernel_that_cannot_run_costs_infinitely_much_for_a_reason(cost: MeasuredCost, table: Table) -> None:

@@ -1,8 +1,11 @@
 """Graphs written as models to be timed."""
 
+from pathlib import Path
+
 import onnx
 import pytest
 
+from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.whole import MOST_AROUND, around, with_weights_made, written
 from superopt.onnx_io import standalone
 from superopt.operators.constant import filled
@@ -44,6 +47,12 @@ def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
     x = tensor("x", 1, 3, 8, 8)
     g = graph(make(Mul(), (make(Add(), (x, per_channel(weight("b", 3), x))), filled(0.5, x.shape))))
     assert with_weights_made(g) is g
+
+
+def test_where_no_folder_can_be_made_nothing_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
+    with pytest.raises(RuntimeFailed, match="cannot be written to be timed"), written([_merged()], opset=17):
+        pass
 
 
 def test_axes_that_are_not_to_be_declared_are_open_in_the_model_that_is_timed() -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
+from superopt.search import judge
 from superopt.search.backtrack import backtrack
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Limits, Outcome, Replaced, Strategy
 from superopt.search.judge import judged
 from superopt.search.matching import Matching
+from superopt.search.paired import Latency, Paired
 from superopt.search.rewrites import Unfold
 from superopt.search.trial import Attempt
 from superopt.term import Graph
@@ -69,6 +71,26 @@ def test_the_second_interrupt_ends_it_also_where_the_first_ended_the_search(
         with pytest.raises(KeyboardInterrupt):
             tried(normalized(), [Unfold("lrn")], cost, tmp_path, strategy=strategy)
     assert len(calls) == called
+
+
+def test_what_was_measured_before_an_interrupt_is_measured_anew_and_told_once(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = Latency(0.01, 0.01, 0.01, 10, 100)
+    gain = Paired(alone, alone, 1.2, 1.1, 1.3, 10, 100, (1.2,) * 10)
+    monkeypatch.setattr(judge, "compare", lambda *_, **__: gain)
+    calls = list[Attempt]()
+
+    def judging(*given: Any) -> Attempt:
+        calls.append(judged(*given))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    monkeypatch.setattr("superopt.search.optimize.judged", judging)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert len(calls) == 2
+    assert (found.accepted, found.interrupted, len(found.pairs)) == (True, True, 1)
 
 
 def test_where_the_time_was_too_short_to_find_anything_that_is_said(cost: MeasuredCost, tmp_path: Path) -> None:

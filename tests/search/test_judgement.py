@@ -69,6 +69,29 @@ def test_what_an_interval_leaves_open_is_measured_again(asked: Question, interva
     assert asked.recall() is None
 
 
+GAIN, LOSS, OPEN = (1.1, 1.2, 1.3), (0.9, 0.95, 0.99), (0.9, 0.985, 1.08)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "weighed", "kept"),
+    [
+        ([GAIN, LOSS], False, True),
+        ([GAIN, OPEN], False, False),
+        ([GAIN, (0.98, 0.995, 1.01)], False, True),
+        ([LOSS], True, True),
+        ([OPEN], True, False),
+        ([(0.98, 1.0, 1.02), LOSS], True, True),
+    ],
+)
+def test_a_loss_that_refuses_a_candidate_is_kept_where_its_interval_says_so(
+    asked: Question, intervals: list[tuple[float, float, float]], weighed: bool, kept: bool
+) -> None:
+    pairs = tuple(pair for interval in intervals for pair in judgement(*interval).pairs)
+    given = replace(judgement(*GAIN), pairs=pairs, weighed=weighed)
+    asked.keep(given)
+    assert asked.recall() == (given if kept else None)
+
+
 def test_what_is_forgotten_is_not_recalled(asked: Question) -> None:
     asked.keep(judgement(1.1, 1.2, 1.3))
     asked.forget()

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options, Result, replay
+from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import UsageError
 from superopt.search import judge
 from superopt.search.bytes_taken import Size
@@ -97,6 +98,34 @@ def test_what_takes_no_less_as_a_whole_is_no_answer(enough: Options, monkeypatch
     monkeypatch.setattr(Size, "weigh", lambda *_: Weighed(100, 100))
     report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=2)).report
     assert (report.outcome, report.reason) == ("original", "the whole model takes no less")
+
+
+def test_where_bytes_cannot_be_measured_the_original_comes_back(
+    enough: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weigh(*_: object) -> Weighed:
+        raise RuntimeFailed("the peak of memory is not known here")
+
+    monkeypatch.setattr(Size, "weigh", weigh)
+    report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=3)).report
+    assert report.outcome == "original"
+    assert report.reason == "it could not be measured: the peak of memory is not known here"
+
+
+def test_where_no_bytes_are_left_the_gain_is_a_number_that_reports_hold(enough: Options) -> None:
+    """All of the weights are joined to be cut off again."""
+    nodes = [
+        helper.make_node("Concat", ["x", "w"], ["both"], axis=1),
+        helper.make_node("Slice", ["both", "zero", "some", "one"], ["first"]),
+        helper.make_node("Relu", ["first"], ["y"]),
+    ]
+    ends = [(name, TensorProto.FLOAT, [1, 256, 28, 28]) for name in "xy"]
+    sizes = {name: np.array([value]) for name, value in (("zero", 0), ("some", 256), ("one", 1))}
+    given = model(nodes, ends[:1], ends[1:], {"w": weight(1, 256, 28, 28), **sizes})
+    result = superopt.optimize(given, dataclasses.replace(enough, objective="size", rules=None))
+    assert result.report.outcome == "smaller"
+    assert all(np.isfinite(s.gain) for s in result.report.solutions)
+    assert Report.model_validate_json(result.report.model_dump_json()) == result.report
 
 
 def test_a_replay_has_the_objective_of_its_report(fewer_weights: Result, enough: Options) -> None:

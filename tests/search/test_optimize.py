@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,15 +18,18 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.child import Here, Unending
 from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
-from superopt.search import solve
+from superopt.search import optimize, same, solve
 from superopt.search.compared import rewritten_values
+from superopt.search.laid import Value
 from superopt.search.latency import Latency
 from superopt.search.paired import Latency as Measured
 from superopt.search.paired import Paired
@@ -33,8 +37,9 @@ from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
 from superopt.search.same import DRAWS
+from superopt.search.trial import Attempt
 from tests.fragile import Fragile
-from tests.models import detector, model, normalized, unsimplified, untrained
+from tests.models import confident, detector, model, normalized, unsimplified, untrained
 from tests.onnx_io.networks import run
 from tests.search.trying import tried
 
@@ -77,7 +82,7 @@ def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost
     assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
     assert "found" not in {o.name for o in found.agreement.outputs}
     assert found.agreement.reason == "the original runs on none of the inputs, or gives nothing for them"
-    assert found.agreement.error > 0
+    assert max(o.error for o in found.agreement.outputs) > 0
 
 
 def test_what_stands_before_a_head_of_zeros_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
@@ -100,10 +105,63 @@ def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:
     assert rewritten_values(program, Placement({"boxes": bent, "scores": nothing}, {}), tmp_path / "m.onnx") == {}
 
 
-def test_a_difference_that_outputs_do_not_show_is_an_error(cost: MeasuredCost, tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [detector, confident])
+def test_a_difference_that_outputs_do_not_show_is_an_error(
+    given: Callable[[], onnx.ModelProto], cost: MeasuredCost, tmp_path: Path
+) -> None:
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match="differs from the original"):
-        tried(detector(), [ByRule(rule)], cost, tmp_path)
+        tried(given(), [ByRule(rule)], cost, tmp_path)
+
+
+def test_what_stands_before_shares_that_are_always_the_same_is_compared_within(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    found = tried(confident(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert "shares" not in {o.name for o in found.agreement.outputs}
+
+
+def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = optimize.judged, list[Attempt]()
+
+    def judging(*given: Any) -> Attempt:
+        calls.append(given[0])
+        if len(calls) == 2:
+            raise VerificationFailed("it differs")
+        return real(*given)
+
+    alone = Measured(0.01, 0.01, 0.01, 10, 100)
+    open_still = Paired(alone, alone, 1.0, 0.99, 1.01, 10, 100, (1.0,) * 10)
+    monkeypatch.setattr("superopt.search.judge.compare", lambda *_, **__: open_still)
+    monkeypatch.setattr("superopt.search.optimize.judged", judging)
+    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, len(calls)) == (False, 2)
+    assert found.reason.endswith("; without pieces that gain nothing in the whole model, it differs")
+
+
+def test_a_candidate_that_is_not_compared_in_time_is_no_answer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = same.ran
+
+    def ran(runtime: Runtime, model: Path, *rest: Any) -> tuple[str, list[list[Value]]]:
+        if model.name == "candidate.onnx":
+            raise Unending("it did not end within 3 s")
+        return real(runtime, model, *rest)
+
+    monkeypatch.setattr("superopt.search.same.ran", ran)
+    monkeypatch.setattr(cost, "child", Here())
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert not found.accepted
+    assert found.reason == (
+        "a candidate took too long to be compared: it did not end within 3 s; allow more with --time"
+    )
 
 
 @pytest.mark.parametrize("later", [1.2, 1.0])
@@ -127,16 +185,16 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
     assert found.reason == (confirmed if found.accepted else "the gain was not confirmed in fresh sessions")
 
 
+@pytest.mark.parametrize("settings", [1, 3])
 def test_without_time_to_judge_what_it_finds_nothing_is_searched(
-    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: int
 ) -> None:
-    monkeypatch.setattr(Latency, "seconds", lambda self, costs: 1.0)
-    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    runs = solve.COMPARING_RUNS + settings * solve.MEASURING_RUNS
+    monkeypatch.setattr(Latency, "seconds", lambda self, costs: 0.5 / settings)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, settings=settings)
     assert (found.accepted, found.solved) == (False, [])
-    assert (
-        found.reason
-        == f"comparing and measuring a candidate takes about {solve.JUDGING_RUNS} s; allow more with --time"
-    )
+    takes = f"comparing and measuring a candidate takes about {0.5 / settings * runs:.0f} s"
+    assert found.reason == f"{takes}; allow more with --time"
 
 
 def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from superopt.search.found import Strategy
 from superopt.search.latency import Latency
 from superopt.search.optimize import attempt
 from superopt.search.rewrites import Rewrite
+from superopt.search.settings import Setting
 from superopt.search.trial import Attempt, Trial
 
 
@@ -25,11 +26,13 @@ def tried(
     limit: float = 12,
     strategy: Strategy = backtrack,
     gone: float = 0.0,
+    settings: int = 1,
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")
     path = folder / "original.onnx"
     program, start = understand(load(given)), time.monotonic() - gone
     trial = Trial(
-        program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start
-    )
+        program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start,
+        settings=(Setting(),) * settings,
+    )  # fmt: skip
     return attempt(trial, lambda: rewrites, strategy, alpha=1.05)

@@ -120,9 +120,11 @@ class Result:
     model: ir.Model
     report: parts.Report
 
-    def save(self, path: str | Path) -> None:
-        """Write the model; another process sees the whole file or none. Raises `UsageError`."""
-        save(self.model, path)
+    def save(self, path: str | Path, *, external_data: bool = False) -> None:
+        """Write the model, its weights to a file beside it if asked or above 2 GB; another process sees the whole file
+        or none. A model that is there is replaced. Raises `UsageError`.
+        """
+        save(self.model, path, external_data=external_data or None)
 
     def proto(self) -> onnx.ModelProto:
         """The model as onnx has it. Weights in files stay there."""

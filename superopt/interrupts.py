@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, of which none is lost."""
+"""Ctrl-C, SIGTERM and SIGHUP, of which none is lost."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ AGAIN_AFTER = 0.01
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code after Ctrl-C, as shells have it, and typer."""
 
-_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
+_HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def heed_signals() -> None:
-    """From here on Ctrl-C raises `KeyboardInterrupt` and SIGTERM `SystemExit`, where neither is lost.
+    """From here on Ctrl-C raises `KeyboardInterrupt`, and SIGTERM and SIGHUP `SystemExit`, where none is lost. What is
+    ignored, as SIGHUP under nohup, stays so.
 
     Python runs what handles a signal between any two steps. What is raised in a finalizer is printed and forgotten;
     what is raised while ctypes converts an argument becomes an `ArgumentError`. z3's terms do both at every step. Such
     signals come again, until they meet other code.
     """
-    for number in _RAISED:
-        signal.signal(number, _raise)
+    for number in _HEEDED:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _raise)
     sys.unraisablehook = _come_again_if_lost
 
 
@@ -37,13 +39,15 @@ def _raise(number: int, frame: FrameType | None) -> None:
         if frame.f_globals.get("__package__") == "z3":
             return _come_again(number)
         frame = frame.f_back
-    raise SystemExit(128 + number) if number == signal.SIGTERM else KeyboardInterrupt
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _come_again_if_lost(unraisable: UnraisableHookArgs) -> None:
-    for number, raised in _RAISED.items():
-        if unraisable.exc_type is raised:
-            return _come_again(number)
+    lost = unraisable.exc_value
+    if isinstance(lost, KeyboardInterrupt):
+        return _come_again(signal.SIGINT)
+    if isinstance(lost, SystemExit) and isinstance(lost.code, int) and lost.code - 128 in _HEEDED:
+        return _come_again(lost.code - 128)
     sys.__unraisablehook__(unraisable)
     return None
 

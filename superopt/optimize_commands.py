@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +11,9 @@ from rich.console import Console
 
 from superopt import api, tables
 from superopt.bars import progress_line
-from superopt.errors import UsageError
+from superopt.errors import SuperoptError, UsageError
 from superopt.explanation import explanation
-from superopt.onnx_io import copy_model, load_inputs, save, weight_files
+from superopt.onnx_io import copy_model, load_inputs, may_hold_weights, save, weight_files
 from superopt.options import (
     DryRun,
     ModelIn,
@@ -24,11 +24,13 @@ from superopt.options import (
     ReportJson,
     ReportOut,
     RuntimeName,
+    RuntimeThen,
     SampleFiles,
     SaveExternal,
     Seed,
     Shapes,
     Threads,
+    ThreadsThen,
 )  # fmt: skip
 from superopt.outputs import beside, demand_writable, read_bytes, same_file, write_text, written_after
 from superopt.search.objectives import OBJECTIVES
@@ -77,7 +79,8 @@ def optimize(
     has found is compared and measured, and another ends that too. Where nothing is found yet, the first ends all.
 
     Exit codes: 0 done, 1 the runtime cannot run the model, 2 usage, 3 invalid model, 4 the result differs from the
-    original, 5 out of time without an answer, 130 ended by Ctrl-C, 143 by SIGTERM. Nothing is written but with 0.
+    original, 5 out of time without an answer, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+    Nothing is written but with 0.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
@@ -107,8 +110,8 @@ def replay(
     source: ModelIn,
     target: ModelOut = None,
     time: Annotated[float, typer.Option(help="Time limit in seconds, for measuring.")] = 60.0,
-    runtime: RuntimeName = api.Options.runtime,
-    threads: Threads = 1,
+    runtime: RuntimeThen = None,
+    threads: ThreadsThen = None,
     seed: Seed = 0,
     operators: OperatorFiles = None,
     inputs: SampleFiles = None,
@@ -121,8 +124,8 @@ def replay(
 ) -> None:
     """Apply what a report found to a model again, without a search: the same model, or one that was trained anew.
 
-    The result is compared with the model and measured beside it as after a search, at the sizes that were asked for
-    then unless others are now, and the exit codes are the same.
+    The result is compared with the model and measured beside it as after a search, on the runtime and at the sizes
+    that were asked for then unless others are now, and the exit codes are the same.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [report, source, *(operators or ()), *(inputs or ())]
@@ -131,8 +134,8 @@ def replay(
     samples = tuple(load_inputs(p) for p in inputs or ())
     options = api.Options(
         time=time,
-        runtime=runtime,
-        threads=threads,
+        runtime=runtime or found.settings.runtime,
+        threads=threads or found.settings.threads,
         seed=seed,
         operators=tuple(operators or ()),
         inputs=samples,
@@ -168,9 +171,12 @@ def _demand_targets(
     """Raise `UsageError` for files to write that cannot be, before the work."""
     outputs = [path for path in (target, report) if path is not None]
     if timings is not None and any(same_file(timings, other) for other in (*read, *outputs)):
-        raise UsageError(f"{timings}: this is no table of timings; name another file")
-    if target is not None and report is not None and same_file(target, report):
-        raise UsageError(f"{report}: the model goes there; name another file for the report")
+        raise UsageError(f"{timings}: this file is no place for timings too; name another one with --timings")
+    if target is not None and report is not None:
+        if same_file(target, report):
+            raise UsageError(f"{report}: the model goes there; name another file for the report")
+        if may_hold_weights(report.absolute(), target.absolute()):
+            raise UsageError(f"{report}: the model's weights may go there; name another file for the report")
     for path in outputs:
         demand_writable(path, overwrite, read)
     folder = source.parent.resolve()  # in which a model's weights have to be
@@ -186,13 +192,25 @@ def _deliver(
 ) -> None:
     """Write what was asked for, and say what was found."""
     text = f"{result.report.model_dump_json(indent=2)}\n"
+    written: list[Path] = []
     with written_after(report, text.encode()) if report else nullcontext():  # both or none
         if target is not None:
+            replaced = _weights_of(target)
             _write(result, source, target, save_external)
+            written = [target, *weight_files(target)]
+            for file in replaced.difference(written, weight_files(source)):
+                file.unlink(missing_ok=True)
     if json:
         typer.echo(result.report.model_dump_json(indent=2))
     else:
-        Console(highlight=False).print(tables.optimization(result.report, source, target), crop=False)
+        Console(highlight=False).print(tables.optimization(result.report, source, written), crop=False)
+
+
+def _weights_of(target: Path) -> set[Path]:
+    """The files of the weights of a model that is to be replaced, those of its own that are called after it."""
+    with suppress(SuperoptError):  # no model is there, or not a whole one
+        return {file for file in weight_files(target) if may_hold_weights(file, target)}
+    return set()
 
 
 def _write(result: api.Result, source: Path, target: Path, external: bool) -> None:

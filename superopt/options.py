@@ -20,7 +20,9 @@ ReportJson = Annotated[bool, typer.Option("--json", help="Print the report as JS
 SampleFiles = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Samples (.npz, an array per input) to compare on besides random ones; symbolic sizes are the first's."
+        metavar="FILE",
+        help="A sample (.npz, an array per input) to compare on besides random ones; may be given again. Symbolic "
+        "sizes are the first's.",
     ),
 ]
 OperatorFiles = Annotated[
@@ -32,7 +34,16 @@ RuleFiles = Annotated[
     typer.Argument(help="Rule files [default: those that come with superopt].", show_default=False),
 ]
 RuntimeName = Annotated[str, typer.Option("--runtime", help=f"What is to run the model: {' or '.join(RUNTIMES)}.")]
+RuntimeThen = Annotated[
+    str | None,
+    typer.Option(
+        "--runtime", help=f"What is to run the model: {' or '.join(RUNTIMES)} [default: what the report says]."
+    ),
+]
 Threads = Annotated[int, typer.Option(help="Threads that the runtime uses.")]
+ThreadsThen = Annotated[
+    int | None, typer.Option("--threads", help="Threads that the runtime uses [default: as the report says].", min=1)
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
 Shapes = Annotated[
     list[str] | None,

@@ -116,6 +116,10 @@ def generate(
         if not resume:
             checkpoint.done()  # there is nothing to go on with
         raise
+    except KeyboardInterrupt:
+        if proofs.exists():
+            typer.echo(f"superopt: {proofs} keeps what was proved; --resume goes on with it", err=True)
+        raise
     complete = found.counts["complete to operators"]
     settings += f" complete-to={complete}" if complete < depth else ""
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from superopt.inspection import Inspection
 from superopt.onnx_io import ModelFacts
+from superopt.search.found import INTERRUPTED, OUT_OF_TIME
 from superopt.search.report import Report, Seconds
 
 _MOST_OPERATORS = 12
@@ -19,13 +20,13 @@ _MOST_REASONS = 3
 _TAKEN = {"memory": "memory while it runs", "size": "bytes of weights"}
 
 
-def optimization(report: Report, source: Path, target: Path | None) -> RenderableType:
+def optimization(report: Report, source: Path, written: Sequence[Path]) -> RenderableType:
     """Before and after, what was rewritten, and how the result is known to be right and fast."""
     parts: list[RenderableType] = [_before_and_after(report, source)]
     if report.rewrites:
         parts.append(_rewrites(report))
     # A line stays a line, also in a file or a pipe; a terminal wraps it by itself.
-    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, target)]
+    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, written)]
     return Group(*parts)
 
 
@@ -139,7 +140,7 @@ def _rewrites(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report, target: Path | None) -> Iterable[str]:
+def _verdict(report: Report, written: Sequence[Path]) -> Iterable[str]:
     m, c = report.measured, report.compared
     if report.outcome != "original" and m is not None and c is not None:
         if t := report.taken:
@@ -179,8 +180,14 @@ def _verdict(report: Report, target: Path | None) -> Iterable[str]:
         f"searched {s.graphs} graphs in {s.distinct} distinct of {s.pieces} pieces{joined}{earlier}, measured "
         f"{s.kernels_measured} new kernels, in {s.seconds:.1f} s"
     )
-    if target is not None:
-        yield f"written to {target}"
+    if INTERRUPTED in s.stopped:
+        yield "the search was interrupted, and this is what it had found"
+    elif OUT_OF_TIME in s.stopped and report.outcome != "original":
+        yield "not all of it was searched to the end; a longer --time may find more"
+    if written:
+        target, *weights = written
+        beside = f", its weights to {', '.join(file.name for file in weights)}" if weights else ""
+        yield f"written to {target}{beside}"
 
 
 def _names(values: Sequence[str]) -> str:

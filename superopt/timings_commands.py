@@ -25,7 +25,7 @@ TableFile = Annotated[Path | None, typer.Option("--timings", help="The table [de
 @timings_app.command()
 def show(
     timings: TableFile = None,
-    kernels: Annotated[int, typer.Option(help="How many of the kernels that take longest to list.")] = 0,
+    kernels: Annotated[int, typer.Option(help="How many of the kernels that take longest to list.", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Say for which runtimes and machines kernels were measured, and how many."""

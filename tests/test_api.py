@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import InvalidModel, UsageError
 from superopt.search import trial
 from tests.commands import files
@@ -256,6 +257,17 @@ def test_a_model_is_optimized_for_another_runtime(name: str, options: Options) -
     assert result.report.compared is None or result.report.compared.agrees
     assert result.report.searched.kernels_measured > 0
     assert_same(result.proto(), given)
+
+
+@pytest.mark.parametrize("name", where_usable(["openvino"]))
+def test_a_model_that_another_runtime_cannot_run_is_refused_before_the_search(name: str, options: Options) -> None:
+    given = normalized()
+    scaled = helper.make_node("Scaler", ["answer"], ["scaled"], domain="ai.onnx.ml", offset=[0.0], scale=[2.0])
+    given.graph.node.append(scaled)
+    given.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    given.graph.output[0].name = "scaled"
+    with pytest.raises(RuntimeFailed, match=f"runtime {name}-cpu cannot run the model: "):
+        superopt.optimize(given, replace(options, runtime=name))
 
 
 def test_weights_that_callers_may_replace_stay_so_and_are_compared_as_they_are(options: Options) -> None:

@@ -171,7 +171,7 @@ def test_hardly_any_time_gives_an_honest_answer(tmp_path: Path, rules: Path) -> 
     assert not list(tmp_path.glob("*.optimized.onnx"))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_it_and_leaves_nothing_behind(
     number: signal.Signals, code: int, tmp_path: Path, rules: Path
 ) -> None:
@@ -197,6 +197,17 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(
     assert "Traceback" not in err
     assert files(tmp_path) == before
     assert not list(temporary.glob("superopt-*"))
+
+
+def test_weights_of_a_result_that_is_replaced_are_replaced_too(tmp_path: Path, rules: Path, timings: Path) -> None:
+    model = with_weights_beside(tmp_path / "from")
+    (tmp_path / "to").mkdir()
+    for _ in range(3):
+        ran = superopt("optimize", model, "to/o.onnx", "--overwrite", *quick(rules, timings), cwd=tmp_path)
+        assert (ran.code, ran.err) == (0, "")
+        (weights,) = {path.name for path in (tmp_path / "to").iterdir()} - {"o.onnx"}
+        assert f"written to to/o.onnx, its weights to {weights}" in ran.out
+    assert_same(tmp_path / "to" / "o.onnx", model)
 
 
 def test_shown_terms_parse_back(tmp_path: Path) -> None:

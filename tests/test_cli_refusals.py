@@ -57,6 +57,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "a folder").mkdir()
     os.mkfifo(path / "pipe.onnx")
     (path / "old").write_text("precious")
+    taken = helper.make_node("Gather", ["table", "i"], ["y"])
+    ends = [("i", TensorProto.INT64, [4]), ("y", TensorProto.FLOAT, [4, 8])]
+    onnx.save(model([taken], ends[:1], ends[1:], {"table": weight(16, 8)}), path / "table.onnx")
+    np.savez(path / "beyond.npz", i=np.full(4, 99))
     np.savez(path / "other.npz", z=np.zeros(3))
     np.savez(path / "wide.npz", x=np.zeros((1, 4), np.float32))
     np.savez_compressed(path / "damaged.npz", x=np.arange(999.0))
@@ -83,6 +87,11 @@ REFUSED = {
     "the result is the model": (["m.onnx", "big/../m.onnx", "--overwrite"], "m.onnx"),
     "the result is the model's weights": (["big/m.onnx", "big/weights.bin", "--overwrite"], "weights.bin"),
     "the report is the result": (["m.onnx", "o.onnx", "--report", "./o.onnx"], "o.onnx: the model goes there"),
+    "the report is where the result's weights go": (
+        ["m.onnx", "o.onnx", "--report", "o.onnx.data"],
+        "o.onnx.data: the model's weights may go there",
+    ),
+    "the report is where they go if others are there": (["m.onnx", "o.onnx", "--report", "o.onnx.2.data"], "weights"),
     "the result is a folder, and that is told first": (["m.onnx", "a folder"], "it is a folder"),
     "the report is a rule file": (
         ["m.onnx", "o.onnx", "--rules", "wrong.rules", "--report", "wrong.rules", "--overwrite"],
@@ -121,6 +130,10 @@ REFUSED = {
     "samples beside other files": (["m.onnx", "--inputs", "mixed.npz"], "'notes'"),
     "samples of other inputs": (["m.onnx", "--inputs", "other.npz"], "'x'"),
     "samples of another shape": (["m.onnx", "--inputs", "wide.npz"], "(1, 4)"),
+    "samples that the model does not run on": (
+        ["table.onnx", "--inputs", "beyond.npz"],
+        "inputs: the model does not run on sample 1: ",
+    ),
     "rules that are missing": (["m.onnx", "--rules", "none.rules"], "none.rules"),
     "rules that do not parse": (["m.onnx", "--rules", "syntax.rules"], "syntax.rules:2:1:"),
     "rules of an unknown operator": (["m.onnx", "--rules", "unknown.rules"], "unknown.rules:2:9:"),

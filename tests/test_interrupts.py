@@ -59,7 +59,11 @@ except BaseException as raised:
     print(repr(raised))
 """
 
-RAISED = {signal.SIGINT: "KeyboardInterrupt()", signal.SIGTERM: "SystemExit(143)"}
+RAISED = {
+    signal.SIGINT: "KeyboardInterrupt()",
+    signal.SIGTERM: "SystemExit(143)",
+    signal.SIGHUP: "SystemExit(129)",
+}
 
 
 @pytest.mark.parametrize("number", RAISED, ids=lambda number: number.name)
@@ -70,6 +74,12 @@ def test_a_signal_is_never_lost(moment: str, number: signal.Signals) -> None:
     assert ran.stdout.splitlines()[-1] == RAISED[number], ran.stdout
     assert "lost" not in ran.stdout
     assert ran.stderr == ""
+
+
+def test_a_hangup_that_is_ignored_stays_so() -> None:
+    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + SCRIPT
+    arguments = [sys.executable, "-c", ignoring, "1", "signal.raise_signal(signal.SIGHUP); sys.exit('went on')"]
+    assert subprocess.run(arguments, capture_output=True, text=True, timeout=60).stdout == "SystemExit('went on')\n"
 
 
 IMPORTED = """

@@ -21,7 +21,7 @@ from superopt.operators.padding import Pad
 from superopt.operators.pictures import brings_channels_first
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import GlobalAvgPool, Pool
-from superopt.term import Term, subterms
+from superopt.term import Term, running, subterms
 
 FEW = 8
 """From images of fewer channels convolutions compute as they are, on all processors."""
@@ -37,9 +37,9 @@ def in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Term] = M
     """Whether a term's value is made in blocks. What is known, of variables at least, is added to; `made` are the terms
     of variables that stand for values.
     """
-    if term not in known:
-        known[term] = not (term.is_variable or term.constant) and _made_in_blocks(term, known, made)
-    return known[term]
+    for below in running(term, known=known):  # inputs first: a sum may have hundreds of summands
+        known[below] = _made_in_blocks(below, known, made)
+    return known.get(term, False)
 
 
 def _made_in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Term]) -> bool:

@@ -24,7 +24,7 @@ from superopt.cost.sizes import bytes_of, concretize
 from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
 from superopt.cost.table import Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
-from superopt.cost.whole import fingerprint, written
+from superopt.cost.whole import Undeclared, Unwritable, fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
 from superopt.onnx_io import needed_opset
 from superopt.operators.declare import concrete
@@ -45,8 +45,9 @@ class MeasuredCost:
 
     `sizes` gives symbolic dimensions; `deadline` is a time of `time.monotonic`, past which nothing more is measured.
     Kernels run in a process of their own, the `child`: `unrunnable` says, by signature, why those have infinite cost
-    that could not be run, crashed the runtime, or did not end; that is not kept beyond this object. `measured` counts
-    kernels, `waited_s` the seconds in which others measured.
+    that could not be run, crashed the runtime, or did not end; that is not kept beyond this object. `unwritable` says
+    why nothing could be written to be timed, if that was so. `measured` counts kernels, `waited_s` the seconds in which
+    others measured.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class MeasuredCost:
         self.loses_sizes = loses_sizes
         self.child = child or Child()
         self.unrunnable: dict[str, str] = {}
+        self.unwritable = ""
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
         self._plain: set[Term] = set()
@@ -234,8 +236,17 @@ class MeasuredCost:
 
     def _time(self, graph: Graph, count: int = 1) -> Timing:
         """What so many of a graph take together."""
-        with written([copied(graph, count)], self.opset, self.highest) as (model,):
+        with self._written([copied(graph, count)]) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model)
+
+    @contextmanager
+    def _written(self, graphs: Sequence[Graph], undeclared: Undeclared | None = None) -> Iterator[list[Path]]:
+        try:
+            with written(graphs, self.opset, self.highest, undeclared) as models:
+                yield models
+        except Unwritable as error:
+            self.unwritable = str(error)
+            raise
 
     def _apart(self, what: str, function: Callable[..., T], *arguments: object) -> T:
         """What a function gives in the process for measuring. Raises what it does, and `OutOfTime` at the deadline."""
@@ -271,7 +282,7 @@ class MeasuredCost:
                 if None in known:
                     shapes = {v.label: concrete(v.shape, "input") for v in graphs[0].inputs if v.label in axes}
                     draw = replace(KERNEL, shapes=shapes)
-                    with written(graphs, self.opset, self.highest, axes) as models:
+                    with self._written(graphs, axes) as models:
                         known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, around, draw))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None

@@ -8,6 +8,7 @@ import fcntl
 import math
 import os
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,8 @@ VERSION = 1
 _SUFFIXES, _MAGIC = (".sqlite", ".sqlite3", ".db"), b"SQLite format 3\0"
 """How databases are called, and begin."""
 
+_IN_MEMORY = ":memory:"
+
 _WAIT_S = 30.0
 _POLL_S = 0.02
 T = TypeVar("T")
@@ -68,14 +71,23 @@ class Table:
 
     A table that is damaged is set aside under another name and a new one begun; `on_warning` is told. Timings are cheap
     to measure again, so nothing else is tried. Raises `UsageError` where the file cannot be opened at all, and for what
-    never was such a table.
+    never was such a table; where it is the user's own that cannot be, and where nothing can be written to it,
+    `on_warning` is told that too, and what is measured holds for this object.
     """
 
     def __init__(self, path: Path | None = None, on_warning: Callable[[str], None] | None = None) -> None:
         self.path = cache_directory() / "timings.sqlite" if path is None else Path(path)
-        self.in_memory = str(self.path) == ":memory:"
+        self.in_memory = str(self.path) == _IN_MEMORY
         self._warn = on_warning or (lambda _: None)
-        self._connection = self._open()
+        self._keeps = True
+        try:
+            self._connection = self._open()
+        except UsageError as error:
+            if path is not None:
+                raise
+            self._tell_lost(error)  # as where the user's own folder is read-only
+            self.path, self.in_memory = Path(_IN_MEMORY), True
+            self._connection = self._open()
 
     def get(self, key: Key, signature: str) -> Timing | None:
         """The timing of a kernel, where it is known."""
@@ -91,8 +103,9 @@ class Table:
         return self._mended(read)
 
     def put(self, key: Key, signature: str, timing: Timing) -> None:
-        """Enter a timing; a newer one of the same kernel replaces the older."""
-        self.enter([Row(key, signature, timing, datetime.now(UTC).isoformat(timespec="seconds"))])
+        """Enter a timing, if anything can be; a newer one of the same kernel replaces the older."""
+        row = Row(key, signature, timing, datetime.now(UTC).isoformat(timespec="seconds"))
+        self._if_possible(lambda: self.enter([row]))
 
     def enter(self, rows: Sequence[Row]) -> None:
         """Enter rows, all of them or none."""
@@ -122,15 +135,15 @@ class Table:
         return self._mended(read)
 
     def keep_answer(self, key: Key, asked: str, answer: str) -> None:
-        """Enter what was found; it replaces an older answer to the same question."""
-        row = (*_columns(key), asked, answer)
-        self._mended(lambda c: c.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", row))
+        """Enter what was found, if anything can be; it replaces an older answer to the same question."""
+        row, insert = (*_columns(key), asked, answer), "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)"
+        self._if_possible(lambda: self._mended(lambda c: c.execute(insert, row)))
 
     def forget_answer(self, key: Key, asked: str) -> None:
-        """Remove what was found."""
-        where = "(runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)"
-        row = (*_columns(key), asked)
-        self._mended(lambda c: c.execute(f"DELETE FROM answers WHERE {where}", row))  # noqa: S608
+        """Remove what was found, if it can be."""
+        row, where = (*_columns(key), asked), "(runtime, version, device, threads, asked) = (?, ?, ?, ?, ?)"
+        delete = f"DELETE FROM answers WHERE {where}"  # noqa: S608
+        self._if_possible(lambda: self._mended(lambda c: c.execute(delete, row)))
 
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on; what can be none is left out."""
@@ -149,6 +162,18 @@ class Table:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _if_possible(self, write: Callable[[], object]) -> None:
+        """Write to the table; where that fails, as it is read-only or the disk is full, say so once."""
+        try:
+            write()
+        except UsageError as error:
+            if self._keeps:
+                self._tell_lost(error)
+
+    def _tell_lost(self, error: UsageError) -> None:
+        self._keeps = False
+        self._warn(f"{error}; what is measured and found now is not kept")
 
     def _mended(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Act on the table; once more on a new one where the file turns out to be damaged."""
@@ -276,10 +301,11 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
             yield
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, turn = path.open("a"), path.with_suffix(".next").open("a")
+            handle, turn = _lock_files(path)
         except OSError as error:
-            raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
+            if directory is not None:
+                raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
+            handle, turn = _lock_files(Path(tempfile.gettempdir()) / f"superopt-{os.getuid()}" / path.name)
         with handle:
             with turn:
                 start = time.monotonic()
@@ -290,6 +316,12 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
                 yield
             finally:
                 del _depth[path]
+
+
+def _lock_files(path: Path) -> tuple[IO[str], IO[str]]:
+    """The lock, and the one that is held while waiting for it. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("a"), path.with_suffix(".next").open("a")
 
 
 def _acquire(handle: IO[str], wait_s: float | None = None, start: float | None = None) -> None:

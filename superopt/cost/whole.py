@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,6 +33,10 @@ def around(weights: int, activations: int | None) -> int:
     return min(1 << touched.bit_length(), MOST_AROUND)
 
 
+class Unwritable(RuntimeFailed):
+    """There is no room, or no right, to write what was to be timed."""
+
+
 @contextmanager
 def written(
     graphs: Sequence[Graph], opset: int, highest: int = 0, undeclared: Undeclared | None = None
@@ -39,7 +44,7 @@ def written(
     """Models of these terms alone, over weights of random values: files that are there within the block.
 
     Each is of the opset, or of a newer one up to the `highest` where it needs that. Raises what emitting does, and
-    `RuntimeFailed`.
+    `RuntimeFailed`, and `Unwritable` where no file can be made.
     """
     made = map(with_weights_made, graphs)
     with _folder() as folder:
@@ -52,8 +57,13 @@ def _folder() -> Iterator[Path]:
         try:
             folder = held.enter_context(temporary_folder())
         except OSError as error:
-            raise RuntimeFailed(f"a model cannot be written to be timed: {error.strerror or error}") from None
+            raise _unwritable(error) from None
         yield folder
+
+
+def _unwritable(error: OSError) -> Unwritable:
+    place, why = tempfile.gettempdir(), error.strerror or error
+    return Unwritable(f"models cannot be written to be timed in {place}: {why}; make room, or name another by TMPDIR")
 
 
 def with_weights_made(graph: Graph) -> Graph:
@@ -93,7 +103,7 @@ def _written(graph: Graph, opset: int, highest: int, undeclared: Undeclared | No
             array.tofile(folder / location)
         (folder / "model.onnx").write_bytes(message)
     except OSError as error:
-        raise RuntimeFailed(f"a model cannot be written to be timed: {error.strerror or error}") from None
+        raise _unwritable(error) from None
     return folder / "model.onnx"
 
 

@@ -5,7 +5,7 @@ from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import ModelFacts, facts
-from superopt.onnx_io.files import LARGE, check, load, save, weight_files
+from superopt.onnx_io.files import LARGE, check, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
@@ -32,6 +32,7 @@ __all__ = [
     "left_to_chance",
     "load",
     "load_inputs",
+    "may_hold_weights",
     "needed_opset",
     "neighbours",
     "op_types",

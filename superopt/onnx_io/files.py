@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
         if isinstance(error, OSError):
             raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
         raise
+
+
+def may_hold_weights(file: Path, model: Path) -> bool:
+    """Whether `save` may put a model's weights into a file of this name."""
+    return (
+        file.parent == model.parent and re.fullmatch(rf"{re.escape(model.name)}(\.\d+)?\.data", file.name) is not None
+    )
 
 
 def weight_files(source: Path) -> list[Path]:

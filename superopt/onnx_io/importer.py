@@ -16,6 +16,7 @@ from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
+from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import one_line, opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
@@ -202,6 +203,8 @@ class _Reading:
             raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
         if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
             raise NotUnderstood("it has subgraphs")
+        if is_of_a_rounding(node, self._number):
+            raise NotUnderstood("it rounds: a large number is added and taken away again")
         reader = READERS.get((node.domain, node.op_type))
         if reader is None:
             of = f" of the domain {node.domain}" if node.domain else ""
@@ -218,6 +221,13 @@ class _Reading:
         attributes.demand_all_read(node.op_type, opset if not node.domain else 0)
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
+
+    def _number(self, name: str) -> float | None:
+        """The floating-point number that a constant holds, if it is one."""
+        if name not in self.constants or name not in self.terms or "float" not in self.terms[name].type.dtype:
+            return None
+        one = all(d == 1 for d in self.terms[name].shape)
+        return float(self.constants.data(name).reshape(())) if one else None
 
     def _is_nothing(self, name: str) -> bool:
         """Whether a value is a constant vector without elements: exporters give one where an option is left out."""

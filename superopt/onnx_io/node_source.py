@@ -88,6 +88,11 @@ class Attributes(UserDict[str, Any]):
         self.read.add(name)
         return super().__getitem__(name)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute, or a default, which is of 32 bits like what ONNX gives where none is written."""
+        found = super().get(name, default)
+        return float(np.float32(found)) if isinstance(found, float) else found
+
     def __contains__(self, name: object) -> bool:
         self.read.add(name)
         return super().__contains__(name)

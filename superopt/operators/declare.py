@@ -196,8 +196,10 @@ class Declared(Operator):
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
         """Read a node. Raises `NotUnderstood` where this declaration does not cover it."""
-        read = [(f.name, f.facts.onnx) for f in cls.fields if f.facts.onnx is not None]
-        given = {name: _tuple(node.attributes[onnx]) for name, onnx in read if onnx in node.attributes}
+        read = [(f, f.facts.onnx) for f in cls.fields if f.facts.onnx is not None]
+        given = {f.name: _tuple(node.attributes[onnx]) for f, onnx in read if onnx in node.attributes}
+        rounded = [(f.name, onnx, f.default) for f, onnx in read if isinstance(f.default, float)]
+        given |= {name: node.attributes.get(onnx, default) for name, onnx, default in rounded if name not in given}
         return make(cls(**given), present(node.inputs, cls.arity))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:

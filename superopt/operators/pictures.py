@@ -27,6 +27,9 @@ LARGE = 2**24
 loads a model, and of VGG-19's first layer each time is 0.4 GB.
 """
 
+ENOUGH_ROWS = 16
+"""Pictures of so many places and more are as good each by itself: a convolution computes some of them at once."""
+
 DEEP = 12
 """The two transposes, a reshape of each, and between them functions that are eight operators below each other, as a
 gelu by its tanh is where it is written out.
@@ -99,10 +102,13 @@ def _convolved(x: Term, w: Term, bias: Term | None) -> Term | None:
 
 def _images_of(rows: Shape) -> Shape:
     """How many pictures, and of which places: one of all rows, where runtimes do best. With several symbols the first
-    size counts pictures: ONNX copies it, where it would have to compute their product for a reshape.
+    size counts pictures: ONNX copies it, where it would have to compute their product for a reshape. So does a first
+    one that is a symbol where each has enough rows: runtimes take no pictures without places, as of an empty batch.
     """
-    if sum(not isinstance(d, int) for d in rows) > 1:
-        return rows[0], 1, product(rows[1:])
+    first, each = rows[0], product(rows[1:])
+    symbols = sum(not isinstance(d, int) for d in rows)
+    if symbols > 1 or (symbols and isinstance(each, int) and each >= ENOUGH_ROWS):
+        return first, 1, each
     return 1, 1, product(rows)
 
 

@@ -21,7 +21,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.functions import Abs, Max, Min, Neg, Pow, Sub
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
-from superopt.term import REAL, Operator, Term
+from superopt.term import REAL, Operator, Term, subterms
 
 View: TypeAlias = "tuple[int | None, ...]"
 """For each axis of a result the axis of a term that it reads; None where it reads none, or one of a single place."""
@@ -67,10 +67,18 @@ class Forms:
 
     def of(self, term: Term, view: View | None = None) -> Poly:
         """The form of a term, or of what a view reads of it."""
+        try:
+            return self._of(term, view)
+        except RecursionError:  # as of a sum with hundreds of summands: from the bottom, each finds its inputs known
+            for below in subterms(term):
+                self._of(below)
+            return self._of(term, view)
+
+    def _of(self, term: Term, view: View | None = None) -> Poly:
         key = term, view
         if key not in self._known:
             seen = _without_ones(range(term.type.rank) if view is None else view, term.shape)
-            self._known[key] = self._made(term, seen) if seen == view else self.of(term, seen)
+            self._known[key] = self._made(term, seen) if seen == view else self._of(term, seen)
         return self._known[key]
 
     def forked(self) -> Forms:
@@ -134,12 +142,12 @@ class Forms:
         if isinstance(op, _VIEWS):
             below = _through(term, view)
             if below is not None:
-                return self.of(term.inputs[0], below)
+                return self._of(term.inputs[0], below)
         if not isinstance(op, Declared) or _is_weight(term):
             return self._single(Atom(term, view=view))
         meaning = _meaning(term)
         if meaning is not None:
-            return self.of(meaning, view)
+            return self._of(meaning, view)
         if isinstance(op, Add | Sub):
             x, y = read(term, view)
             return self._added(x, y if isinstance(op, Add) else self.times(y, -1.0))
@@ -158,7 +166,7 @@ class Forms:
         return self._apart(op, term, view)
 
     def _read(self, term: Term, view: View) -> tuple[Poly, ...]:
-        return tuple(self.of(i, view) for i in term.inputs)
+        return tuple(self._of(i, view) for i in term.inputs)
 
     def _single(self, atom: Atom) -> Poly:
         return ((((self.atom(atom), 1),), 1.0),)
@@ -167,7 +175,7 @@ class Forms:
         """An operator that is not point-wise: factors of what it is linear in come before it."""
         scale, inputs = 1.0, []
         for place, i in enumerate(term.inputs):
-            poly = self.of(i)
+            poly = self._of(i)
             if place in op.linear and poly:
                 scale, poly = scale * scale_of(poly), self.monic(poly)
             inputs.append(poly)

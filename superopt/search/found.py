@@ -41,6 +41,7 @@ def forget_terms() -> None:
 
 
 EXHAUSTED, VAIN, LIMIT, ALIKE = "exhausted", "no gain for a while", "limit of graphs", "as in another piece"
+TOO_DEEP = "too many operators below each other"
 """Why a search ended by itself."""
 
 INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"

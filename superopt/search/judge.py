@@ -158,14 +158,15 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             seed=trial.seed,
             draw=draw,
             caller=cost.child,
-            most_s=trial.longest,
+            most_s=trial.left + LATEST * trial.limit,
         )
     except OutOfTime as error:
         tried.reason += f"; it could not be measured: {error}"
     except RuntimeFailed as error:
         if _lacks_room(error):
             raise
-        tried.reason += "" if str(error) in reason else f"; it could not be measured: {error}{_advice(error, trial.program)}"
+        if str(error) not in reason:
+            tried.reason += f"; it could not be measured: {error}{_advice(error, trial.program)}"
         if cost.deadly:
             tried.reason += f"; so does this alone: {cost.deadly[0]}"
     return tried

@@ -22,7 +22,7 @@ from superopt.search.remembered import Memory
 from superopt.search.replay import placements
 from superopt.search.report import Solution
 from superopt.search.rewrites import Rewrite
-from superopt.search.runs import run_once
+from superopt.search.runs import run_on, run_once
 from superopt.search.schedule import scheduled
 from superopt.search.searching import Search, kept
 from superopt.search.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
@@ -68,6 +68,8 @@ def attempt(
             _search(tried, trial, cut, Search(Matching(given, cost.sizes), trial.objective, strategy, alpha, memory))
     except TooShort as error:
         return original(tried, trial, str(error))
+    if cost.unwritable and not any(s.gain > 1.0 for s in tried.cover):
+        raise UsageError(cost.unwritable)
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     forget_terms()
@@ -175,15 +177,27 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:
 
 
 def _demand_runs(trial: Trial) -> None:
-    """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for."""
-    standard = trial.cost.runtime.standard
-    if standard != trial.cost.runtime:  # the standard itself comes with superopt
-        trial.cost.demand_runs()
+    """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for, or on a
+    sample; and `RuntimeFailed` where the runtime runs other models, and not the original.
+    """
+    runtime, call, longest_s = trial.cost.runtime, trial.cost.child.call, trial.longest
+    standard = runtime.standard
+    if standard != runtime:  # the standard itself comes with superopt
+        try:
+            call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
+        except RuntimeFailed as error:
+            trial.cost.demand_runs()
+            raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
+    for number, sample in enumerate(trial.inputs, start=1):
+        try:
+            call(longest_s, run_on, standard, trial.working, sample)
+        except RuntimeFailed as error:
+            raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
     for setting in trial.settings:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already
         try:
-            trial.cost.child.call(trial.longest, run_once, standard, trial.working, setting.draw())
+            call(longest_s, run_once, standard, trial.working, setting.draw())
         except RuntimeFailed as error:
             raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
 

@@ -44,10 +44,15 @@ def expected(
     return (standard.inputs(session), standard.outputs(session)), found
 
 
-def run_once(runtime: Runtime, model: Path, draw: Draw) -> None:
-    """Run a model without the runtime's optimizations on random inputs. Raises `RuntimeFailed`."""
-    session = runtime.session(model, optimize=False)
+def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) -> None:
+    """Run a model on random inputs, without the runtime's optimizations by default. Raises `RuntimeFailed`."""
+    session = runtime.session(model, optimize)
     runtime.run(session, runtime.feeds(session, 0, draw))
+
+
+def run_on(runtime: Runtime, model: Path, feeds: Feeds) -> None:
+    """Run a model without the runtime's optimizations on some inputs. Raises `RuntimeFailed`."""
+    runtime.run(runtime.session(model, optimize=False), feeds)
 
 
 def first_that_runs(runtime: Runtime, model: Path, draws: Sequence[Draw]) -> int | None:

@@ -13,6 +13,7 @@ from superopt.search.alike import Gained, followed, is_as_good
 from superopt.search.found import (
     ALIKE,
     INTERRUPTED,
+    TOO_DEEP,
     Found,
     Limits,
     Outcome,
@@ -68,16 +69,27 @@ class Search:
         deadly, waited_s = len(cost.deadly), cost.waited_s
         limits = Limits(deadline=start + seconds, alpha=self.alpha)
         choosing_s = CHOOSING_SHARE * seconds
-        if begun is not None:
-            solved, untried = self._across(places, limits, choosing_s, begun)
-        else:
-            solved, untried = self._beside_alike(places, limits, choosing_s, before)
-            self.gained.learn(solved)
+        try:
+            if begun is not None:
+                solved, untried = self._across(places, limits, choosing_s, begun)
+            else:
+                solved, untried = self._beside_alike(places, limits, choosing_s, before)
+                self.gained.learn(solved)
+        except RecursionError:  # as in a sum of a thousand summands
+            solved, untried = self._left(places, begun, before), 0
         if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
             waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
             self.memory.keep(solved, whole=not untried, waited=waited)
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
+
+    def _left(self, places: Sequence[Piece], begun: Begun | None, before: Solved | None) -> Solved:
+        """A piece of which nothing more is found than was before."""
+        if begun is not None:
+            return begun.unsearched(places, self.objective.total)
+        graph = places[0].canonical
+        start = Found(graph, self.objective.cost(places[0].place).cost(graph), (), measured=True)
+        return before or Solved(tuple(places), Outcome(start, [start], 1, TOO_DEEP), start, 1.0)
 
     def _beside_alike(
         self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None

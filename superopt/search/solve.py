@@ -133,7 +133,8 @@ def _shares(
 def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:
     """The costs of all places of each distinct piece, as far as the time allows to measure them.
 
-    A piece that the runtime cannot run, or not at the sizes given, is left out. Raises `OutOfTime` where none is known.
+    A piece that the runtime cannot run, or not at the sizes given, is left out, and so is one that is too deep. Raises
+    `OutOfTime` where none is known.
     """
     starts: dict[Terms, float] = {}
     for i, (key, places) in enumerate(groups.items()):
@@ -146,7 +147,7 @@ def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> di
                     f"no piece of the model could be measured in time: {error}; allow more with --time"
                 ) from None
             break
-        except SuperoptError:
+        except (SuperoptError, RecursionError):  # of a thousand operators below each other
             continue
         if 0.0 < each < math.inf:
             starts[key] = len(places) * each

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from superopt.cost.runtime import Key, Timing
-from superopt.cost.table import Table, cache_directory, measuring
+from superopt.cost.table import Row, Table, cache_directory, measuring
 from superopt.errors import OutOfTime, UsageError
 
 KEY = Key("runtime", "1.0", "cpu", 1)
@@ -119,6 +119,35 @@ def test_table_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"can be opened there: .*; name another"):
         Table(tmp_path / "file" / "timings.sqlite")
+
+
+def test_where_nothing_can_be_written_that_is_said_once_and_the_table_is_read_on(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "timings.sqlite", list[str]()
+    with Table(path) as table:
+        table.put(KEY, "known", Timing(1.0, 0.0, 7))
+    with Table(path, warnings.append) as table:
+        table._connection.execute("PRAGMA query_only = 1")  # as of a file that is read-only; who tests may be root
+        table.put(KEY, "k", Timing(1.0, 0.0, 7))
+        table.keep_answer(KEY, "asked", "answer")
+        table.forget_answer(KEY, "asked")
+        assert (table.get(KEY, "known"), table.get(KEY, "k")) == (Timing(1.0, 0.0, 7), None)
+        with pytest.raises(UsageError, match="readonly"):
+            table.enter([Row(KEY, "k", Timing(1.0, 0.0, 7), "")])
+    assert len(warnings) == 1
+    assert warnings[0].endswith("; what is measured and found now is not kept")
+
+
+def test_where_the_users_own_table_cannot_be_opened_that_is_said_and_none_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    warnings = list[str]()
+    with Table(None, warnings.append) as table, measuring():
+        table.put(KEY, "k", Timing(1.0, 0.0, 7))
+        assert (table.in_memory, len(table)) == (True, 1)
+    assert len(warnings) == 1
 
 
 def of_version(version: int, path: Path) -> Path:

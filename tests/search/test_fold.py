@@ -49,6 +49,16 @@ NOT_FOLDED = {
     "mean by a product": "how many places there are is told by a constant alone",
 }
 
+
+def test_the_form_of_a_long_chain_is_made_from_the_bottom() -> None:
+    x = variable("x", (4,))
+    chain: Term = x
+    for i in range(3000):
+        chain = Add()(chain, variable(f"y{i}", (4,)))
+    (poly,) = {Forms().of(chain)}
+    assert len(poly) == 3001
+
+
 FOLDED = [n for n in (*definitions(), *SPELLINGS) if n not in NOT_FOLDED]
 
 RANKS = range(5)

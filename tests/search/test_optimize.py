@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.cost.child import Here, Unending
+from superopt.cost.child import Child, Here, Unending
 from superopt.cost.measured import MeasuredCost
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
-from superopt.errors import OutOfTime, RuleError, SuperoptError, VerificationFailed
+from superopt.errors import OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
@@ -143,6 +145,29 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, len(calls)) == (False, 2)
     assert found.reason.endswith("; without pieces that gain nothing in the whole model, it differs")
+
+
+def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwritable(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("superopt.cost.whole.temporary_folder", unwritable)
+    with Table(Path(":memory:")) as empty, closing(Child()) as child:
+        cost = MeasuredCost(OnnxRuntime(), empty, opset=17, child=child)
+        with pytest.raises(UsageError, match="No space left on device; make room, or name another by TMPDIR"):
+            tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+
+
+def test_a_sum_of_a_thousand_summands_does_not_end_it(cost: MeasuredCost, tmp_path: Path) -> None:
+    count = 1000
+    given = normalized()
+    given.graph.node.extend(helper.make_node("Relu", ["image"], [f"r{i}"]) for i in range(count))
+    given.graph.node.append(helper.make_node("Sum", [f"r{i}" for i in range(count)], ["sum"]))
+    given.graph.output.append(helper.make_tensor_value_info("sum", TensorProto.FLOAT, [1, 3, 28, 28]))
+    found = tried(given, [Unfold("lrn")], cost, tmp_path, limit=30)
+    assert any(s.gain > 1.0 for s in found.solved), "the rest of it is searched"
 
 
 def test_a_candidate_that_is_not_compared_in_time_is_no_answer(

@@ -59,6 +59,9 @@ def derive(
     typer.echo(term_text(sides[0]))
     for step in steps:
         typer.echo(f"= {term_text(step.result[0])}    by {step.rule.name}")
+    last = steps[-1].result[0] if steps else sides[0]
+    if term_text(last) != term_text(sides[1]):
+        typer.echo(f"= {term_text(sides[1])}    by inputs that commute")
 
 
 def _given(sexp: Sexp) -> tuple[str, Term]:

@@ -6,6 +6,8 @@ import json as json_format
 import math
 import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -109,17 +111,8 @@ def generate(
     settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
     settings += f" steps={steps}" if steps < STEPS else ""
     checkpoint = Checkpoint(proofs, f"{settings} laws={laws_hash()}", resume)
-    try:
-        with stage_bar() as told:
-            found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known, steps)
-    except SuperoptError:
-        if not resume:
-            checkpoint.done()  # there is nothing to go on with
-        raise
-    except KeyboardInterrupt:
-        if proofs.exists():
-            typer.echo(f"superopt: {proofs} keeps what was proved; --resume goes on with it", err=True)
-        raise
+    with _resumable(checkpoint, proofs, resume), stage_bar() as told:
+        found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known, steps)
     complete = found.counts["complete to operators"]
     settings += f" complete-to={complete}" if complete < depth else ""
     write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
@@ -134,6 +127,21 @@ def generate(
         facts = {"family": chosen.name, **found.counts, "seconds": round(found.seconds, 1), "GB": round(_peak(), 2)}
         typer.echo(json_format.dumps(facts))
     Console(stderr=True).print(_counted(found), f"{found.seconds:.1f} s; written to {out}")
+
+
+@contextmanager
+def _resumable(checkpoint: Checkpoint, proofs: Path, resumed: bool) -> Iterator[None]:
+    """Where a run within is refused it leaves no proofs; who interrupts it is told what it leaves."""
+    try:
+        yield
+    except SuperoptError:
+        if not resumed:
+            checkpoint.done()  # there is nothing to go on with
+        raise
+    except KeyboardInterrupt:
+        if proofs.exists():
+            typer.echo(f"superopt: {proofs} keeps what was proved; --resume goes on with it", err=True)
+        raise
 
 
 def _peak() -> float:

@@ -86,6 +86,14 @@ def endless() -> onnx.ModelProto:
 
 
 @pytest.fixture
+def hangups_heeded() -> Iterator[None]:
+    """Processes that are started do not ignore SIGHUP, though under nohup this one does, as they would then too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Runs the command within this process, in a folder: many times faster than a process of its own."""
 

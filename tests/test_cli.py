@@ -172,6 +172,7 @@ def test_hardly_any_time_gives_an_honest_answer(tmp_path: Path, rules: Path) -> 
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.usefixtures("hangups_heeded")
 def test_a_signal_ends_it_and_leaves_nothing_behind(
     number: signal.Signals, code: int, tmp_path: Path, rules: Path
 ) -> None:

@@ -37,6 +37,18 @@ def test_the_steps_of_a_derivation_are_shown_each_with_its_rule(inside: Command,
     assert steps[-1].startswith(f"= {TURNED[1]} ")
 
 
+def test_the_order_of_inputs_that_commute_is_told_where_it_is_all_that_is_left(
+    inside: Command, core: Path, tmp_path: Path
+) -> None:
+    sides = "(relu (relu (add ?x ?y)))", "(relu (add ?y ?x))"
+    ran = inside("rules", "derive", core, *sides, "--given", "(?x n) (?y n)", cwd=tmp_path)
+    assert ran.out.splitlines() == [
+        sides[0],
+        "= (relu (add ?x ?y))    by relu-relu-to-relu",
+        "= (relu (add ?y ?x))    by inputs that commute",
+    ]
+
+
 def test_products_of_low_rank_are_merged_by_one_rule(inside: Command, core: Path, tmp_path: Path) -> None:
     ran = inside("rules", "derive", core, *LOW_RANK, *GIVEN, cwd=tmp_path)
     assert (ran.code, len(ran.out.splitlines())) == (0, 1 + 1), ran.out

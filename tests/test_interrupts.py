@@ -66,6 +66,7 @@ RAISED = {
 }
 
 
+@pytest.mark.usefixtures("hangups_heeded")
 @pytest.mark.parametrize("number", RAISED, ids=lambda number: number.name)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_signal_is_never_lost(moment: str, number: signal.Signals) -> None:

@@ -158,6 +158,7 @@ def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_byte
         _, said = run.communicate(timeout=60)
     assert run.returncode == 130
     assert "Traceback" not in said
+    assert "superopt: f.rules.proofs keeps what was proved; --resume goes on with it" in said
     assert set(files(tmp_path)) == {"whole.rules", "f.rules.proofs"}
     kept = files(tmp_path)
     assert_refused(superopt(*settings, "--out", "f.rules", cwd=tmp_path), 2, "f.rules.proofs")

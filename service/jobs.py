@@ -14,6 +14,7 @@ from service.problems import (
     FAILED,
     INVALID_MODEL,
     INVALID_REQUEST,
+    NOT_RUN,
     NOT_VERIFIED,
     OUT_OF_MEMORY,
     OUT_OF_TIME,
@@ -24,7 +25,7 @@ from service.problems import (
 from service.sandbox import Ending, Stop, run_limited
 from service.schemas import Wish
 from service.settings import Settings
-from superopt.errors import InvalidModel, OutOfTime, UsageError, VerificationFailed
+from superopt.errors import InvalidModel, OutOfTime, SuperoptError, UsageError, VerificationFailed
 
 LOG: Final = logging.getLogger("uvicorn.error")
 COMMAND: Final = (sys.executable, "-P", "-m", "superopt")
@@ -33,7 +34,11 @@ MODEL: Final = "model.onnx"
 OPTIMIZED: Final = "optimized.onnx"
 REPORT: Final = "report.json"
 
+_TELLS: Final = "superopt: "
+"""How the command begins the line of an error that it names."""
+
 _EXITS: Final[dict[int, Kind]] = {
+    SuperoptError.exit_code: NOT_RUN,
     UsageError.exit_code: INVALID_REQUEST,
     InvalidModel.exit_code: INVALID_MODEL,
     VerificationFailed.exit_code: NOT_VERIFIED,
@@ -69,7 +74,7 @@ async def optimize(folder: Path, wish: Wish, settings: Settings) -> Optimized:
         seconds=seconds + settings.grace,
         memory=settings.memory,
     )
-    problem = _problem(ending, seconds, settings)
+    problem = problem_of(ending, seconds, settings)
     if problem:
         if problem.kind.status >= 500:
             LOG.warning("%s: exit code %d, %s", problem.kind.name, ending.code, ending.errors or "nothing on stderr")
@@ -86,7 +91,7 @@ def _options(wish: Wish, seconds: float) -> list[str]:
     return [f"--{name}={value}" for name, values in several.items() for value in values]
 
 
-def _problem(ending: Ending, seconds: float, settings: Settings) -> Problem | None:
+def problem_of(ending: Ending, seconds: float, settings: Settings) -> Problem | None:
     """The end of a command as a problem; None where it succeeded."""
     if ending.stop is Stop.OUT_OF_TIME:
         return Problem(OUT_OF_TIME, f"stopped {settings.grace:g} seconds after the {seconds:g} of the search")
@@ -95,10 +100,11 @@ def _problem(ending: Ending, seconds: float, settings: Settings) -> Problem | No
     if ending.code == 0:
         return None
     kind = _EXITS.get(ending.code, FAILED)
-    # An unforeseen failure ends in a traceback, whose last line is for the log.
+    if kind is NOT_RUN and not ending.last_line.startswith(_TELLS):
+        kind = FAILED  # an unforeseen failure ends in a traceback, whose last line is for the log
     return Problem(kind, kind.meaning if kind is FAILED else _told(ending.last_line))
 
 
 def _told(line: str) -> str:
     """The command's one-line error, where the model has no file name."""
-    return line.removeprefix("superopt: ").replace(MODEL, "the model")
+    return line.removeprefix(_TELLS).replace(MODEL, "the model")

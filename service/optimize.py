@@ -54,6 +54,7 @@ _PROBLEMS: Final = problems.responses(
     problems.OUT_OF_TIME,
     problems.OUT_OF_MEMORY,
     problems.NOT_VERIFIED,
+    problems.NOT_RUN,
     problems.FAILED,
 )
 

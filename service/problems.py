@@ -69,6 +69,12 @@ NO_REPORT: Final = Kind(
     "no-report", 404, "No such report", "It never was, or made room for newer ones: reports are kept for a while only."
 )
 NOT_READY: Final = Kind("not-ready", 503, "The server is not ready", "The optimizer has not answered yet, or cannot.")
+NOT_RUN: Final = Kind(
+    "not-run",
+    422,
+    "The runtime cannot run the model",
+    "`detail` says what the runtime said: mend the model, or ask for another `runtime`.",
+)
 NOT_VERIFIED: Final = Kind(
     "not-verified",
     500,
@@ -93,6 +99,7 @@ KINDS: Final = {
         OUT_OF_MEMORY,
         NO_REPORT,
         NOT_READY,
+        NOT_RUN,
         NOT_VERIFIED,
         FAILED,
     )

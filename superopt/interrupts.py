@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Timer, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -32,6 +34,16 @@ def heed_signals() -> None:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _raise)
     sys.unraisablehook = _come_again_if_lost
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

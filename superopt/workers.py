@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 
+from superopt.interrupts import interrupts_held
 from superopt.operators.files import DECLARED_IN, declare_files
 
 
@@ -16,20 +16,10 @@ def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
     """So many processes, which know the user's operators too; what waits for them is dropped where the block raises."""
     given = (tuple(DECLARED_IN),)  # a new process knows superopt's own operators only
     with ProcessPoolExecutor(workers, get_context("spawn"), declare_files, given) as pool:
-        with _interrupts_held():
+        with interrupts_held():
             list(pool.map(abs, range(workers)))  # they start now; Ctrl-C, which reaches all, is for the first alone
         try:
             yield pool
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits, and never comes to processes that are started meanwhile."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

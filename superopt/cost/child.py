@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from superopt.cost.runtime import RuntimeFailed, one_line
 from superopt.errors import SuperoptError
+from superopt.interrupts import interrupts_held
 from superopt.memory import trim_much
 
 T = TypeVar("T")
@@ -108,12 +109,8 @@ class Child:
             self._pipe, theirs = Pipe()
             fd, nothing = theirs.fileno(), subprocess.DEVNULL
             command = [sys.executable, "-P", "-c", _MAIN.format(fd, os.getpid())]
-            # An interrupt is for whoever asks, also while the process is still starting.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:
+            with interrupts_held():  # they are for whoever asks
                 self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
         return self._pipe
 

@@ -15,7 +15,7 @@ from superopt.search.agreement import Agreement
 from superopt.search.found import Solved
 from superopt.search.judgement import Judgement, now
 from superopt.search.objective import Weighed
-from superopt.search.paired import Latency
+from superopt.search.paired import Timed
 from superopt.search.pieces import Piece
 from superopt.search.rewrites import Known
 from superopt.search.solution import solution_text
@@ -139,7 +139,7 @@ def _measured(tried: Attempt, shapes: str) -> parts.Measured | None:
     )
 
 
-def _seconds(latency: Latency) -> parts.Seconds:
+def _seconds(latency: Timed) -> parts.Seconds:
     return parts.Seconds(seconds=latency.seconds, low=latency.low, high=latency.high)
 
 

@@ -58,7 +58,7 @@ class Size(_Bytes):
         return Weighed(before, after)
 
 
-class Memory(_Bytes):
+class Peak(_Bytes):
     """The bytes of a model's activations, at their most: counted in the search, and measured of whole models."""
 
     def cost(self, place: Place) -> Cost:

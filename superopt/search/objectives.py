@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from superopt.search.bytes_taken import Memory, Size
+from superopt.search.bytes_taken import Peak, Size
 from superopt.search.latency import Latency
 from superopt.search.objective import Objective
 
-OBJECTIVES: dict[str, type[Objective]] = {"latency": Latency, "memory": Memory, "size": Size}
+OBJECTIVES: dict[str, type[Objective]] = {"latency": Latency, "memory": Peak, "size": Size}

@@ -48,7 +48,7 @@ LOOKS = 2
 
 
 @dataclass(frozen=True)
-class Latency:
+class Timed:
     """One model's time for an inference: geometric mean over sessions of each one's median, and its 95 % interval."""
 
     seconds: float
@@ -65,8 +65,8 @@ class Paired:
     `runs` counts those of each model, over all sessions; `ratios` has one entry for each pair of sessions.
     """
 
-    original: Latency
-    candidate: Latency
+    original: Timed
+    candidate: Timed
     ratio: float
     low: float
     high: float
@@ -167,15 +167,15 @@ def latency(
     lock_directory: Path | None = None,
     caller: Caller | None = None,
     most_s: float = math.inf,
-) -> Latency:
+) -> Timed:
     """Measure one model in several sessions, as `compare` does two. Raises what that does."""
     rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller, most_s)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
-def _latency(medians: Sequence[float], runs: int, seed: int) -> Latency:
+def _latency(medians: Sequence[float], runs: int, seed: int) -> Timed:
     seconds, low, high = interval(medians, seed)
-    return Latency(seconds, low, high, len(medians), runs)
+    return Timed(seconds, low, high, len(medians), runs)
 
 
 def _measure(

@@ -15,7 +15,7 @@ from superopt.search.found import Progress, Solved
 from superopt.search.judgement import Judgement
 from superopt.search.likely import compared_at
 from superopt.search.objective import Objective, Weighed
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.pieces import Piece
 from superopt.search.settings import Setting
 
@@ -45,7 +45,7 @@ class Attempt:
     earlier: Judgement | None = None
     weighed: Weighed | None = None
     pairs: list[tuple[Setting, Paired]] = field(default_factory=list)
-    alone: Latency | None = None
+    alone: Timed | None = None
     accepted: bool = False
     reason: str = ""
     search_seconds: float = 0.0

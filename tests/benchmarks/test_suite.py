@@ -12,13 +12,13 @@ import pytest
 from benchmarks.contest import COLUMNS, PEERS, Row
 from benchmarks.runs import Run
 from benchmarks.suite import classes, networks, page
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 
 ROOT = Path(__file__).parents[2]
 
 
 def paired(ratio: float) -> Paired:
-    one, other = (Latency(s, s, s, 5, 10) for s in (0.02, 0.02 / ratio))
+    one, other = (Timed(s, s, s, 5, 10) for s in (0.02, 0.02 / ratio))
     return Paired(one, other, ratio, ratio - 0.01, ratio + 0.01, 5, 10, (ratio,))
 
 

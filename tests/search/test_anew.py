@@ -20,7 +20,7 @@ from superopt.operators.pointwise import Add
 from superopt.search import anew
 from superopt.search.found import Found, Outcome, Solved
 from superopt.search.nodes import written_otherwise
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.pieces import cut_into_pieces
 from superopt.search.surest import without_vain
 from superopt.term import Graph, variable, variables
@@ -98,7 +98,7 @@ def test_what_is_no_faster_is_not_written_anew(
     nothing_else: Options, ratio: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And it is not measured again where the same is asked."""
-    alone = Latency(0.01, 0.01, 0.01, 6, 60)
+    alone = Timed(0.01, 0.01, 0.01, 6, 60)
     found = Paired(alone, alone, ratio, ratio - 0.05, ratio + 0.05, 6, 60, (ratio,) * 6)
     for compare in (lambda *_, **__: found, _never):
         monkeypatch.setattr(anew, "compare", compare)

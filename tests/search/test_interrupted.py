@@ -16,7 +16,7 @@ from superopt.search.backtrack import backtrack
 from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Limits, Outcome, Replaced, Strategy
 from superopt.search.judge import judged
 from superopt.search.matching import Matching
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.rewrites import Unfold
 from superopt.search.trial import Attempt
 from superopt.term import Graph
@@ -76,7 +76,7 @@ def test_the_second_interrupt_ends_it_also_where_the_first_ended_the_search(
 def test_what_was_measured_before_an_interrupt_is_measured_anew_and_told_once(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = Latency(0.01, 0.01, 0.01, 10, 100)
+    alone = Timed(0.01, 0.01, 0.01, 10, 100)
     gain = Paired(alone, alone, 1.2, 1.1, 1.3, 10, 100, (1.2,) * 10)
     monkeypatch.setattr(judge, "compare", lambda *_, **__: gain)
     calls = list[Attempt]()

@@ -16,7 +16,7 @@ from superopt.cost.table import Table
 from superopt.search import compared, judge
 from superopt.search.agreement import Agreement
 from superopt.search.judgement import Judgement, Question, question
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.remembered import Memory
 from superopt.search.report import Report
 from superopt.search.same import examine
@@ -27,7 +27,7 @@ KEY = Key("a runtime", "1", "a device", 1)
 
 def judgement(low: float, ratio: float, high: float) -> Judgement:
     """Five sessions in which a candidate was so many times faster."""
-    times = Latency(1.0, 0.9, 1.1, 5, 10)
+    times = Timed(1.0, 0.9, 1.1, 5, 10)
     return Judgement(5, (Paired(times, times, ratio, low, high, 5, 10, (ratio,) * 5),), "2026-01-02T03:04:05+00:00")
 
 

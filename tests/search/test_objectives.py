@@ -16,7 +16,7 @@ from superopt.errors import UsageError
 from superopt.search import judge
 from superopt.search.bytes_taken import Size
 from superopt.search.objective import Weighed
-from superopt.search.paired import Latency, Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.report import Report
 from superopt.shipped import shipped_rules
 from tests.models import assert_same, model, weight
@@ -87,7 +87,7 @@ def test_channels_become_fewer_before_an_image_is_enlarged_to_take_less_memory(e
 
 
 def test_what_takes_less_and_is_slower_is_no_answer(enough: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    time = Latency(1.0, 1.0, 1.0, 5, 10)
+    time = Timed(1.0, 1.0, 1.0, 5, 10)
     slower = Paired(time, time, 0.97, 0.96, 0.98, 5, 10, (0.97,) * 5)
     monkeypatch.setattr(judge, "compare", lambda *_, **__: slower)
     report = superopt.optimize(branches(), dataclasses.replace(enough, objective="size", seed=1)).report

@@ -33,8 +33,7 @@ from superopt.search import optimize, same, solve
 from superopt.search.compared import rewritten_values
 from superopt.search.laid import Value
 from superopt.search.latency import Latency
-from superopt.search.paired import Latency as Measured
-from superopt.search.paired import Paired
+from superopt.search.paired import Paired, Timed
 from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
 from superopt.search.rewrites import ByRule, Unfold
@@ -137,7 +136,7 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
             raise VerificationFailed("it differs")
         return real(*given)
 
-    alone = Measured(0.01, 0.01, 0.01, 10, 100)
+    alone = Timed(0.01, 0.01, 0.01, 10, 100)
     open_still = Paired(alone, alone, 1.0, 0.99, 1.01, 10, 100, (1.0,) * 10)
     monkeypatch.setattr("superopt.search.judge.compare", lambda *_, **__: open_still)
     monkeypatch.setattr("superopt.search.optimize.judged", judging)
@@ -197,7 +196,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
 
     def compare(*_: object, **given: int) -> Paired:
         asked.append(given["asked"])
-        ratio, alone = (1.0, later)[len(asked) - 1], Measured(0.01, 0.01, 0.01, 10, 100)
+        ratio, alone = (1.0, later)[len(asked) - 1], Timed(0.01, 0.01, 0.01, 10, 100)
         return Paired(alone, alone, ratio, ratio - 0.01, ratio + 0.01, 10, 100, (ratio,) * 10)
 
     monkeypatch.setattr("superopt.search.judge.compare", compare)

@@ -13,7 +13,7 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.search import paired
 from superopt.search.interval import interval
-from superopt.search.paired import Latency, Paired, _measure, _ratio, compare, faster, latency
+from superopt.search.paired import Paired, Timed, _measure, _ratio, compare, faster, latency
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -26,7 +26,7 @@ def whole_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(ratio: float, low: float, high: float) -> Paired:
-    some = Latency(1.0, 0.9, 1.1, 5, 15)
+    some = Timed(1.0, 0.9, 1.1, 5, 15)
     return Paired(some, some, ratio, low, high, 5, 15, (ratio,) * 5)
 
 

@@ -13,7 +13,7 @@ from superopt.api import Options
 from superopt.cost.runtime import Draw
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, understand
-from superopt.search.paired import Latency, Paired, loses
+from superopt.search.paired import Paired, Timed, loses
 from superopt.search.settings import Setting, assumed, read_shape, read_shapes, settings_of
 from tests.models import model, normalized, weight
 
@@ -138,7 +138,7 @@ def test_what_is_measured_at_several_sizes_is_reported_at_each(options: Options)
     [(1.2, 1.1, 1.3, False), (1.0, 0.97, 1.03, False), (0.995, 0.99, 0.999, True), (0.95, 0.8, 1.1, True)],
 )
 def test_a_loss_at_any_size_is_one(ratio: float, low: float, high: float, lost: bool) -> None:
-    one = Latency(1.0, 1.0, 1.0, 5, 10)
+    one = Timed(1.0, 1.0, 1.0, 5, 10)
     assert loses(Paired(one, one, ratio, low, high, 5, 10, ())) is lost
 
 

@@ -121,8 +121,8 @@ class Result:
     report: parts.Report
 
     def save(self, path: str | Path, *, external_data: bool = False) -> None:
-        """Write the model, its weights to a file beside it if asked or above 2 GB; another process sees the whole file
-        or none. A model that is there is replaced. Raises `UsageError`.
+        """Write the model; another process sees the whole file or none, and a model that is there is replaced. Its
+        weights go to a file beside it if asked, if they were in one, or above 2 GB. Raises `UsageError`.
         """
         save(self.model, path, external_data=external_data or None)
 
@@ -135,7 +135,8 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.
 
     Raises `InvalidModel`, `UsageError`, `RuleError`, `VerificationFailed` (a candidate differs from the original),
-    `OutOfTime` (the limit passed without an answer) and `RuntimeFailed` (no memory is left to run the model).
+    `OutOfTime` (the limit passed without an answer), `NoRoom` (for temporary files) and `RuntimeFailed` (the runtime
+    asked for does not run the model, or no memory is left for that).
     """
     options, progress = options or Options(), progress or _silent
     progress("load", 0.0)

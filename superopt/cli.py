@@ -14,7 +14,7 @@ from rich.console import Console
 from superopt import tables
 from superopt.bars import progress_line
 from superopt.derive_commands import covers, derive, stats
-from superopt.errors import SuperoptError, UsageError
+from superopt.errors import NoRoom, SuperoptError, UsageError
 from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
 from superopt.interrupts import INTERRUPTED
@@ -152,4 +152,4 @@ def main() -> None:
     except OSError as error:  # of stdout, mostly: what reads and writes files says which
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         typer.echo(f"superopt: {error.strerror or error}", err=True)
-        sys.exit(1)
+        sys.exit(NoRoom.exit_code)

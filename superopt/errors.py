@@ -43,6 +43,12 @@ class VerificationFailed(SuperoptError):
     exit_code = 4
 
 
+class NoRoom(SuperoptError):
+    """There is no room, or no right, to write what the work needs on the way."""
+
+    exit_code = 6
+
+
 class OutOfTime(SuperoptError):
     """The time limit passed before there was any answer."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
@@ -75,12 +76,13 @@ def optimize(
     """Find an equivalent model that is faster, or smaller.
 
     The result was compared with the original, and measured to be faster on this machine, or to take less and not be
-    slower; where nothing of the kind is found the original is written, byte for byte. Ctrl-C ends the search: what it
-    has found is compared and measured, and another ends that too. Where nothing is found yet, the first ends all.
+    slower; where nothing of the kind is found the original is written, byte for byte unless its weights have to get
+    another name. Ctrl-C ends the search: what it has found is compared and measured, and another ends that too. Where
+    nothing is found yet, the first ends all.
 
     Exit codes: 0 done, 1 the runtime cannot run the model, 2 usage, 3 invalid model, 4 the result differs from the
-    original, 5 out of time without an answer, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
-    Nothing is written but with 0.
+    original, 5 out of time without an answer, 6 no room for what is written on the way, 130 ended by Ctrl-C, 143 by
+    SIGTERM, 129 by SIGHUP. Nothing is written but with 0.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
@@ -132,14 +134,17 @@ def replay(
     _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
     found = read_report(report, read_bytes(report))
     samples = tuple(load_inputs(p) for p in inputs or ())
+    then = found.settings
+    if threads is None and then.threads > (os.cpu_count() or 1):
+        raise UsageError(f"{report}: it is of {then.threads} threads, more than this machine has; give --threads")
     options = api.Options(
         time=time,
-        runtime=runtime or found.settings.runtime,
-        threads=threads or found.settings.threads,
+        runtime=runtime or then.runtime,
+        threads=threads or then.threads,
         seed=seed,
         operators=tuple(operators or ()),
         inputs=samples,
-        shapes=read_shapes(shape or [f"{name}:{sizes}" for name, sizes in found.settings.shapes.items()]),
+        shapes=read_shapes(shape or [f"{name}:{sizes}" for name, sizes in then.shapes.items()]),
     )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)
@@ -175,7 +180,7 @@ def _demand_targets(
     if target is not None and report is not None:
         if same_file(target, report):
             raise UsageError(f"{report}: the model goes there; name another file for the report")
-        if may_hold_weights(report.absolute(), target.absolute()):
+        if may_hold_weights(_in_folder(report), _in_folder(target)):
             raise UsageError(f"{report}: the model's weights may go there; name another file for the report")
     for path in outputs:
         demand_writable(path, overwrite, read)
@@ -187,29 +192,33 @@ def _demand_targets(
             raise UsageError(f"{path}: this file holds the model's weights, and is never overwritten; name another one")
 
 
+def _in_folder(path: Path) -> Path:
+    """A path whose folder is spelled in one way."""
+    return path.parent.resolve() / path.name
+
+
 def _deliver(
     result: api.Result, source: Path, target: Path | None, report: Path | None, save_external: bool, json: bool
 ) -> None:
     """Write what was asked for, and say what was found."""
     text = f"{result.report.model_dump_json(indent=2)}\n"
-    written: list[Path] = []
+    written, left = list[Path](), list[Path]()
     with written_after(report, text.encode()) if report else nullcontext():  # both or none
         if target is not None:
-            replaced = _weights_of(target)
+            before = _weights_of(target)
             _write(result, source, target, save_external)
             written = [target, *weight_files(target)]
-            for file in replaced.difference(written, weight_files(source)):
-                file.unlink(missing_ok=True)
+            left = sorted(before.difference(file.resolve() for file in (*written, *weight_files(source))))
     if json:
         typer.echo(result.report.model_dump_json(indent=2))
     else:
-        Console(highlight=False).print(tables.optimization(result.report, source, written), crop=False)
+        Console(highlight=False).print(tables.optimization(result.report, source, written, left), crop=False)
 
 
 def _weights_of(target: Path) -> set[Path]:
-    """The files of the weights of a model that is to be replaced, those of its own that are called after it."""
+    """The files of the weights of a model that is to be replaced: they are left, as another model may read them."""
     with suppress(SuperoptError):  # no model is there, or not a whole one
-        return {file for file in weight_files(target) if may_hold_weights(file, target)}
+        return {file.resolve() for file in weight_files(target)}
     return set()
 
 

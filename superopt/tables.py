@@ -20,13 +20,13 @@ _MOST_REASONS = 3
 _TAKEN = {"memory": "memory while it runs", "size": "bytes of weights"}
 
 
-def optimization(report: Report, source: Path, written: Sequence[Path]) -> RenderableType:
+def optimization(report: Report, source: Path, written: Sequence[Path], left: Sequence[Path] = ()) -> RenderableType:
     """Before and after, what was rewritten, and how the result is known to be right and fast."""
     parts: list[RenderableType] = [_before_and_after(report, source)]
     if report.rewrites:
         parts.append(_rewrites(report))
     # A line stays a line, also in a file or a pipe; a terminal wraps it by itself.
-    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, written)]
+    parts += [Text(line, no_wrap=True, overflow="ignore") for line in _verdict(report, written, left)]
     return Group(*parts)
 
 
@@ -140,7 +140,7 @@ def _rewrites(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report, written: Sequence[Path]) -> Iterable[str]:
+def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> Iterable[str]:
     m, c = report.measured, report.compared
     if report.outcome != "original" and m is not None and c is not None:
         if t := report.taken:
@@ -155,7 +155,7 @@ def _verdict(report: Report, written: Sequence[Path]) -> Iterable[str]:
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""
         inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
-        within = f", at {len(c.outputs)} values within it since its outputs show nothing there" if c.inner else ""
+        within = f", at {len(c.outputs)} values within it since its outputs show little there" if c.inner else ""
         yield f"compared with the original on {inputs}{before}{beside}{within}: largest relative error {worst:.1e}"
     else:
         yield f"nothing {report.better} was found: {report.reason}; the original comes back unchanged"
@@ -188,6 +188,8 @@ def _verdict(report: Report, written: Sequence[Path]) -> Iterable[str]:
         target, *weights = written
         beside = f", its weights to {', '.join(file.name for file in weights)}" if weights else ""
         yield f"written to {target}{beside}"
+    if left:
+        yield f"the weights of the model that was there are left: {', '.join(file.name for file in left)}"
 
 
 def _names(values: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table as Shown
 
 from superopt.cost.exchange import exported, merged, read_exported
 from superopt.cost.runtime import Key
-from superopt.cost.table import Row, Table
+from superopt.cost.table import Row, Table, own_table
 from superopt.errors import UsageError
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 
@@ -76,7 +76,7 @@ def import_(
     if timings is not None and same_file(source, timings):
         raise UsageError(f"{timings}: this is no table of timings; name another file")
     rows = read_exported(source, read_bytes(source).decode("utf-8", "replace"))
-    with Table(timings, _warn) as table:
+    with Table(timings or own_table(), _warn) as table:
         new = merged(table, rows)
     typer.echo(f"{new} of {len(rows)} timings were new")
 
@@ -84,7 +84,7 @@ def import_(
 def _rows(path: Path | None) -> list[Row]:
     if path is not None and not path.exists():
         raise UsageError(f"{path}: there is no such table of timings")
-    with Table(path, _warn) as table:
+    with Table(path or own_table(), _warn) as table:
         return table.rows()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -200,15 +201,23 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(
     assert not list(temporary.glob("superopt-*"))
 
 
-def test_weights_of_a_result_that_is_replaced_are_replaced_too(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_weights_of_a_result_that_is_replaced_are_left_and_that_is_said(
+    tmp_path: Path, rules: Path, timings: Path
+) -> None:
+    """Another model may read them, as this copy does."""
     model = with_weights_beside(tmp_path / "from")
     (tmp_path / "to").mkdir()
-    for _ in range(3):
-        ran = superopt("optimize", model, "to/o.onnx", "--overwrite", *quick(rules, timings), cwd=tmp_path)
-        assert (ran.code, ran.err) == (0, "")
-        (weights,) = {path.name for path in (tmp_path / "to").iterdir()} - {"o.onnx"}
-        assert f"written to to/o.onnx, its weights to {weights}" in ran.out
-    assert_same(tmp_path / "to" / "o.onnx", model)
+    arguments = ("optimize", model, "to/o.onnx", "--overwrite", *quick(rules, timings))
+    first = superopt(*arguments, cwd=tmp_path)
+    shutil.copy(tmp_path / "to" / "o.onnx", tmp_path / "to" / "copy.onnx")
+    second = superopt(*arguments, cwd=tmp_path)
+    assert (first.code, second.code) == (0, 0)
+    assert "written to to/o.onnx, its weights to o.onnx.data\n" in first.out
+    assert "are left" not in first.out
+    assert "written to to/o.onnx, its weights to o.onnx.1.data\n" in second.out
+    assert "the weights of the model that was there are left: o.onnx.data\n" in second.out
+    for name in ("o.onnx", "copy.onnx"):
+        assert_same(tmp_path / "to" / name, model)
 
 
 def test_shown_terms_parse_back(tmp_path: Path) -> None:

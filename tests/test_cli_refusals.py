@@ -91,6 +91,10 @@ REFUSED = {
         ["m.onnx", "o.onnx", "--report", "o.onnx.data"],
         "o.onnx.data: the model's weights may go there",
     ),
+    "the report is there, in other words": (
+        ["m.onnx", "o.onnx", "--report", "big/../o.onnx.data"],
+        "o.onnx.data: the model's weights may go there",
+    ),
     "the report is where they go if others are there": (["m.onnx", "o.onnx", "--report", "o.onnx.2.data"], "weights"),
     "the result is a folder, and that is told first": (["m.onnx", "a folder"], "it is a folder"),
     "the report is a rule file": (

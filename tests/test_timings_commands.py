@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
-from tests.commands import assert_refused, superopt
+from tests.commands import Ran, assert_refused, superopt
 
 KEY = Key("onnxruntime-cpu", "1.0", "a processor", 1)
 ROWS = [Row(KEY, f"(kernel {i})", Timing(0.001 * i, 0.0, 7), f"2026-01-0{i}T00:00:00+00:00") for i in (1, 2)]
@@ -30,6 +31,16 @@ def test_what_is_exported_is_imported_again(table: Path, tmp_path: Path) -> None
     assert ("2 of 2" in first.out, "0 of 2" in second.out) == (True, True)
     with Table(other) as made:
         assert made.rows() == ROWS
+
+
+def test_where_the_users_own_table_cannot_be_opened_nothing_is_imported_into_another(
+    table: Path, tmp_path: Path, inside: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "t.json"
+    superopt("timings", "export", out, "--timings", table, cwd=tmp_path)
+    (tmp_path / ".cache").write_text("no folder")
+    assert_refused(inside("timings", "import", out, cwd=tmp_path), 2, "can be opened there")
+    assert_refused(inside("timings", "export", "other.json", cwd=tmp_path), 2, "can be opened there")
 
 
 def test_of_two_timings_the_later_stays(table: Path, tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class MeasuredCost:
         start = time.monotonic()
         with ExitStack() as held:
             try:
-                held.enter_context(measuring(self.lock_directory, None if math.isinf(left) else left))
+                held.enter_context(measuring(self.lock_directory, left))
             finally:
                 self.waited_s += time.monotonic() - start
             yield

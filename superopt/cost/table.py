@@ -60,6 +60,11 @@ class Row:
     measured_at: str
 
 
+def own_table() -> Path:
+    """The user's own table."""
+    return cache_directory() / "timings.sqlite"
+
+
 def cache_directory() -> Path:
     """Where timings are kept unless a caller says otherwise: `superopt` in the XDG cache directory."""
     root = os.environ.get("XDG_CACHE_HOME", "")
@@ -72,11 +77,11 @@ class Table:
     A table that is damaged is set aside under another name and a new one begun; `on_warning` is told. Timings are cheap
     to measure again, so nothing else is tried. Raises `UsageError` where the file cannot be opened at all, and for what
     never was such a table; where it is the user's own that cannot be, and where nothing can be written to it,
-    `on_warning` is told that too, and what is measured holds for this object.
+    `on_warning` is told that too, and nothing is kept.
     """
 
     def __init__(self, path: Path | None = None, on_warning: Callable[[str], None] | None = None) -> None:
-        self.path = cache_directory() / "timings.sqlite" if path is None else Path(path)
+        self.path = own_table() if path is None else Path(path)
         self.in_memory = str(self.path) == _IN_MEMORY
         self._warn = on_warning or (lambda _: None)
         self._keeps = True
@@ -288,7 +293,7 @@ _depth: dict[Path, int] = {}
 
 
 @contextmanager
-def measuring(directory: Path | None = None, wait_s: float | None = None) -> Iterator[None]:
+def measuring(directory: Path | None = None, wait_s: float = math.inf) -> Iterator[None]:
     """Within this block no other process on the machine measures. May be nested in one thread.
 
     Whoever waits is next: who measures again and again has to get past it, by a second lock that is held while waiting
@@ -300,12 +305,7 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
         if _depth.get(path, 0):
             yield
             return
-        try:
-            handle, turn = _lock_files(path)
-        except OSError as error:
-            if directory is not None:
-                raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
-            handle, turn = _lock_files(Path(tempfile.gettempdir()) / f"superopt-{os.getuid()}" / path.name)
+        handle, turn = _lock_files([path] if directory else [path, _temporary() / path.name])
         with handle:
             with turn:
                 start = time.monotonic()
@@ -318,13 +318,24 @@ def measuring(directory: Path | None = None, wait_s: float | None = None) -> Ite
                 del _depth[path]
 
 
-def _lock_files(path: Path) -> tuple[IO[str], IO[str]]:
-    """The lock, and the one that is held while waiting for it. Raises `OSError`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("a"), path.with_suffix(".next").open("a")
+def _lock_files(paths: Sequence[Path]) -> tuple[IO[str], IO[str]]:
+    """The lock at the first of these paths at which it can be made, and the one that is held while waiting for it."""
+    path, *others = paths
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path.open("a"), path.with_suffix(".next").open("a")
+    except OSError as error:
+        if others:
+            return _lock_files(others)
+        raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
 
 
-def _acquire(handle: IO[str], wait_s: float | None = None, start: float | None = None) -> None:
+def _temporary() -> Path:
+    """The user's folder among the temporary ones."""
+    return Path(tempfile.gettempdir()) / f"superopt-{os.getuid()}"
+
+
+def _acquire(handle: IO[str], wait_s: float = math.inf, start: float | None = None) -> None:
     """Wait for the exclusive lock on an open file, for so long from the start (by default now); it is released when the
     file is closed or the process ends.
 
@@ -335,7 +346,7 @@ def _acquire(handle: IO[str], wait_s: float | None = None, start: float | None =
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if wait_s is not None and time.monotonic() >= start + wait_s:
+            if time.monotonic() >= start + wait_s:
                 raise OutOfTime(f"another process has been measuring on this machine for {wait_s:.0f} s") from None
             time.sleep(_POLL_S)
         else:

@@ -222,12 +222,15 @@ class _Reading:
         terms = made if isinstance(made, tuple) else (made,)
         return self._checked(node, outputs, terms)
 
-    def _number(self, name: str) -> float | None:
-        """The floating-point number that a constant holds, if it is one."""
-        if name not in self.constants or name not in self.terms or "float" not in self.terms[name].type.dtype:
+    def _number(self, value: ir.Value) -> float | None:
+        """The floating-point number that a constant holds, if it is one; of a node that may stand behind too."""
+        name, producer = value.name or "", value.producer()
+        if producer is not None and producer.op_type == "Constant":
+            self.constants.enter(producer)
+        tensor = self.tensors.get(name)
+        if name not in self.constants or tensor is None or any(d != 1 for d in tensor.dims):
             return None
-        one = all(d == 1 for d in self.terms[name].shape)
-        return float(self.constants.data(name).reshape(())) if one else None
+        return float(self.constants.data(name).reshape(())) if "float" in tensor.dtype else None
 
     def _is_nothing(self, name: str) -> bool:
         """Whether a value is a constant vector without elements: exporters give one where an option is left out."""

@@ -12,26 +12,26 @@ import onnx_ir as ir
 LARGE = 2.0**20
 """From it on a number that is added takes digits away from what is around 1 in 32 bits."""
 
-Number = Callable[[str], float | None]
-"""The one number that a constant of a name holds, if there is such."""
+Number = Callable[[ir.Value], float | None]
+"""The one number that a constant holds, if a value is such."""
 
 
 def is_of_a_rounding(node: ir.Node, number: Number) -> bool:
     """Whether a node adds a large number that one behind it takes away, or is that one."""
+    added = _added(node, number)
+    if added is None or abs(added) < LARGE:
+        return False
     before = [producer for v in node.inputs if v is not None and (producer := v.producer()) is not None]
     behind = [user for v in node.outputs for user, _ in v.uses()]
-    return any(_takes_back(b, node, number) for b in before) or any(_takes_back(node, b, number) for b in behind)
+    return any(_added(other, number) == -added for other in (*before, *behind))
 
 
-def _takes_back(first: ir.Node, second: ir.Node, number: Number) -> bool:
-    if {first.op_type, second.op_type} != {"Add", "Sub"}:
-        return False
-    added, taken = (_moved_by(node, number) for node in (first, second))
-    return added is not None and added == taken and abs(added) >= LARGE
-
-
-def _moved_by(node: ir.Node, number: Number) -> float | None:
-    """The number that a node adds, or takes away."""
-    names = [v.name or "" for v in node.inputs if v is not None]
-    found = [n for n in map(number, names[1:] if node.op_type == "Sub" else names) if n is not None]
-    return found[0] if found else None
+def _added(node: ir.Node, number: Number) -> float | None:
+    """The number that a node adds; one that it takes away is negative."""
+    values = [v for v in node.inputs if v is not None]
+    if node.op_type not in ("Add", "Sub") or len(values) != 2:
+        return None
+    if node.op_type == "Sub":
+        taken = number(values[1])
+        return None if taken is None else -taken
+    return next((n for n in map(number, values) if n is not None), None)

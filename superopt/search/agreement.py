@@ -57,7 +57,8 @@ class OutputAgreement:
 class Agreement:
     """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined.
 
-    Where outputs show nothing, those are `inner` values instead, and `reason` says what was not examined.
+    Where outputs show little, those are `inner` values instead, and `reason` says what was not examined, if
+    anything was not.
     """
 
     agrees: bool

@@ -17,7 +17,7 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, facts, load, understand
 from superopt.search.found import Found, Outcome
 from superopt.search.objective import LEAST_LESS, Objective, Weighed
-from superopt.search.promises import LEAST_LEFT
+from superopt.search.promises import promise
 from superopt.search.settings import Setting
 
 NOT_SLOWER = 1.02
@@ -33,7 +33,7 @@ class _Bytes(Objective):
         """The least of those that are not predicted to be slower."""
         start, untried = outcome.start, 0
         for found in outcome.best:
-            if found.cost * LEAST_LESS > start.cost:
+            if found.cost * LEAST_LESS >= start.cost:
                 continue
             try:
                 before, after = (self.machine.cost(f.graph, place=place) for f in (start, found))
@@ -41,7 +41,7 @@ class _Bytes(Objective):
                 untried += 1
                 continue
             if after <= NOT_SLOWER * before:
-                return found, start.cost / max(found.cost, LEAST_LEFT * start.cost), untried
+                return found, promise(start, found), untried
         return start, 1.0, untried
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from superopt.cost.runtime import Draw
-from superopt.errors import SuperoptError
+from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
 from superopt.search.agreement import Agreement
 from superopt.search.reference import reference_of
@@ -26,13 +26,15 @@ from superopt.term import Type
 WAITING_SHARE = 0.5
 """Of the time that is left so much may pass until values in 64 bits are there; measuring takes the rest."""
 
+_LITTLE = "an output hardly varies, and what stands before it could not be compared by itself"
+
 Between = Callable[[Path, Path, Sequence[str]], Agreement]
 """Compares two models that lie in files; their outputs are these values of the program."""
 
 
 def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]) -> Agreement:
     """How a candidate, in which this was placed, compares with the original on the inputs given and drawn. Raises
-    `RuntimeFailed`.
+    `RuntimeFailed` and `OutOfTime`.
     """
     still = Still(trial.program)
     never_change = all(map(still.holds, trial.program.outputs))
@@ -86,7 +88,7 @@ def _within(
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
     if found is None or not (found.examined or found.differs):
-        return outside
+        return replace(outside, reason=outside.reason or _LITTLE)
     return replace(found, reason=found.reason or outside.reason)
 
 
@@ -113,6 +115,8 @@ def _compared_within(
         if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
             return None
         return replace(between(*shown, theirs), inner=True)
+    except OutOfTime:
+        raise
     except SuperoptError:
         return None
     finally:  # with their weights, of which there may be many

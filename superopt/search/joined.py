@@ -64,10 +64,10 @@ class Begun:
             gained = gain * start.cost / total(s.outcome.start.cost / s.gain for _, s in self.parts)
         return Solved(tuple(places), Outcome(start, [whole], outcome.seen, outcome.reason), whole, gained)
 
-    def unsearched(self, places: Sequence[Piece], total: Total) -> Solved:
-        """What is known of the whole piece where no time is left for it."""
+    def unsearched(self, places: Sequence[Piece], total: Total, reason: str = OUT_OF_TIME) -> Solved:
+        """What is known of the whole piece where no time is left for it, or it is not searched for another reason."""
         start = Found(self.graph, self.start(total), ())
-        return self.solved(places, Outcome(start, [start], 0, OUT_OF_TIME), start, 1.0, total)
+        return self.solved(places, Outcome(start, [start], 0, reason), start, 1.0, total)
 
 
 def begun(piece: Piece, parts: Sequence[Part], values: Mapping[str, Term]) -> Begun:

@@ -68,7 +68,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     return tried
 
 
-def _advice(error: RuntimeFailed, program: Program) -> str:
+def _advice(error: SuperoptError, program: Program) -> str:
     """What to do about a model that did not end: which of its nodes may go round for ever, if any does."""
     if UNENDING not in str(error):
         return ""
@@ -161,7 +161,7 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             most_s=trial.left + LATEST * trial.limit,
         )
     except OutOfTime as error:
-        tried.reason += f"; it could not be measured: {error}"
+        tried.reason += f"; it could not be measured: {error}{_advice(error, trial.program)}"
     except RuntimeFailed as error:
         if _lacks_room(error):
             raise

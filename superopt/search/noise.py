@@ -11,7 +11,7 @@ import numpy as np
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime
-from superopt.errors import SuperoptError
+from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
 from superopt.search.agreement import Sample, relative_error, same_special
 from superopt.search.laid import taken
@@ -58,6 +58,8 @@ class Noise:
         try:
             save_nudged(self.model, changed, self.seed)
             _, outputs = self.ask(ran, self.runtime.standard, changed, False, self.interface, feeds, self.folder)
+        except OutOfTime:
+            raise
         except SuperoptError:
             return
         for sample, noisy in zip(samples, outputs, strict=False):  # none, where the interface is another

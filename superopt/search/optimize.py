@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from superopt.cost.child import Unending
 from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime, UsageError, VerificationFailed
+from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.anew import placed, with_anew
@@ -69,7 +70,7 @@ def attempt(
     except TooShort as error:
         return original(tried, trial, str(error))
     if cost.unwritable and not any(s.gain > 1.0 for s in tried.cover):
-        raise UsageError(cost.unwritable)
+        raise NoRoom(cost.unwritable)
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     forget_terms()
@@ -184,7 +185,12 @@ def _demand_runs(trial: Trial) -> None:
     standard = runtime.standard
     if standard != runtime:  # the standard itself comes with superopt
         try:
-            call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
+            if trial.inputs:
+                call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
+            else:
+                call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
+        except Unending as error:
+            raise OutOfTime(f"the model is not run once in time: {error}; allow more with --time") from None
         except RuntimeFailed as error:
             trial.cost.demand_runs()
             raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None

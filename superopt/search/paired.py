@@ -16,11 +16,12 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from superopt.cost.child import Caller, Here
+from superopt.cost.child import Caller, Here, Unending
 from superopt.cost.runtime import Bound, Draw, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
 from superopt.cost.table import measuring
@@ -129,8 +130,11 @@ def compare(
     found, took = _paired(rounds, seed, asked), time.monotonic() - start
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
-    left = min(budget_s - took, LOOK_S)
-    rounds += _measure(both, runtime, sessions, left, seed, progress, draw, lock_directory, caller, before=len(rounds))
+    left, left_s, before = min(budget_s - took, LOOK_S), most_s - took, len(rounds)
+    with suppress(OutOfTime):  # the first look says what it does
+        rounds += _measure(
+            both, runtime, sessions, left, seed, progress, draw, lock_directory, caller, left_s, before=before
+        )
     return _paired(rounds, seed, asked)
 
 
@@ -203,12 +207,13 @@ def _measure(
         if progress:
             progress(done, sessions)
         share = (budget_s - spent) / (sessions - done)
-        with measuring(
-            lock_directory, None if math.isinf(most_s) else most_s
-        ):  # between rounds others may have their turn, which is not our time
+        with measuring(lock_directory, most_s):  # between rounds others may have their turn, which is not our time
             start = time.perf_counter()
             number = before + done
-            rounds.append(caller.call(limit, _round, models, runtime, share, seed + number, draw, number % 2 == 1))
+            try:
+                rounds.append(caller.call(limit, _round, models, runtime, share, seed + number, draw, number % 2 == 1))
+            except Unending as error:
+                raise error if limit < most_s else OutOfTime(str(error)) from None
             spent += time.perf_counter() - start
         if not done:
             sessions = _fitting(sessions, time.monotonic() - begun, most_s)

@@ -115,7 +115,7 @@ class Compared(Part):
     """The floating-point comparison with the original: on how many inputs, and the errors found.
 
     `earlier` counts other inputs, on which an earlier run found that the same two files agree. Where the `outputs` of
-    the model show nothing they are `inner` values instead, all of those that were rewritten.
+    the model show little they are `inner` values instead, all of those that were rewritten.
     """
 
     agrees: bool

@@ -50,9 +50,9 @@ def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) 
     runtime.run(session, runtime.feeds(session, 0, draw))
 
 
-def run_on(runtime: Runtime, model: Path, feeds: Feeds) -> None:
-    """Run a model without the runtime's optimizations on some inputs. Raises `RuntimeFailed`."""
-    runtime.run(runtime.session(model, optimize=False), feeds)
+def run_on(runtime: Runtime, model: Path, feeds: Feeds, optimize: bool = False) -> None:
+    """The same on some inputs."""
+    runtime.run(runtime.session(model, optimize), feeds)
 
 
 def first_that_runs(runtime: Runtime, model: Path, draws: Sequence[Draw]) -> int | None:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +28,8 @@ from superopt.search.laid import Value, laid
 from superopt.search.noise import Noise
 from superopt.search.runs import LONGEST_S, Interface, drawn, expected, ran
 from superopt.search.settings import Setting
+
+T = TypeVar("T")
 
 
 class Reference(Protocol):
@@ -86,24 +88,37 @@ def examine(
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
-        difference = _run_all(original, candidate, runtime, interface, samples, ask, folder)
+        in_time = _in_time(ask)
+        difference = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        noise = Noise(working or original, runtime, interface, seed, ask, folder)
+        noise = Noise(working or original, runtime, interface, seed, in_time, folder)
         noise.of_rounding(rough)
-        in_time = list[Sample]()
+        told_exactly = list[Sample]()
         for i, sample in zip(accepted, samples, strict=True):
             with suppress(TimeoutError):
                 sample.exact = exact(i) or sample.exact
-                in_time.append(sample)
+                told_exactly.append(sample)
         late = [sample for sample in _apart(names, samples) if sample not in rough]
         noise.of_rounding(late)
         noise.of_weights(_apart(names, samples))
         found = judged(names, samples)
-        if found.differs and len(in_time) < len(samples) and not judged(names, in_time).differs:
+        if found.differs and len(told_exactly) < len(samples) and not judged(names, told_exactly).differs:
             raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")
         return found
+
+
+def _in_time(ask: Ask) -> Ask:
+    """The same, of whom what has not ended in time is told to be late: the original itself has ended before."""
+
+    def asked(function: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return ask(function, *arguments)
+        except Unending as error:
+            raise OutOfTime(f"a candidate took too long to be compared: {error}") from None
+
+    return asked
 
 
 def _are_empty(outputs: Sequence[Value]) -> bool:
@@ -160,8 +175,6 @@ def _run_all(
     for where, optimize in ((runtime.standard, False), (runtime, True)):
         try:
             difference, outputs = ask(ran, where, candidate, optimize, interface, feeds, folder)
-        except Unending as error:
-            raise OutOfTime(f"a candidate took too long to be compared: {error}") from None
         except RuntimeFailed as error:
             return f"candidate: {error}"
         if difference:

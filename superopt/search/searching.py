@@ -85,11 +85,13 @@ class Search:
 
     def _left(self, places: Sequence[Piece], begun: Begun | None, before: Solved | None) -> Solved:
         """A piece of which nothing more is found than was before."""
+        if before is not None:
+            return before
         if begun is not None:
-            return begun.unsearched(places, self.objective.total)
+            return begun.unsearched(places, self.objective.total, TOO_DEEP)
         graph = places[0].canonical
         start = Found(graph, self.objective.cost(places[0].place).cost(graph), (), measured=True)
-        return before or Solved(tuple(places), Outcome(start, [start], 1, TOO_DEEP), start, 1.0)
+        return Solved(tuple(places), Outcome(start, [start], 1, TOO_DEEP), start, 1.0)
 
     def _beside_alike(
         self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None

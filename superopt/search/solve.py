@@ -24,8 +24,8 @@ Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 
 COMPARING_RUNS, MEASURING_RUNS = 15, 77
 """How many times an inference could run, about, until a candidate is compared with its original: three runs of five
-inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six pairs of sessions,
-each of them run four times and more.
+inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six to ten pairs
+of sessions, each of them run four times and more.
 """
 
 JUDGED_AGAIN = 1.2

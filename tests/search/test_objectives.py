@@ -11,14 +11,21 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options, Result, replay
+from superopt.cost.layouts import ALONE
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
+from superopt.cost.table import Table
 from superopt.errors import UsageError
+from superopt.operators.pointwise import Relu
 from superopt.search import judge
 from superopt.search.bytes_taken import Size
+from superopt.search.found import Found, Outcome
 from superopt.search.objective import Weighed
 from superopt.search.paired import Paired, Timed
 from superopt.search.report import Report
 from superopt.shipped import shipped_rules
+from superopt.term import Graph, variable
 from tests.models import assert_same, model, weight
 
 SIDE = 128
@@ -126,6 +133,13 @@ def test_where_no_bytes_are_left_the_gain_is_a_number_that_reports_hold(enough: 
     assert result.report.outcome == "smaller"
     assert all(np.isfinite(s.gain) for s in result.report.solutions)
     assert Report.model_validate_json(result.report.model_dump_json()) == result.report
+
+
+def test_a_piece_that_takes_no_bytes_is_left(table: Table) -> None:
+    x = variable("x", (4,))
+    start, other = (Found(Graph((x,), (y,)), 0.0, (), measured=True) for y in (Relu()(x), x))
+    size = Size(MeasuredCost(OnnxRuntime(), table, opset=17))
+    assert size.choose(Outcome(start, [other, start]), ALONE) == (start, 1.0, 0)
 
 
 def test_a_replay_has_the_objective_of_its_report(fewer_weights: Result, enough: Options) -> None:

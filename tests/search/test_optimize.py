@@ -24,13 +24,14 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
-from superopt.errors import OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
+from superopt.errors import NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
 from superopt.search import optimize, same, solve
 from superopt.search.compared import rewritten_values
+from superopt.search.found import TOO_DEEP, Outcome
 from superopt.search.laid import Value
 from superopt.search.latency import Latency
 from superopt.search.paired import Paired, Timed
@@ -155,7 +156,7 @@ def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
     monkeypatch.setattr("superopt.cost.whole.temporary_folder", unwritable)
     with Table(Path(":memory:")) as empty, closing(Child()) as child:
         cost = MeasuredCost(OnnxRuntime(), empty, opset=17, child=child)
-        with pytest.raises(UsageError, match="No space left on device; make room, or name another by TMPDIR"):
+        with pytest.raises(NoRoom, match="No space left on device; make room, or name another by TMPDIR"):
             tried(normalized(), [Unfold("lrn")], cost, tmp_path)
 
 
@@ -167,6 +168,15 @@ def test_a_sum_of_a_thousand_summands_does_not_end_it(cost: MeasuredCost, tmp_pa
     given.graph.output.append(helper.make_tensor_value_info("sum", TensorProto.FLOAT, [1, 3, 28, 28]))
     found = tried(given, [Unfold("lrn")], cost, tmp_path, limit=30)
     assert any(s.gain > 1.0 for s in found.solved), "the rest of it is searched"
+
+
+def test_a_piece_that_is_too_deep_is_left_as_it_is(cost: MeasuredCost, tmp_path: Path) -> None:
+    def deep(*_: object) -> Outcome:
+        raise RecursionError
+
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, strategy=deep)
+    assert {(s.outcome.reason, s.gain) for s in found.solved} == {(TOO_DEEP, 1.0)}
+    assert (found.accepted, found.reason) == (False, "no rewrite makes a piece of it faster")
 
 
 def test_a_candidate_that_is_not_compared_in_time_is_no_answer(

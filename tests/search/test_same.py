@@ -1,5 +1,6 @@
 """What counts as the same, and what was not examined."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -8,9 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from superopt.cost.child import Unending
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
-from superopt.search.agreement import Sample, judged
+from superopt.errors import OutOfTime
+from superopt.onnx_io import load, understand
+from superopt.search.agreement import Sample, judged, relative_error
+from superopt.search.reference import reference_of
 from superopt.search.same import examine
 from superopt.search.settings import Setting
 from tests.search.networks import CLASSIFIER, classifier, classifier_weights, write
@@ -213,3 +218,147 @@ def test_an_output_whose_length_rounding_decides_is_not_examined(found: tuple[in
     sample = Sample({}, [of[3,]], [None], noisy=[[of[4,]]], found=[[of[found]]])
     agreement = judged(["y"], [sample])
     assert (agreement.agrees, agreement.examined) == (True, False)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_where_inputs_have_no_neighbours_those_of_the_weights_tell_how_ill_conditioned_it_is(
+    tmp_path: Path, factor: float
+) -> None:
+    rng = np.random.default_rng(0)
+    table = (100 + rng.standard_normal((2, 8))).astype(np.float32)
+    text = NORM_OF_TOKENS.replace("squares = Mul (t, t)", "e = Sub (t, mean) squares = Mul (e, e)")
+    otherwise = text.replace("variance = Sub (of_squares, square)", "variance = Mul (of_squares, f)")
+    weights = {"table": table, "f": np.array(factor, np.float32)}
+    original = write(tmp_path / "a.onnx", NORM_OF_TOKENS, {"table": table})
+    found = examine(
+        original, write(tmp_path / "b.onnx", otherwise.replace("square = Mul (mean, mean)", ""), weights), RUNTIME
+    )
+    assert found.agrees == (factor == 1.0), found.reason
+    assert found.outputs[0].error > 2e-4, "without the weights it would not agree"
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("b = Cast <to = 9> (mask) t = Where (b, e, mask) z = Mul (t, f)", {"mask": np.array([0.0, 1.0] * 4)}),
+        ("r = Resize (e, , s) w = Mul (r, f) z = Relu (w)", {"s": np.array([1.0, 1.5, 1.0])}),
+    ],
+    ids=["a weight that decides", "a weight that is a size"],
+)
+def test_what_a_weight_decides_is_no_noise(text: str, weights: dict[str, NDArray[np.float64]], tmp_path: Path) -> None:
+    given = {n: w.astype(np.float32) for n, w in weights.items()} | {"table": np.eye(4, 8, dtype=np.float32)}
+    model = f"g (int64[1,8] x) => (float[a,b,c] z) {{ e = Gather (table, x) {text} }}"
+    files = [write(tmp_path / f"{f}.onnx", model, {**given, "f": np.array(f, np.float32)}) for f in (1, 3)]
+    found = examine(files[0], files[1], RUNTIME)
+    assert (found.agrees, found.examined) == (False, True), found.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "error"),
+    [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 2.2], [1.0, 2.0], 0.1), ([1.0], [0.0], np.inf), ([0.0], [0.0], 0.0)],
+)
+def test_errors_are_relative_to_the_largest_magnitude(found: list[float], expected: list[float], error: float) -> None:
+    assert relative_error(np.array(found), np.array(expected)) == pytest.approx(error)
+
+
+class Interrupted:
+    """Where models run until the candidate is asked for: then somebody presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: object) -> T:
+        """What the function gives, the first time."""
+        self.calls += 1
+        if self.calls > 1:
+            raise KeyboardInterrupt
+        return function(*arguments)
+
+
+class Late:
+    """Where the first models run, and none after the original itself has."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def call(self, limit_s: float, function: Callable[..., T], *arguments: object) -> T:
+        """What the function gives, so many times."""
+        self.left -= 1
+        if self.left < 0:
+            raise Unending("it did not end within 3 s")
+        return function(*arguments)
+
+
+@pytest.mark.parametrize("calls", [2, 3, 4, 5])
+def test_what_has_not_ended_in_time_is_late_and_no_difference(tmp_path: Path, calls: int) -> None:
+    """The candidate twice, and then the original, to see how far rounding takes what differs."""
+    weights = classifier_weights()
+    candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
+    with pytest.raises(OutOfTime, match="took too long to be compared: it did not end within 3 s"):
+        examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, caller=Late(calls))
+
+
+def test_an_original_that_has_not_ended_in_time_is_the_runtimes_failure(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "a.onnx")
+    with pytest.raises(RuntimeFailed, match="it did not end"):
+        examine(model, model, RUNTIME, caller=Late(1))
+
+
+def test_an_interrupt_ends_the_evaluation_in_64_bits(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    def unending(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+        end = time.monotonic() + 60
+        while not stopped() and time.monotonic() < end:
+            time.sleep(0.01)
+        ended.append(stopped())
+        return [None]
+
+    path = classifier(tmp_path / "a.onnx")
+    with pytest.raises(KeyboardInterrupt):
+        examine(path, path, RUNTIME, unending, caller=Interrupted())
+    assert ended == [True]
+
+
+def test_who_stops_the_reference_gets_no_values(tmp_path: Path) -> None:
+    program = understand(load(classifier(tmp_path / "a.onnx")))
+    reference = reference_of(program)
+    assert reference is not None
+    feeds = {"x": np.ones([int(d) for d in program.values["x"].shape], np.float32)}  # type: ignore[arg-type]
+    assert reference(feeds)[0] is not None
+    assert reference(feeds, lambda: True) == [None]
+
+
+def endless(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+    """An evaluation that takes until nobody wants it any more."""
+    while not stopped():
+        time.sleep(0.01)
+    return [None]
+
+
+def test_nobody_waits_beyond_the_time_for_values_in_64_bits(tmp_path: Path) -> None:
+    model, start = classifier(tmp_path / "a.onnx"), time.monotonic()
+    found = examine(model, model, RUNTIME, endless, until=start + 0.2)
+    assert time.monotonic() - start < 30.0
+    assert (found.agrees, found.samples) == (True, 5)
+    assert found.outputs[0].original_error is None
+
+
+def test_where_outputs_differ_and_these_values_are_late_nothing_is_told(tmp_path: Path) -> None:
+    weights = classifier_weights()
+    candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
+    with pytest.raises(OutOfTime, match="in 64 bits took too long"):
+        examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, endless, until=time.monotonic())
+
+
+def test_a_difference_that_shows_in_time_is_told_though_other_values_are_late(tmp_path: Path) -> None:
+    weights = classifier_weights()
+    candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
+    began = list[Feeds]()
+
+    def slow(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+        began.append(feeds)
+        return exact(feeds) if len(began) == 1 else endless(feeds, stopped)
+
+    found = examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, slow, until=time.monotonic() + 2.0)
+    assert found.differs

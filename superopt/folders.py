@@ -34,7 +34,7 @@ def temporary_folder() -> Iterator[Path]:
         _remove(folder)
 
 
-def partial(path: Path) -> Path:
+def unfinished(path: Path) -> Path:
     """A file beside another one, of a name that nobody else thinks of: once it is whole it takes the other's place."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 

@@ -74,7 +74,7 @@ def written_after(path: Path, data: bytes) -> Iterator[None]:
     """Write a file as a whole after the block, for which there is room before it; where that fails nothing is written.
     Raises `UsageError`.
     """
-    written = folders.partial(path)
+    written = folders.unfinished(path)
     try:
         with _refusing(path):
             written.write_bytes(data)

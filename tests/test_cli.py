@@ -141,7 +141,7 @@ def test_where_the_report_cannot_be_written_the_model_is_not_either(
 ) -> None:
     onnx.save(one_relu(), tmp_path / "m.onnx")
     (tmp_path / "full").mkdir()  # as a full disk, it shows only when the report is written
-    monkeypatch.setattr(folders, "partial", lambda path: tmp_path / "full")
+    monkeypatch.setattr(folders, "unfinished", lambda path: tmp_path / "full")
     monkeypatch.chdir(tmp_path)
     before = files(tmp_path)
     asked = ["optimize", "m.onnx", "o.onnx", "--report", "r.json", *map(str, quick(rules, timings))]

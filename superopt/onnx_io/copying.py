@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from superopt.errors import UsageError
-from superopt.folders import partial
+from superopt.folders import unfinished
 from superopt.onnx_io.files import weight_files
 
 
@@ -33,7 +33,7 @@ def copy_model(source: Path, target: Path) -> bool:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a file; another process sees the whole of it or nothing."""
-    copied = partial(target)
+    copied = unfinished(target)
     try:
         shutil.copyfile(source, copied)
         copied.replace(target)

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from superopt.errors import InvalidModel, UsageError
-from superopt.folders import demand_utf8, partial
+from superopt.folders import demand_utf8, unfinished
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
@@ -78,7 +78,7 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
-    temporary = partial(path)
+    temporary = unfinished(path)
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:

@@ -52,16 +52,21 @@ def given(conv: Conv, x: Shape, k: Shape) -> tuple[Term, Term, Term]:
     return conv(picture, kernel), picture, kernel
 
 
+def computed_by(meaning: Term | None, direct: Term) -> Term:
+    """The one convolution that a meaning computes by, which is of the same values, exactly."""
+    assert meaning is not None
+    assert meaning.type == direct.type
+    values = sample((direct,), FIELD, 0)
+    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
+    (inner,) = (t for t in subterms(meaning) if isinstance(t.operator, Conv))
+    return inner
+
+
 @pytest.mark.parametrize(("conv", "x", "k"), [*SINGLE, *ALL])
 def test_whole_blocks_have_the_same_convolution(conv: Conv, x: Shape, k: Shape) -> None:
     direct, *inputs = given(conv, x, k)
-    meaning = of_whole_blocks(conv, *inputs)
-    assert meaning is not None
-    assert meaning.type == direct.type
-    (inner,) = (t for t in subterms(meaning) if isinstance(t.operator, Conv))
+    inner = computed_by(of_whole_blocks(conv, *inputs), direct)
     assert int(inner.inputs[0].shape[1]) % BLOCK == 0
-    values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
 @pytest.mark.parametrize(("conv", "x", "k"), LEFT.values(), ids=LEFT)
@@ -79,17 +84,12 @@ def test_how_many_channels_of_a_symbolic_number_are_missing_is_not_guessed() -> 
 @pytest.mark.parametrize(("conv", "x", "k"), GROUPS.values(), ids=GROUPS)
 def test_fewer_groups_of_whole_blocks_have_the_same_convolution(conv: Conv, x: Shape, k: Shape) -> None:
     direct, *inputs = given(conv, x, k)
-    meaning = in_fewer_groups(conv, *inputs)
-    assert meaning is not None
-    assert meaning.type == direct.type
-    (inner,) = (t for t in subterms(meaning) if isinstance(t.operator, Conv))
+    inner = computed_by(in_fewer_groups(conv, *inputs), direct)
     wide, kernel = inner.operator, inner.inputs[1]
     assert isinstance(wide, Conv)
     in_blocks = int(kernel.shape[1]) % LAID_OUT == int(kernel.shape[0]) // int(wide.group) % LAID_OUT == 0
     assert in_blocks or wide.group == 1
     assert kernel.constant
-    values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
 @pytest.mark.parametrize(("conv", "x", "k"), UNJOINED.values(), ids=UNJOINED)

@@ -183,6 +183,11 @@ def _demand_runs(trial: Trial) -> None:
     """
     runtime, call, longest_s = trial.cost.runtime, trial.cost.child.call, trial.longest
     standard = runtime.standard
+    for number, sample in enumerate(trial.inputs, start=1):
+        try:
+            call(longest_s, run_on, standard, trial.working, sample)
+        except RuntimeFailed as error:
+            raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
     if standard != runtime:  # the standard itself comes with superopt
         try:
             if trial.inputs:
@@ -194,11 +199,6 @@ def _demand_runs(trial: Trial) -> None:
         except RuntimeFailed as error:
             trial.cost.demand_runs()
             raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
-    for number, sample in enumerate(trial.inputs, start=1):
-        try:
-            call(longest_s, run_on, standard, trial.working, sample)
-        except RuntimeFailed as error:
-            raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
     for setting in trial.settings:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already

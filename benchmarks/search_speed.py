@@ -33,11 +33,11 @@ from superopt.memory import seldom_collecting
 from superopt.onnx_io import load, opset_of, understand
 from superopt.rules.format import load_rules
 from superopt.rules.otherwise import otherwise
-from superopt.search.found import Limits, Outcome
-from superopt.search.matching import Matching
-from superopt.search.pieces import Piece, cut_into_pieces, distinct
-from superopt.search.rewrites import Rewrite, rewrites_of
-from superopt.search.strategies import STRATEGIES
+from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import Rewrite, rewrites_of
+from superopt.search.strategies.by_name import STRATEGIES
+from superopt.search.strategies.found import Limits, Outcome
 from superopt.shipped import shipped_rules
 
 Costs = Callable[[Piece], Cost]

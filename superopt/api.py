@@ -44,17 +44,17 @@ from superopt.operators.files import declare_files
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
+from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.account import report_of
-from superopt.search.found import Progress
-from superopt.search.objectives import OBJECTIVES
+from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
-from superopt.search.remembered import Memory, digest
-from superopt.search.rewrites import Rewrite, rewrites_of
+from superopt.search.rewriting.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.settled import PATIENCE_S, settled
-from superopt.search.strategies import STRATEGIES
-from superopt.search.trial import Attempt, Trial
+from superopt.search.solving.remembered import Memory, digest
+from superopt.search.strategies.by_name import STRATEGIES
+from superopt.search.strategies.found import Progress
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 

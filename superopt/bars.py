@@ -18,7 +18,7 @@ from rich.progress import (
 )  # fmt: skip
 
 from superopt.enumerate.grow import Progress as StageTold
-from superopt.search.found import Progress as Told
+from superopt.search.strategies.found import Progress as Told
 
 
 @contextmanager

@@ -20,10 +20,10 @@ from superopt.folders import temporary_folder
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
-from superopt.search.found import Progress
 from superopt.search.report import Part
 from superopt.search.settings import Setting, assumed
 from superopt.search.settled import PATIENCE_S, settled
+from superopt.search.strategies.found import Progress
 from superopt.term import Graph, Type
 
 Sizes = Mapping[str, int]

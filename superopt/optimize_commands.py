@@ -34,10 +34,10 @@ from superopt.options import (
     ThreadsThen,
 )  # fmt: skip
 from superopt.outputs import beside, demand_writable, read_bytes, same_file, write_text, written_after
-from superopt.search.objectives import OBJECTIVES
+from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.report import read_report
 from superopt.search.settings import read_shapes
-from superopt.search.strategies import STRATEGIES
+from superopt.search.strategies.by_name import STRATEGIES
 
 
 def optimize(

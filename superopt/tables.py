@@ -11,8 +11,8 @@ from rich.text import Text
 
 from superopt.inspection import Inspection
 from superopt.onnx_io import ModelFacts
-from superopt.search.found import INTERRUPTED, OUT_OF_TIME
 from superopt.search.report import Report, Seconds
+from superopt.search.strategies.found import INTERRUPTED, OUT_OF_TIME
 
 _MOST_OPERATORS = 12
 _MOST_INPUTS = 3

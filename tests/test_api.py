@@ -16,7 +16,7 @@ import superopt
 from superopt.api import Options
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import InvalidModel, UsageError
-from superopt.search import trial
+from superopt.search.accepting import trial
 from tests.commands import files
 from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside
 from tests.onnx_io.networks import LIGHT, run

@@ -15,8 +15,8 @@ import superopt
 from superopt.api import Options
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, save, to_proto
-from superopt.search.agreement import Agreement
-from superopt.search.same import examine
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.same import examine
 from tests.models import model, weight
 
 COLUMNS, CLASSES = 512, 3

@@ -11,15 +11,15 @@ from superopt.dim import assuming
 from superopt.onnx_io import ModelFacts, Program, hidden_constants
 from superopt.operators.reader import term_text
 from superopt.search import report as parts
-from superopt.search.agreement import Agreement
-from superopt.search.found import Solved
-from superopt.search.judgement import Judgement, now
-from superopt.search.objective import Weighed
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.judgement import Judgement, now
+from superopt.search.accepting.trial import Attempt
+from superopt.search.cutting.pieces import Piece
+from superopt.search.objectives.objective import Weighed
 from superopt.search.paired import Timed
-from superopt.search.pieces import Piece
-from superopt.search.rewrites import Known
-from superopt.search.solution import solution_text
-from superopt.search.trial import Attempt
+from superopt.search.rewriting.rewrites import Known
+from superopt.search.solving.solution import solution_text
+from superopt.search.strategies.found import Solved
 from superopt.term import Term, replace
 
 VERSION = importlib.metadata.version("superopt")

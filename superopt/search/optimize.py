@@ -12,24 +12,24 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
-from superopt.search.anew import placed, with_anew
-from superopt.search.cuttings import Cuttings, cuttings_of
-from superopt.search.found import OUT_OF_TIME, Solved, Strategy, forget_terms
-from superopt.search.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
-from superopt.search.judge import judged, original
-from superopt.search.matching import Matching
-from superopt.search.pieces import cut_into_pieces, joined_pieces
-from superopt.search.remembered import Memory
+from superopt.search.accepting.anew import placed, with_anew
+from superopt.search.accepting.judge import judged, original
+from superopt.search.accepting.runs import run_on, run_once
+from superopt.search.accepting.surest import surest
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.cutting.pieces import cut_into_pieces, joined_pieces
 from superopt.search.replay import placements
 from superopt.search.report import Solution
-from superopt.search.rewrites import Rewrite
-from superopt.search.runs import run_on, run_once
-from superopt.search.schedule import scheduled
-from superopt.search.searching import Search, kept
-from superopt.search.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
-from superopt.search.spelled import read_as_operators, without_spellings
-from superopt.search.surest import surest
-from superopt.search.trial import Attempt, Trial
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import Rewrite
+from superopt.search.solving.cuttings import Cuttings, cuttings_of
+from superopt.search.solving.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
+from superopt.search.solving.remembered import Memory
+from superopt.search.solving.schedule import scheduled
+from superopt.search.solving.searching import Search, kept
+from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
+from superopt.search.solving.spelled import read_as_operators, without_spellings
+from superopt.search.strategies.found import OUT_OF_TIME, Solved, Strategy, forget_terms
 
 SEARCH_SHARE, SEARCH_MOST = 0.45, 0.65
 """Of what reading leaves of the time limit, what the search may take, and with pieces whose time was over searched

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io import Program
-from superopt.search.nodes import written_otherwise
-from superopt.search.pieces import Piece
+from superopt.search.cutting.pieces import Piece
 from superopt.search.report import Solution
-from superopt.search.schedule import best_apart
-from superopt.search.solution import read_solution
+from superopt.search.solving.nodes import written_otherwise
+from superopt.search.solving.schedule import best_apart
+from superopt.search.solving.solution import read_solution
 from superopt.term import Term
 
 

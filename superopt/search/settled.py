@@ -15,8 +15,8 @@ from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, save_showing
+from superopt.search.accepting.runs import first_that_runs, shapes
 from superopt.search.likely import likely
-from superopt.search.runs import first_that_runs, shapes
 from superopt.search.settings import Setting
 
 PATIENCE_S = 60.0

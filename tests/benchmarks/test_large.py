@@ -8,7 +8,7 @@ import onnx
 
 from benchmarks.large import model
 from superopt.onnx_io import load, understand
-from superopt.search.pieces import cut_into_pieces, distinct
+from superopt.search.cutting.pieces import cut_into_pieces, distinct
 
 
 def test_it_is_understood_and_its_blocks_are_equal_pieces(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from superopt.operators.normalize import Lrn
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add
 from superopt.operators.reduce import MaxPool
-from superopt.search.layouts import layouts_of
-from superopt.search.pieces import cut_into_pieces
+from superopt.search.cutting.layouts import layouts_of
+from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.term import Graph, Term, variable, variables
 from tests.models import model, weight
 from tests.onnx_io.networks import LIGHT

@@ -16,7 +16,7 @@ from superopt.operators.pointwise import Add, Relu
 from superopt.term import variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.search.test_numbers import bent
+from tests.search.cutting.test_numbers import bent
 
 X = variable("x", (2, 3), "float32")
 

@@ -17,7 +17,7 @@ from superopt.dim import assuming
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.onnx_io.program import Program
 from superopt.operators import Declared
-from superopt.search.reference import reference_of
+from superopt.search.accepting.reference import reference_of
 from tests.onnx_io.models import terms
 from tests.onnx_io.networks import run
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from superopt.onnx_io import Program, check, load, rewritten, understand
 from superopt.operators.pointwise import Relu
-from superopt.search.pieces import cut_into_pieces
-from superopt.search.reference import reference_of
+from superopt.search.accepting.reference import reference_of
+from superopt.search.cutting.pieces import cut_into_pieces
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import run
 

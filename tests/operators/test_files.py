@@ -19,8 +19,8 @@ from superopt.operators.declare import Declared
 from superopt.operators.files import apart, declare_files
 from superopt.operators.pointwise import Mul, Relu
 from superopt.rules.format import laws_hash, load_rules, operators_hash, parse_file, print_file
-from superopt.search.pieces import cut_into_pieces
-from superopt.search.rewrites import rewrites_of
+from superopt.search.cutting.pieces import cut_into_pieces
+from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.term import Graph, variable
 from superopt.verify.check import verify
 from superopt.verify.prove import Proved

@@ -10,7 +10,7 @@ from superopt.errors import SuperoptError
 from superopt.operators.layout import Transpose
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, SHALLOW, SPELLINGS, defined, defines, spells
 from superopt.operators.pointwise import Relu
-from superopt.search.rewrites import Unfold
+from superopt.search.rewriting.rewrites import Unfold
 from superopt.term import Term, variable
 
 PATTERN = Transpose((1, 0))(variable("x", (2, 3)))

@@ -20,8 +20,8 @@ from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import Gemm
 from superopt.operators.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.search.matching import Matching
-from superopt.search.rewrites import rewrites_of
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.term import Term, subterms, variable
 
 ROWS: list[tuple[int, ...]] = [(1,), (5,), (2, 3), (2, 1, 3)]

@@ -6,8 +6,8 @@ from superopt.api import definitions
 from superopt.dim import assuming
 from superopt.operators.meanings import SPELLINGS
 from superopt.rules.format import parse_file
-from superopt.search.fold import Folding
-from superopt.search.rewrites import Fold
+from superopt.search.rewriting.fold import Folding
+from superopt.search.rewriting.rewrites import Fold
 from superopt.term import Term, replace_all, variable, variables
 
 

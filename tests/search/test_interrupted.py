@@ -11,14 +11,14 @@ import pytest
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.model import Cost
-from superopt.search import judge
-from superopt.search.backtrack import backtrack
-from superopt.search.found import INTERRUPTED, OUT_OF_TIME, Limits, Outcome, Replaced, Strategy
-from superopt.search.judge import judged
-from superopt.search.matching import Matching
+from superopt.search.accepting import judge
+from superopt.search.accepting.judge import judged
+from superopt.search.accepting.trial import Attempt
 from superopt.search.paired import Paired, Timed
-from superopt.search.rewrites import Unfold
-from superopt.search.trial import Attempt
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import Unfold
+from superopt.search.strategies.backtrack import backtrack
+from superopt.search.strategies.found import INTERRUPTED, OUT_OF_TIME, Limits, Outcome, Replaced, Strategy
 from superopt.term import Graph
 from tests.models import normalized
 from tests.search.trying import tried

@@ -29,17 +29,19 @@ from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
-from superopt.search import optimize, same, solve
-from superopt.search.compared import rewritten_values
-from superopt.search.found import TOO_DEEP, Outcome
-from superopt.search.laid import Value
-from superopt.search.latency import Latency
+from superopt.search import optimize
+from superopt.search.accepting import same
+from superopt.search.accepting.compared import rewritten_values
+from superopt.search.accepting.laid import Value
+from superopt.search.accepting.reference import reference_of
+from superopt.search.accepting.same import DRAWS
+from superopt.search.accepting.trial import Attempt
+from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
-from superopt.search.reference import reference_of
 from superopt.search.replay import Placement
-from superopt.search.rewrites import ByRule, Unfold
-from superopt.search.same import DRAWS
-from superopt.search.trial import Attempt
+from superopt.search.rewriting.rewrites import ByRule, Unfold
+from superopt.search.solving import solve
+from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
 from tests.models import confident, detector, model, normalized, unsimplified, untrained
 from tests.onnx_io.networks import run
@@ -54,7 +56,7 @@ def test_where_a_candidate_cannot_be_written_the_original_comes_back(
     def rewritten(*_: object) -> None:
         raise SuperoptError("it would make a cycle")
 
-    monkeypatch.setattr("superopt.search.judge.rewritten", rewritten)
+    monkeypatch.setattr("superopt.search.accepting.judge.rewritten", rewritten)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, found.candidate) == (False, None)
     assert found.reason == "what was found cannot be written: it would make a cycle"
@@ -139,7 +141,7 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
 
     alone = Timed(0.01, 0.01, 0.01, 10, 100)
     open_still = Paired(alone, alone, 1.0, 0.99, 1.01, 10, 100, (1.0,) * 10)
-    monkeypatch.setattr("superopt.search.judge.compare", lambda *_, **__: open_still)
+    monkeypatch.setattr("superopt.search.accepting.judge.compare", lambda *_, **__: open_still)
     monkeypatch.setattr("superopt.search.optimize.judged", judging)
     monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
@@ -189,7 +191,7 @@ def test_a_candidate_that_is_not_compared_in_time_is_no_answer(
             raise Unending("it did not end within 3 s")
         return real(runtime, model, *rest)
 
-    monkeypatch.setattr("superopt.search.same.ran", ran)
+    monkeypatch.setattr("superopt.search.accepting.same.ran", ran)
     monkeypatch.setattr(cost, "child", Here())
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert not found.accepted
@@ -209,7 +211,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
         ratio, alone = (1.0, later)[len(asked) - 1], Timed(0.01, 0.01, 0.01, 10, 100)
         return Paired(alone, alone, ratio, ratio - 0.01, ratio + 0.01, 10, 100, (ratio,) * 10)
 
-    monkeypatch.setattr("superopt.search.judge.compare", compare)
+    monkeypatch.setattr("superopt.search.accepting.judge.compare", compare)
     monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert asked == [1, 2]
@@ -265,7 +267,7 @@ def test_a_candidate_that_takes_too_long_to_measure_is_no_answer(
         given.append(most_s)
         raise OutOfTime("measuring takes about 9 s")
 
-    monkeypatch.setattr("superopt.search.judge.compare", compare)
+    monkeypatch.setattr("superopt.search.accepting.judge.compare", compare)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, limit=4)
     assert not found.accepted
     assert re.fullmatch(r"measuring takes about 9 s, and [0-4] s were left; allow more with --time", found.reason)

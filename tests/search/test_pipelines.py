@@ -11,12 +11,12 @@ from onnx import NodeProto, TensorProto, helper
 from superopt.cost.analytic import AnalyticCost
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.rules.format import load_rules
-from superopt.search.backtrack import backtrack
-from superopt.search.found import Limits
-from superopt.search.matching import Matching
-from superopt.search.pieces import cut_into_pieces
+from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.replay import placement
-from superopt.search.rewrites import rewrites_of
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import rewrites_of
+from superopt.search.strategies.backtrack import backtrack
+from superopt.search.strategies.found import Limits
 from superopt.shipped import shipped_rules
 from tests.models import model, weight
 from tests.onnx_io.networks import run

@@ -11,14 +11,14 @@ import pytest
 from superopt.cost.analytic import AnalyticCost
 from superopt.errors import UsageError
 from superopt.onnx_io import load, rewritten, understand
-from superopt.search.backtrack import backtrack
-from superopt.search.found import Limits
-from superopt.search.matching import Matching
-from superopt.search.pieces import cut_into_pieces
+from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.replay import placements
 from superopt.search.report import Solution
-from superopt.search.rewrites import Unfold
-from superopt.search.solution import solution_text
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import Unfold
+from superopt.search.solving.solution import solution_text
+from superopt.search.strategies.backtrack import backtrack
+from superopt.search.strategies.found import Limits
 from tests.models import normalized
 
 

@@ -143,7 +143,7 @@ def test_a_loss_at_any_size_is_one(ratio: float, low: float, high: float, lost: 
 
 
 def test_a_model_that_loses_at_one_size_comes_back(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("superopt.search.judge.loses", lambda paired: True)
+    monkeypatch.setattr("superopt.search.accepting.judge.loses", lambda paired: True)
     given = normalized(batch="N", size=28)
     report = superopt.optimize(given, replace(options, time=20, shapes={"image": [(1, 4), 3, 28, 28]})).report
     assert (report.outcome, report.reason) == ("original", "it is slower at image:1,3,28,28")

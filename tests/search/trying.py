@@ -9,13 +9,13 @@ import onnx
 
 from superopt.cost.measured import MeasuredCost
 from superopt.onnx_io import load, understand
-from superopt.search.backtrack import backtrack
-from superopt.search.found import Strategy
-from superopt.search.latency import Latency
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.objectives.latency import Latency
 from superopt.search.optimize import attempt
-from superopt.search.rewrites import Rewrite
+from superopt.search.rewriting.rewrites import Rewrite
 from superopt.search.settings import Setting
-from superopt.search.trial import Attempt, Trial
+from superopt.search.strategies.backtrack import backtrack
+from superopt.search.strategies.found import Strategy
 
 
 def tried(

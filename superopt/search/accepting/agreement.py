@@ -1,0 +1,230 @@
+"""What outputs of two models say of each other: that one computes what the other does, within what rounding explains.
+
+Every sample must agree. An output that shows nothing, because it is constant or not a number, is not examined, and says
+so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
+
+from superopt.arithmetic import Array
+from superopt.cost.runtime import Feeds
+from superopt.search.accepting.laid import Value, taken
+
+NOISE_FACTOR = 16.0
+ABSOLUTE_EPS = 1024.0
+REFERENCE_FACTOR = 8.0
+REFERENCE_EPS = 32.0
+"""The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
+
+Against the original: 1024 ε, 1.2e-4 for float32. Rounding errors of a sum of k products grow like √k ε and pass on
+from layer to layer: networks of a hundred layers show 10 to 100 ε between two correct orders of summation, wrong
+programs nearly always 10⁻² or more. Some samples are ill conditioned, as a softmax over logits of a thousand: there,
+16 times the *noise* is allowed, the change of the original itself under the runtime's optimizations and under inputs
+changed in their last bit; it is looked at only where the bound without it is passed.
+
+Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
+the sharper bound, and tells a program that is wrong by little from one that rounds differently."""
+
+
+@dataclass(frozen=True)
+class OutputAgreement:
+    """One output: the largest errors over all samples, relative to its largest magnitude in each.
+
+    `error` is the candidate's against the original; the other two are against the 64-bit evaluation, where there is
+    one. `bound` is what `error` was allowed in the sample where it came closest to it or passed it most. `saturated`
+    says that no sample shows two values that differ by more than rounding, as a softmax that always gives 1 for one
+    class: then agreement says little of what stands before it.
+    """
+
+    name: str
+    error: float
+    bound: float
+    original_error: float | None
+    candidate_error: float | None
+    examined: bool
+    saturated: bool
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined.
+
+    Where outputs show little, those are `inner` values instead, and `reason` says what was not examined, if
+    anything was not.
+    """
+
+    agrees: bool
+    examined: bool
+    reason: str
+    samples: int
+    outputs: tuple[OutputAgreement, ...]
+    inner: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether they were compared, and are not the same."""
+        return not self.agrees and (self.examined or bool(self.outputs))
+
+    @property
+    def shows_little(self) -> bool:
+        """Whether an output says little of what stands before it."""
+        return any(output.saturated for output in self.outputs)
+
+
+@dataclass(eq=False)
+class Sample:
+    """Inputs, and what is known of the outputs that they should give: `found` are the candidate's, by session."""
+
+    feeds: Feeds
+    expected: list[Value]
+    exact: Sequence[Value | None]
+    noisy: list[list[Value]] = field(default_factory=list)
+    found: list[list[Value]] = field(default_factory=list)
+
+
+def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
+    """What a candidate's outputs of these names come to, over all samples."""
+    worst = [_Worst(name) for name in names]
+    for sample in samples:
+        for i, one in enumerate(worst):
+            one.compare(sample, i)
+    return _agreement(worst, len(samples))
+
+
+class _Worst:
+    """The comparisons of one output, as they come in."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.reason = name, ""
+        self.same_twice = self.saturated = True
+        self.shown: Array | None = None  # a finite value
+        self.varies = False
+        self.error = self.bound = 0.0
+        self.original_error: float | None = None
+        self.candidate_error: float | None = None
+
+    @property
+    def examined(self) -> bool:
+        """Whether the output has two different finite values, in one sample or in two, and is the same in two runs."""
+        return self.varies and self.same_twice
+
+    def compare(self, sample: Sample, index: int) -> None:
+        """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
+        expected, exact = taken(sample.expected[index]), sample.exact[index]
+        self._look(_numbers(expected))
+        noisy = [taken(values[index]) for values in sample.noisy]
+        wanted = None if exact is None else taken(exact)
+        for outputs in sample.found:
+            self._compare(taken(outputs[index]), expected, wanted, noisy)
+
+    def _look(self, expected: Array) -> None:
+        finite = expected[np.isfinite(expected)] if np.issubdtype(expected.dtype, np.floating) else expected
+        if finite.size:
+            self.shown = finite.flat[0] if self.shown is None else self.shown
+            self.varies = self.varies or bool((finite != self.shown).any())
+        self.saturated = self.saturated and not _shows_two_values(expected)
+
+    def _compare(self, found: Array, expected: Array, exact: Array | None, noisy: list[Array]) -> None:
+        if any(n.shape != expected.shape for n in noisy):
+            self.same_twice = False  # as how many of all are above a bound that some are at but for rounding
+            return
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
+            return
+        found, expected, *noisy = map(_numbers, (found, expected, *noisy))
+        if not np.issubdtype(expected.dtype, np.floating):
+            if any(not np.array_equal(n, expected) for n in noisy):
+                self.same_twice = False  # as the place of the largest of two that are equal but for rounding
+            elif not np.array_equal(found, expected):
+                self.error = math.inf
+                self._fail("is not equal, and is of no floating-point type")
+        elif not same_special(found, expected):
+            self.error = math.inf
+            self._fail("is infinite or not a number in other places")
+        else:
+            noise = max((relative_error(n, expected) for n in noisy), default=0.0)
+            self._judge(found, expected, exact, noise)
+
+    def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
+        eps = float(np.finfo(expected.dtype).eps)
+        error, bound = relative_error(found, expected), ABSOLUTE_EPS * eps + NOISE_FACTOR * noise
+        if not self.bound or error / bound > self.error / self.bound:
+            self.error, self.bound = error, bound
+        if error > bound:
+            self._fail(f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed")
+        if exact is None or not same_special(expected, exact):
+            return
+        ours, theirs = relative_error(expected, exact), relative_error(found, exact)
+        self.original_error = max(ours, self.original_error or 0.0)
+        self.candidate_error = max(theirs, self.candidate_error or 0.0)
+        allowed = REFERENCE_FACTOR * max(ours, noise) + REFERENCE_EPS * eps
+        if theirs > allowed:
+            self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}")
+
+    def _fail(self, reason: str) -> None:
+        self.reason = self.reason or f'output "{self.name}" {reason}'
+
+    def outcome(self) -> OutputAgreement:
+        """What has come in, as a value."""
+        errors = (self.error, self.bound, self.original_error, self.candidate_error)
+        return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
+
+
+def _numbers(value: Array) -> Array:
+    """The numbers of an array whose elements are maps, with an axis of keys; any other array itself."""
+    return structured_to_unstructured(value) if value.dtype.names else value
+
+
+def relative_error(found: Array, expected: Array) -> float:
+    """The largest difference over the largest magnitude expected, both over finite elements; infinite where one is not.
+
+    Only elements that are finite in `expected` count.
+    """
+    finite = np.isfinite(expected)
+    if not finite.any():
+        return 0.0
+    wanted = expected[finite].astype(np.float64)
+    difference = float(np.abs(found[finite].astype(np.float64) - wanted).max())
+    largest = float(np.abs(wanted).max())
+    if math.isnan(difference):
+        return math.inf
+    return difference / largest if largest else (math.inf if difference else 0.0)
+
+
+def same_special(found: Array, expected: Array) -> bool:
+    """Whether infinities and NaNs stand in the same places."""
+    return found.shape == expected.shape and all(
+        np.array_equal(test(found), test(expected)) for test in (np.isnan, np.isposinf, np.isneginf)
+    )
+
+
+def _shows_two_values(value: Array) -> bool:
+    """Whether elements that stand out from rounding at the largest magnitude differ; a single one shows itself."""
+    if not np.issubdtype(value.dtype, np.floating):
+        return bool(value.size < 2 or (value != value.flat[0]).any())
+    finite = value[np.isfinite(value)].astype(np.float64)
+    if finite.size < 2:
+        return bool(finite.size)
+    resolution = REFERENCE_EPS * float(np.finfo(value.dtype).eps) * np.abs(finite).max()
+    seen = finite[np.abs(finite) > resolution]
+    return bool(seen.size and (np.abs(seen - seen[0]) > resolution).any())
+
+
+def _agreement(worst: list[_Worst], samples: int) -> Agreement:
+    outputs = tuple(w.outcome() for w in worst)
+    examined = bool(outputs) and all(o.examined for o in outputs)
+    agrees = all(o.agrees for o in outputs)
+    reason = next((w.reason for w in worst if w.reason), "")
+    if agrees and not examined:
+        unseen = ", ".join(f'"{o.name}"' for o in outputs if not o.examined)
+        what = "is constant, not a number, or not the same in two runs of the original,"
+        reason = f"not examined: {unseen} {what} on all {samples} samples"
+    return Agreement(agrees, examined, reason, samples, outputs)

@@ -1,0 +1,125 @@
+"""Candidates compared with their original: by outputs, and where these show little by what is computed on the way.
+
+A detector finds nothing in random numbers: whatever stands before its last steps, its outputs are empty. Those steps
+are the original's own in the candidate, so what was rewritten is compared itself. Nor does a softmax tell much that
+gives 1 for the same class whatever comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from superopt.cost.runtime import Draw
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.reference import reference_of
+from superopt.search.accepting.same import examine
+from superopt.search.accepting.still import Still
+from superopt.search.accepting.trial import Trial
+from superopt.search.replay import Placement
+from superopt.term import Type
+
+WAITING_SHARE = 0.5
+"""Of the time that is left so much may pass until values in 64 bits are there; measuring takes the rest."""
+
+_LITTLE = "an output hardly varies, and what stands before it could not be compared by itself"
+
+Between = Callable[[Path, Path, Sequence[str]], Agreement]
+"""Compares two models that lie in files; their outputs are these values of the program."""
+
+
+def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]) -> Agreement:
+    """How a candidate, in which this was placed, compares with the original on the inputs given and drawn. Raises
+    `RuntimeFailed` and `OutOfTime`.
+    """
+    still = Still(trial.program)
+    never_change = all(map(still.holds, trial.program.outputs))
+    shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
+    found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
+    is_told = found.examined and not found.shows_little
+    if is_told or found.differs or not trial.left:  # what is compared after the time is never measured
+        return found
+    return _within(trial, candidate, placed, found, still, seed, draws)
+
+
+def _examined(
+    trial: Trial, models: tuple[Path, Path, Path], names: Sequence[str], seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """How the second of these models compares with the first, whose outputs are inner values of these names, if any;
+    the third is the first as it loads sooner.
+    """
+    original, candidate, working = models
+    return examine(
+        original,
+        candidate,
+        trial.cost.runtime,
+        reference_of(trial.program, names),
+        seed,
+        trial.inputs,
+        draws,
+        settings=trial.compared,
+        caller=trial.cost.child,
+        working=working,
+        longest_s=trial.longest,
+        until=time.monotonic() + WAITING_SHARE * trial.left,
+    )
+
+
+def _within(
+    trial: Trial,
+    candidate: Path,
+    placed: Placement,
+    outside: Agreement,
+    still: Still,
+    seed: int,
+    draws: Sequence[Draw],
+) -> Agreement:
+    """How a candidate whose outputs show little compares at the values that were rewritten, if all of those show
+    something that may do so; otherwise what the outputs say.
+    """
+
+    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
+        return _examined(trial, (original, other, original), names, seed, draws)
+
+    types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
+    found = _compared_within(types, trial.working, candidate, trial.folder, between)
+    if found is None or not (found.examined or found.differs):
+        return replace(outside, reason=outside.reason or _LITTLE)
+    return replace(found, reason=found.reason or outside.reason)
+
+
+def rewritten_values(program: Program, placed: Placement, candidate: Path) -> dict[str, Type]:
+    """What a candidate computes otherwise than the original, by name: what was replaced, and what is written in another
+    form since its opset is newer. Nothing where weights are among that: whether these are right shows in outputs only.
+    """
+    changed = changed_values(program, placed.new, placed.origins)
+    opset = opset_of(load(candidate))
+    anew = outdated(program, opset) if opset > opset_of(program.model) else {}
+    terms = changed | dict(anew)
+    return {} if any(t.constant for t in terms.values()) else {n: program.values[n].type for n in sorted(terms)}
+
+
+def _compared_within(
+    types: Mapping[str, Type], original: Path, candidate: Path, folder: Path, between: Between
+) -> Agreement | None:
+    """How two models compare at inner values of these names, those that are in both; None where there are none, or they
+    cannot be shown. What is made for that goes into the folder, and is gone afterwards.
+    """
+    shown = folder / "inner-original.onnx", folder / "inner-candidate.onnx"
+    try:
+        theirs = save_showing(candidate, shown[1], types, types)
+        if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
+            return None
+        return replace(between(*shown, theirs), inner=True)
+    except OutOfTime:
+        raise
+    except SuperoptError:
+        return None
+    finally:  # with their weights, of which there may be many
+        for path in shown:
+            path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}.data").unlink(missing_ok=True)

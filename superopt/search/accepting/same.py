@@ -1,0 +1,189 @@
+"""Whether a candidate model computes what the original does, within what rounding explains.
+
+The original without the runtime's optimizations is the standard; a 64-bit evaluation of it, where the caller has one,
+tells how far rounding alone takes it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from superopt.arithmetic import Array
+from superopt.cost.child import Ask, Caller, Here, Unending, within
+from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
+from superopt.errors import OutOfTime
+from superopt.folders import temporary_folder
+from superopt.memory import give_back, giving_back_large
+from superopt.search.accepting.agreement import Agreement, Sample, judged
+from superopt.search.accepting.laid import Value, laid
+from superopt.search.accepting.noise import Noise
+from superopt.search.accepting.runs import LONGEST_S, Interface, drawn, expected, ran
+from superopt.search.settings import Setting
+
+T = TypeVar("T")
+
+
+class Reference(Protocol):
+    """A 64-bit evaluation of the original."""
+
+    def __call__(self, feeds: Feeds, stopped: Callable[[], bool] = ...) -> Sequence[Array | None]:
+        """The outputs in order; None for one that it cannot evaluate, and for all soon after it is stopped."""
+
+
+DRAWS = (
+    Draw(scale=1.0),
+    Draw(scale=0.1, size=2),
+    Draw(scale=10.0),
+    Draw(scale=1.0, offset=1.0, size=3),
+    Draw(scale=255.0, uniform=True),  # pictures as they come
+)
+
+
+def examine(
+    original: Path,
+    candidate: Path,
+    runtime: Runtime,
+    reference: Reference | None = None,
+    seed: int = 0,
+    inputs: Sequence[Feeds] = (),
+    draws: Sequence[Draw] = DRAWS,
+    settings: Sequence[Setting] = (Setting(),),
+    caller: Caller | None = None,
+    working: Path | None = None,
+    longest_s: float = LONGEST_S,
+    until: float = math.inf,
+) -> Agreement:
+    """Compare two models on the given inputs and on random ones of several scales and offsets.
+
+    They are of the sizes of each setting in turn. Those that the original does not accept are left out. The original
+    is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
+    itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
+    original as it loads sooner, if it does: by it is told how far rounding alone takes it. All runs together take
+    `longest_s` at most; for values in 64 bits nobody waits beyond `until`, a time of `time.monotonic`.
+
+    Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never ends; a candidate that does
+    not load or crashes does not agree. Raises `OutOfTime` where that has not ended in time, or where values in 64 bits
+    were late, and outputs do not agree without them.
+    """
+    give_back()  # a session of a model that was just written needs as much again
+    ask, standard = within(caller or Here(), longest_s), runtime.standard
+    sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
+    feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
+    # The values in 64 bits are computed while the caller, which may be another process, runs the models.
+    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until) as exact:
+        interface, outputs = ask(expected, standard, original, feeds, len(inputs), folder)
+        names = [a.name for a in interface[1]]
+        told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
+        accepted = [i for i, tells in enumerate(told) if tells]
+        samples = [Sample(feeds[i], outputs[i] or [], [None] * len(names)) for i in accepted]
+        if not samples:
+            reason = "the original runs on none of the inputs, or gives nothing for them"
+            return Agreement(False, False, reason, 0, ())
+        in_time = _in_time(ask)
+        difference = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
+        if difference:
+            return Agreement(False, True, difference, len(samples), ())
+        rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
+        noise = Noise(working or original, runtime, interface, seed, in_time, folder)
+        noise.of_rounding(rough)
+        told_exactly = list[Sample]()
+        for i, sample in zip(accepted, samples, strict=True):
+            with suppress(TimeoutError):
+                sample.exact = exact(i) or sample.exact
+                told_exactly.append(sample)
+        late = [sample for sample in _apart(names, samples) if sample not in rough]
+        noise.of_rounding(late)
+        noise.of_weights(_apart(names, samples))
+        found = judged(names, samples)
+        if found.differs and len(told_exactly) < len(samples) and not judged(names, told_exactly).differs:
+            raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")
+        return found
+
+
+def _in_time(ask: Ask) -> Ask:
+    """The same, of whom what has not ended in time is told to be late: the original itself has ended before."""
+
+    def asked(function: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return ask(function, *arguments)
+        except Unending as error:
+            raise OutOfTime(f"a candidate took too long to be compared: {error}") from None
+
+    return asked
+
+
+def _are_empty(outputs: Sequence[Value]) -> bool:
+    """Whether outputs hold nothing, so that nothing can be told of them."""
+    return bool(outputs) and all(0 in value.shape for value in outputs)
+
+
+@contextmanager
+def _evaluated(
+    reference: Reference | None, feeds: Sequence[Feeds], folder: Path, until: float
+) -> Iterator[Callable[[int], Sequence[Value | None] | None]]:
+    """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
+    from now on, large ones laid in a folder. It raises `TimeoutError` for those that are not there by then.
+
+    Matrix products are that thread's alone: others of the library would wait for those that run the models.
+    """
+    stop = Event()
+
+    def evaluated(known: Reference, given: Feeds) -> Sequence[Value | None]:
+        values = known(given, stop.is_set)
+        return [None if value is None or stop.is_set() else laid(value, folder) for value in values]
+
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
+        try:
+            found = [pool.submit(evaluated, reference, given) for given in feeds] if reference else []
+            yield lambda i: found[i].result(_seconds_to(until)) if found else None
+        finally:
+            stop.set()  # who interrupts waits for one operator at most
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _seconds_to(until: float) -> float | None:
+    """Those that are left, or None where there is no end."""
+    return None if math.isinf(until) else max(until - time.monotonic(), 0.0)
+
+
+def _run_all(
+    original: Path,
+    candidate: Path,
+    runtime: Runtime,
+    interface: Interface,
+    samples: Sequence[Sample],
+    ask: Ask,
+    folder: Path,
+) -> str:
+    """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be.
+    Raises what `examine` does.
+    """
+    feeds = [sample.feeds for sample in samples]
+    if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
+        _, outputs = ask(ran, runtime, original, True, interface, feeds, folder)
+        for sample, own in zip(samples, outputs, strict=True):
+            sample.noisy.append(own)
+    for where, optimize in ((runtime.standard, False), (runtime, True)):
+        try:
+            difference, outputs = ask(ran, where, candidate, optimize, interface, feeds, folder)
+        except RuntimeFailed as error:
+            return f"candidate: {error}"
+        if difference:
+            return difference
+        for sample, found in zip(samples, outputs, strict=True):
+            sample.found.append(found)
+    return ""
+
+
+def _apart(names: Sequence[str], samples: Sequence[Sample]) -> list[Sample]:
+    """Those that do not agree by what is known of them."""
+    return [sample for sample in samples if not judged(names, [sample]).agrees]

@@ -1,0 +1,59 @@
+"""What to leave out of a candidate whose gain was not confirmed: pieces that gain nothing in the whole model.
+
+A piece was timed by itself, with what stands next to it; what it does to the rest shows in the whole model alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.accepting.anew import as_it_stands, measured_briefly, placed
+from superopt.search.accepting.judge import together, written
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.paired import LEAST_GAIN
+from superopt.search.strategies.found import Solved
+
+MOST_ALONE = 8
+"""So many pieces are measured, of those that should save most."""
+
+
+def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
+    """The places of a candidate, without what gained nothing when it was replaced alone; None where there is no such
+    piece, or what is left gains too little. Measuring ends at a time of `time.monotonic`.
+    """
+    winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))[:MOST_ALONE]
+    return without_vain(tried.cover, winners, _alone(winners, trial, end)) if len(winners) > 1 else None
+
+
+def without_vain(cover: Sequence[Solved], winners: Sequence[Solved], gains: Sequence[float]) -> list[Solved] | None:
+    """A cover whose winners, alone in the whole model, gain so much, the first of them: those that gain nothing are as
+    they stand. None where there are none, or the others gain too little.
+    """
+    vain = {id(s) for s, gain in zip(winners, gains, strict=False) if gain <= 1.0}
+    if not vain or math.prod(gain for gain in gains if gain > 1.0) < LEAST_GAIN:
+        return None
+    return [as_it_stands(s) if id(s) in vain else s for s in cover]
+
+
+def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
+    """How many times faster the whole model is with each replaced, of as many as the time allows."""
+    gains = []
+    for i, solved in enumerate(winners):
+        left = (end - time.monotonic()) / (len(winners) - i)
+        if left <= 0.0:
+            break
+        trial.progress("measure pieces", i / len(winners))
+        try:
+            alone = together(trial.program, placed(trial.program, [solved]))
+            model = written(trial.program, alone, trial.folder / "alone.onnx")
+            trial.program.release_weights()
+            gains.append(measured_briefly(trial.working, model, trial, left).ratio)
+        except (OutOfTime, RuntimeFailed):
+            break
+        except SuperoptError:  # by itself it cannot be written
+            gains.append(1.0)
+    return gains

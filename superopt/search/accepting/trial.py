@@ -1,0 +1,114 @@
+"""What is optimized, and what that came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import Feeds
+from superopt.onnx_io import Program
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.judgement import Judgement
+from superopt.search.cutting.pieces import Piece
+from superopt.search.likely import compared_at
+from superopt.search.objectives.objective import Objective, Weighed
+from superopt.search.paired import Paired, Timed
+from superopt.search.settings import Setting
+from superopt.search.strategies.found import Progress, Solved
+
+LATEST = 0.1
+"""How much later than the limit an answer may come, of the limit."""
+
+LEAST_LONGEST_S = 5.0
+"""For so long a model may run, however little time is left."""
+
+
+@dataclass
+class Attempt:
+    """What an optimization came to. `accepted` says whether `candidate` is the answer, `reason` why or why not.
+
+    `solved` are the distinct `pieces`, `joined` what was found for some as one, and `cover` those places of both that
+    were chosen; `interrupted` says whether somebody stopped that. `weighed` is what both take in bytes, where that is
+    the objective. `pairs` are what both were measured to take, in one setting after the other until it is no gain: by
+    an earlier run, where that is known, and otherwise now. `candidates` is how many were measured, this among them.
+    """
+
+    pieces: list[Piece]
+    solved: list[Solved] = field(default_factory=list)
+    joined: list[Solved] = field(default_factory=list)
+    cover: list[Solved] = field(default_factory=list)
+    candidate: Path | None = None
+    agreement: Agreement | None = None
+    earlier: Judgement | None = None
+    weighed: Weighed | None = None
+    pairs: list[tuple[Setting, Paired]] = field(default_factory=list)
+    alone: Timed | None = None
+    accepted: bool = False
+    reason: str = ""
+    search_seconds: float = 0.0
+    candidates: int = 1
+    interrupted: bool = False
+
+    def again(self, cover: list[Solved]) -> Attempt:
+        """The same search before anything was judged, with other places."""
+        return Attempt(
+            self.pieces,
+            self.solved,
+            self.joined,
+            cover,
+            search_seconds=self.search_seconds,
+            candidates=self.candidates + 1,
+            interrupted=self.interrupted,
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is optimized, and within which bounds: a program whose model lies at `original`.
+
+    Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
+    sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
+    `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
+    open. `limit` is in seconds from the `start`, a time of `time.monotonic`.
+    """
+
+    program: Program
+    original: Path
+    working: Path
+    folder: Path
+    objective: Objective
+    limit: float
+    seed: int
+    inputs: Sequence[Feeds]
+    progress: Progress
+    settings: Sequence[Setting] = (Setting(),)
+    asked: Sequence[Setting] = (Setting(),)
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def cost(self) -> MeasuredCost:
+        """What measures seconds."""
+        return self.objective.machine
+
+    @property
+    def compared(self) -> tuple[Setting, ...]:
+        """The settings in which a candidate is compared with the original, in turns."""
+        return compared_at(self.program, self.settings, self.asked)
+
+    @property
+    def longest(self) -> float:
+        """The seconds after which a model that was to be run a few times now counts as one that never ends."""
+        return max(self.left + LATEST * self.limit, LEAST_LONGEST_S)
+
+    @property
+    def end(self) -> float:
+        """The time of `time.monotonic` at which it is over."""
+        return self.start + self.limit
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(self.limit - (time.monotonic() - self.start), 0.0)

@@ -1,0 +1,156 @@
+"""Cutting a model into pieces that are searched one by one, and equal pieces only once.
+
+A piece is a run of neighbouring understood nodes in topological order, so nothing outside of it stands between two of
+its nodes. Cuts are made where few values cross. Terms are interned, so a rewrite renews every term above it: within a
+piece that is a few dozen terms, however large the model is. What a rewrite would span that lies on both sides of a cut
+is in a joined piece: some that follow each other, as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from superopt.cost.domains import is_measurable
+from superopt.cost.layouts import Place, between
+from superopt.cost.whole import fingerprint
+from superopt.dim import assuming
+from superopt.onnx_io.program import Program
+from superopt.search.cutting.cuts import LARGEST, WAIST, Readers, crossings, cut_apart, readers_of
+from superopt.search.cutting.layouts import Layouts, layouts_of
+from superopt.search.cutting.numbers import with_numbers
+from superopt.term import Graph, Term, replace_all, subterms, variable, variables
+
+LARGEST_JOINED = 48
+"""How many nodes a joined piece has at most: a whole step of NasRNN, which is cut in four, has 46."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some steps of a program as one graph over its values; `names` are the values that its outputs are.
+
+    `steps` are their numbers in the program. `joined` are the inputs that come in blocks of channels, `followed` says
+    of each output whether it is read so.
+    """
+
+    graph: Graph
+    names: tuple[str, ...]
+    origins: dict[Term, str]
+    """The value that each term within the piece is in the original."""
+    joined: frozenset[Term]
+    followed: tuple[bool, ...]
+    steps: range
+
+    @property
+    def canonical(self) -> Graph:
+        """The same graph with its variables renamed by first use: equal pieces have equal ones."""
+        return Graph(tuple(self.renaming.values()), renamed(self.graph.outputs, self.renaming))
+
+    @property
+    def renaming(self) -> dict[Term, Term]:
+        """From the program's variables to the canonical ones."""
+        used = variables(*self.graph.outputs)
+        return {v: variable(f"v{i}", v.shape, v.type.dtype, v.constant) for i, v in enumerate(used)}
+
+    @property
+    def place(self) -> Place:
+        """What stands around it, by the names of the canonical variables."""
+        return Place(frozenset(new.label for old, new in self.renaming.items() if old in self.joined), self.followed)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it, and what stands around it, from others."""
+        return fingerprint(between(self.canonical, self.place))
+
+    def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
+        """Terms over the canonical variables, back over the program's."""
+        return renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
+
+
+def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
+    """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
+    layouts, readers = layouts_of(program), readers_of(program)
+    pieces: list[Piece] = []
+    start = 0
+    for end, step in enumerate([*program.steps, None]):
+        if step is not None and step.terms and all(map(is_measurable, step.terms)):
+            continue
+        parts = cut_apart(program, range(start, end), readers, largest)
+        pieces += [_piece(program, part, layouts, readers) for part in parts]
+        start = end + 1
+    return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
+
+
+def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
+    layouts, readers = layouts_of(program), readers_of(program)
+    spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
+    return [_piece(program, _steps(pieces, span), layouts, readers) for span in spans]
+
+
+def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
+    """The pieces, equal ones among equal layouts together, by the outputs of their canonical graph so surrounded."""
+    groups: dict[tuple[Term, ...], list[Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(between(piece.canonical, piece.place).outputs, []).append(piece)
+    return groups
+
+
+def _runs(pieces: Sequence[Piece]) -> list[range]:
+    """The longest runs of pieces, by number, between which nothing stands."""
+    apart = [i for i, (a, b) in enumerate(pairwise(pieces), start=1) if a.steps.stop != b.steps.start]
+    return [range(*ends) for ends in pairwise([0, *apart, len(pieces)])]
+
+
+def _spans(program: Program, pieces: Sequence[Piece], run: range, readers: Readers) -> list[range]:
+    """The pieces of a run that are joined: all, if they are few enough; else those from waist to waist, and two where
+    that is too much, or a waist lies between them.
+    """
+    if len(run) < 2:
+        return []
+    crossing = crossings(program, _steps(pieces, run), readers)
+    waists = [i for i in run[1:] if crossing[pieces[i].steps.start] <= WAIST]
+    wholes = [run] if _is_small(pieces, run) else [range(*ends) for ends in pairwise([run.start, *waists, run.stop])]
+    wholes = [span for span in wholes if len(span) > 1 and _is_small(pieces, span)]
+    pairs = [range(i - 1, i + 1) for i in run[1:] if not any(i - 1 in w and i in w for w in wholes)]
+    return sorted((*wholes, *(p for p in pairs if _is_small(pieces, p))), key=lambda span: span.start)
+
+
+def _steps(pieces: Sequence[Piece], span: range) -> range:
+    return range(pieces[span.start].steps.start, pieces[span.stop - 1].steps.stop)
+
+
+def _is_small(pieces: Sequence[Piece], span: range) -> bool:
+    return len(_steps(pieces, span)) <= LARGEST_JOINED
+
+
+def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) -> Piece:
+    composed: dict[Term, Term] = {}
+    origins: dict[Term, str] = {}
+    names: list[str] = []
+    for step in program.steps[part.start : part.stop]:
+        # Variables of the step's term that the piece itself computes are replaced by their terms.
+        terms = with_numbers(program, step.terms)
+        terms = renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
+        for name, term in zip(step.outputs, terms, strict=False):
+            if name in program.values:
+                composed[program.values[name]] = term
+                origins.setdefault(term, name)
+                if any(number not in part for number in readers.get(name, ())):
+                    names.append(name)
+    outputs = tuple(composed[program.values[n]] for n in names)
+    graph = Graph(tuple(variables(*outputs)), outputs)
+    followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)
+    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed, part)
+
+
+def renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:
+    """Terms over other terms of the same types: what was assumed of symbolic sizes when they were read still is."""
+    with assuming():
+        return replace_all(outputs, new)
+
+
+def size(graph: Graph) -> int:
+    """How many operators of a graph run; what is made of constants alone does not."""
+    return sum(not t.is_variable and not t.constant for t in subterms(*graph.outputs))

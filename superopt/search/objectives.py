@@ -1,9 +1,0 @@
-"""The objectives by name. A new one is a class as `Objective` says, and a line here."""
-
-from __future__ import annotations
-
-from superopt.search.bytes_taken import Peak, Size
-from superopt.search.latency import Latency
-from superopt.search.objective import Objective
-
-OBJECTIVES: dict[str, type[Objective]] = {"latency": Latency, "memory": Peak, "size": Size}

@@ -1,0 +1,58 @@
+"""Pieces that are searched once more: those whose time was over, and those that were taken as others that are alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from superopt.search.solving.joined import JOINED_SHARE
+from superopt.search.solving.searching import Search, kept
+from superopt.search.strategies.found import ALIKE, OUT_OF_TIME, Progress, Solved
+
+AGAIN, WORTH_AGAIN = 2.0, 1.5
+"""How many times its share of the time a piece has where it is searched again; of what its first search took, at least:
+else it would see what that saw.
+"""
+
+
+@dataclass(frozen=True)
+class Again:
+    """Searches pieces once more, whose first searches had `each_s` seconds for what was at stake; `took` is what the
+    first search of each did, by its number.
+    """
+
+    search: Search
+    each_s: float
+    took: Mapping[int, float]
+    progress: Progress
+
+    def __call__(self, solved: list[Solved], latest: float) -> list[Solved]:
+        """The same with those searched again whose time was over, until the latest; and in what time was left before
+        that, those that were taken as others that are alike. Joined pieces have the rest.
+        """
+        cost = self.search.objective.machine
+        first = cost.deadline
+        left_s = max(first - time.monotonic(), 0.0)
+        cost.deadline = max(first, latest - left_s)
+        solved = self._of(solved, OUT_OF_TIME, latest - left_s)
+        now = time.monotonic()
+        cost.deadline = min(now + left_s, max(first, latest))
+        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0))
+        return kept(solved) if self.search.stopped else solved
+
+    def _of(self, solved: list[Solved], reason: str, until: float) -> list[Solved]:
+        """With those whose search ended for a reason: those first that saw least."""
+        solved = list(solved)
+        ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
+        for number, i in enumerate(sorted(ended, key=lambda i: solved[i].outcome.seen)):
+            left_s, one = until - time.monotonic(), solved[i]
+            if self.search.stopped or left_s <= 0.0:
+                break
+            seconds = min(left_s, AGAIN * self.each_s * len(one.places) * one.outcome.start.cost)
+            if seconds < WORTH_AGAIN * self.took[i]:
+                continue
+            self.progress("search again", number / len(ended))
+            with self.search.stoppable():
+                solved[i] = self.search(one.places, seconds, before=one)
+        return solved

@@ -1,0 +1,127 @@
+"""Pieces that are alike but for sizes and attributes: what was found for one is looked for in the others first.
+
+The blocks of a network differ by their channels and by the size of their images: of DenseNet's 60 pieces 52 are of one
+structure. The rewrites that led to a graph of one of them, followed in another, come to the same graph in a tenth of
+the time of a search, where they apply there; and whether it gains there too is timed as ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from operator import itemgetter
+
+from superopt.errors import SuperoptError
+from superopt.search.cutting.pieces import Piece
+from superopt.search.rewriting.matching import Application, Matching
+from superopt.search.strategies.found import ALIKE, Applied, Found, Solved
+from superopt.search.strategies.space import applied
+from superopt.term import Graph, Term, running
+
+AS_GOOD = 0.5
+"""What gains at least this share of another gain (of their logarithms) is as good, until all pieces had their turn."""
+
+
+class Gained:
+    """The pieces that were searched and gained, by structure: of each the last that was about as good as the best."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Solved] = {}
+        self._most: dict[Hashable, float] = {}
+
+    def learn(self, solved: Solved) -> None:
+        """Note a piece that gained by rewrites of its own."""
+        start = solved.places[0].canonical.outputs
+        if solved.gain <= 1.0 or solved.winner.graph.outputs == start or solved.outcome.reason == ALIKE:
+            return
+        form = structure(start)
+        most = self._most[form] = max(self._most.get(form, 1.0), solved.gain)
+        if is_as_good(solved.gain, most):
+            self._found[form] = solved
+
+    def like(self, piece: Piece) -> Solved | None:
+        """Another piece of the same structure, if one has gained."""
+        found = self._found.get(structure(piece.canonical.outputs))
+        return None if found is None or found.places[0] is piece else found
+
+
+def is_as_good(gain: float, other: float) -> bool:
+    """Whether there is a gain, and it is about as good as another one."""
+    return gain > 1.0 and math.log(gain) >= AS_GOOD * math.log(other)
+
+
+def structure(roots: Sequence[Term]) -> Hashable:
+    """What is equal for terms that are alike: operators by name, and where they take their inputs from; of inputs and
+    constants the type but for the sizes. Equal constants are one term, so how they are made depends on sizes.
+    """
+    places: dict[Term, int] = {}
+    lines: list[Hashable] = []
+    for term in running(*roots):
+        lines.append((term.operator.name, *(_place(i, places, lines) for i in term.inputs)))
+        places[term] = len(places)
+    return tuple(lines), tuple(_place(r, places, lines) for r in roots)
+
+
+def _place(term: Term, places: dict[Term, int], lines: list[Hashable]) -> Hashable:
+    """Where a term stands, which from now on has a place where it is an input; of a constant what it is."""
+    if term.constant:
+        return term.type.dtype, term.type.rank
+    if term not in places:
+        places[term] = len(places)
+        lines.append((term.type.dtype, term.type.rank))
+    return places[term]
+
+
+def followed(found: Found, start: Graph, other: Graph, matching: Matching) -> Found | None:
+    """What the steps that led from a start to what was found make of another graph that is alike; None where one of
+    them does not apply there, or comes to something else.
+    """
+    before, after, left, steps = start, other, list(found.steps), list[Applied]()
+    narrow, narrow_after = dict[Term, Term](), dict[Term, Term]()
+    while left:
+        application = _as(left, before, after, matching)
+        if application is None:
+            return None
+        taken = left[: len(application.roots)]
+        rewrite = application.template.rewrite
+        try:
+            before = applied(before, {step.before: step.after for step in taken}, narrow)
+            after = applied(after, application.new, narrow_after)
+        except SuperoptError:
+            return None
+        steps += [Applied(rewrite.name, rewrite.known, rewrite.by, old, new) for old, new in application.new.items()]
+        del left[: len(taken)]
+    return Found(after, found.cost, tuple(steps))
+
+
+def _as(steps: Sequence[Applied], before: Graph, after: Graph, matching: Matching) -> Application | None:
+    """What does in one graph what the next of the steps did in the one before; of several the most like it."""
+    if structure(before.outputs) != structure(after.outputs):
+        return None
+    there = dict(zip(before.runs, after.runs, strict=True))
+    root = there.get(steps[0].before)
+    if root is None:
+        return None
+    alone = _most_like(steps, there, matching.at(root))
+    return alone or _most_like(steps, there, (a for a in matching.applications(after) if len(a.roots) > 1))
+
+
+def _most_like(
+    steps: Sequence[Applied], there: dict[Term, Term], applications: Iterable[Application]
+) -> Application | None:
+    """Of applications of the next step's rewrite the one that is most like it, if any is."""
+    found = [a for a in applications if a.template.rewrite.name == steps[0].name]
+    alike = [(same, a) for a in found if (same := _likeness(steps, there, a)) is not None]
+    return max(alike, key=itemgetter(0))[1] if alike else None
+
+
+def _likeness(steps: Sequence[Applied], there: dict[Term, Term], application: Application) -> int | None:
+    """How many operators an application brings in that the steps brought in as well; None where it does otherwise."""
+    taken = steps[: len(application.roots)]
+    if tuple(there.get(step.before) for step in taken) != application.roots:
+        return None
+    own, other = [step.after for step in taken], [application.new[root] for root in application.roots]
+    if structure(own) != structure(other):
+        return None
+    both = zip(running(*own), running(*other), strict=True)
+    return sum(str(a.operator) == str(b.operator) for a, b in both)  # whether symbols are equal may be open

@@ -1,0 +1,193 @@
+"""Searching one piece: by all rewrites and by definitions alone, the best timed whole, what was found kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from superopt.cost.layouts import Place
+from superopt.errors import OutOfTime
+from superopt.search.cutting.pieces import Piece
+from superopt.search.objectives.objective import Objective
+from superopt.search.objectives.refuted import refuted
+from superopt.search.rewriting.matching import Matching
+from superopt.search.solving.alike import Gained, followed, is_as_good
+from superopt.search.solving.joined import Begun
+from superopt.search.solving.remembered import Memory
+from superopt.search.strategies.found import (
+    ALIKE,
+    INTERRUPTED,
+    TOO_DEEP,
+    Found,
+    Limits,
+    Outcome,
+    Solved,
+    Strategy,
+    keep_also,
+    measured,
+)
+
+MUCH_WAITED = 0.1
+"""Of a search that waited for this share of its time while others measured, it is not remembered that it found nothing.
+"""
+
+JOINED_PATIENCE = 6
+"""Of graphs of a joined piece, so many in a row gain nothing until a search of it ends: most of its gains were found
+before, and another one is near the cut.
+"""
+
+DEFINITIONS_SHARE = 0.25
+"""What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
+
+CHOOSING_SHARE = 0.25
+"""What timing graphs of a piece whole may take of its time, until one gains: the rest is for other pieces."""
+
+
+@dataclass
+class Search:
+    """How pieces are searched, and for what; the `memory` keeps what is found, and what `gained` is looked for first in
+    pieces that are alike. It is `stopped` where somebody did.
+    """
+
+    matching: Matching
+    objective: Objective
+    strategy: Strategy
+    alpha: float
+    memory: Memory | None = None
+    stopped: bool = False
+    gained: Gained = field(default_factory=Gained)
+
+    def __call__(
+        self, places: Sequence[Piece], seconds: float, begun: Begun | None = None, before: Solved | None = None
+    ) -> Solved:
+        """What a search of so many seconds finds for a piece that stands at these places, from what is begun, if
+        anything is; or what was found `before`, where that gains no less. Raises what costs do.
+        """
+        cost, start = self.objective.machine, time.monotonic()
+        deadly, waited_s = len(cost.deadly), cost.waited_s
+        limits = Limits(deadline=start + seconds, alpha=self.alpha)
+        choosing_s = CHOOSING_SHARE * seconds
+        try:
+            if begun is not None:
+                solved, untried = self._across(places, limits, choosing_s, begun)
+            else:
+                solved, untried = self._beside_alike(places, limits, choosing_s, before)
+                self.gained.learn(solved)
+        except RecursionError:  # as in a sum of a thousand summands
+            solved, untried = self._left(places, begun, before), 0
+        if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
+            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
+            self.memory.keep(solved, whole=not untried, waited=waited)
+        self.stopped |= solved.outcome.reason == INTERRUPTED
+        return solved
+
+    def _left(self, places: Sequence[Piece], begun: Begun | None, before: Solved | None) -> Solved:
+        """A piece of which nothing more is found than was before."""
+        if before is not None:
+            return before
+        if begun is not None:
+            return begun.unsearched(places, self.objective.total, TOO_DEEP)
+        graph = places[0].canonical
+        start = Found(graph, self.objective.cost(places[0].place).cost(graph), (), measured=True)
+        return Solved(tuple(places), Outcome(start, [start], 1, TOO_DEEP), start, 1.0)
+
+    def _beside_alike(
+        self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None
+    ) -> tuple[Solved, int]:
+        """What was found for another piece that is alike, where it gains about as much here and nothing did before;
+        else the best of that, of what its own search finds, and of what was found before.
+        """
+        known, other = before, self.gained.like(places[0])
+        if other is not None and (before is None or before.outcome.reason != ALIKE):
+            alike, untried = self._like(other, places, limits, choosing_s)
+            if is_as_good(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
+                return (alike if before is None else _better(before, alike)), untried
+            known = alike if before is None else _better(before, alike)
+        own, untried = self._alone(places, limits, choosing_s)
+        return (own if known is None else _better(known, own)), untried
+
+    def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
+        """What is found, and how many graphs could not be tried that were to be."""
+        piece, objective = places[0], self.objective
+        outcome = self._beside_definitions(piece, limits)
+        winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
+        if objective.tries(outcome) and (ways := refuted(outcome, winner)):
+            seen, before = outcome.seen, untried
+            outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
+            outcome.seen += seen
+            winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
+            untried += before  # what could not be timed is not remembered as refuted
+        return Solved(tuple(places), outcome, winner, gain), untried
+
+    def _like(self, other: Solved, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
+        """What a piece gains by what was found for another that is alike: nothing, where that does not apply to it."""
+        graph, place = places[0].canonical, places[0].place
+        cost = self.objective.cost(place)
+        start = Found(graph, cost.cost(graph), (), measured=True)
+        outcome = Outcome(start, [start], 1, ALIKE)
+        self.matching.forget_terms()
+        same = followed(other.winner, other.places[0].canonical, graph, self.matching)
+        with suppress(OutOfTime):
+            if same is not None and (found := measured(same, cost, limits.alpha * start.cost)) is not None:
+                outcome.seen, outcome.best = 2, [found, start]
+        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
+        return Solved(tuple(places), outcome, winner, gain), untried
+
+    def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:
+        """What all rewrites find, and behind it what definitions alone do.
+
+        Where the kernels of a rule take less by themselves than in their place, all of the cheapest graphs have it in
+        them. So what there is without any rule may be timed too, and more rules seldom come to less.
+        """
+        cost, others = self.objective.cost(piece.place), None
+        if (alone := self.matching.definitions) is not None:
+            now = time.monotonic()
+            share = replace(limits, deadline=now + DEFINITIONS_SHARE * (limits.deadline - now))
+            others = self.strategy(piece.canonical, alone, cost, share)
+            if others.reason == INTERRUPTED:
+                return others
+        outcome = self.strategy(piece.canonical, self.matching, cost, limits)
+        if others is not None:
+            outcome.seen += others.seen - 1  # both have the start
+            keep_also(outcome, others.best, cost)
+        return outcome
+
+    def _across(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> tuple[Solved, int]:
+        """The same of a joined piece."""
+        place, objective = places[0].place, self.objective
+        limits = replace(limits, patience=JOINED_PATIENCE)
+        tried = list(begun.tried(self.matching))
+        outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
+        most = outcome.start.cost / objective.worth_trying
+        outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
+        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
+        return begun.solved(places, outcome, winner, gain, objective.total), untried
+
+    def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float, int]:
+        """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""
+        return self.objective.choose(outcome, place, min(limits.deadline, time.monotonic() + choosing_s))
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Who interrupts what is done within stops the search, and gets what it has."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stopped = True
+
+
+def _better(before: Solved, after: Solved) -> Solved:
+    """What gains more of what two searches of a piece found, the first where both gain as much; as the second ended."""
+    outcome = replace(after.outcome, seen=before.outcome.seen + after.outcome.seen - 1)  # both have the start
+    if before.gain >= after.gain:
+        return replace(before, outcome=replace(outcome, best=before.outcome.best))
+    return replace(after, outcome=outcome)
+
+
+def kept(solved: list[Solved]) -> list[Solved]:
+    """What an interrupted search has. Raises `KeyboardInterrupt` where that is nothing."""
+    if not any(s.gain > 1.0 for s in solved):
+        raise KeyboardInterrupt
+    return solved

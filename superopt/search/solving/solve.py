@@ -1,0 +1,154 @@
+"""Searching all pieces of a model: equal pieces once, each for its share of the time, the best timed whole."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from superopt.errors import OutOfTime, SuperoptError
+from superopt.search.cutting.pieces import Piece
+from superopt.search.objectives.objective import Objective
+from superopt.search.paired import LOOK_S, LOOKS
+from superopt.search.solving.again import Again
+from superopt.search.solving.joined import Begun
+from superopt.search.solving.searching import Search, kept
+from superopt.search.solving.solution import Terms
+from superopt.search.strategies.found import Progress, Solved
+
+Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
+"""The places of each distinct piece."""
+
+COMPARING_RUNS, MEASURING_RUNS = 15, 77
+"""How many times an inference could run, about, until a candidate is compared with its original: three runs of five
+inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six to ten pairs
+of sessions, each of them run four times and more.
+"""
+
+JUDGED_AGAIN = 1.2
+"""How many times longer than the first a second judgement may take, of the time that is kept for it."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
+    `latest` pieces may be searched again whose time was over, where judging leaves so much.
+    """
+
+    end: float
+    latest: float
+    settings: int = 1
+
+
+class TooShort(OutOfTime):
+    """Whatever a search finds, no time would be left to judge it."""
+
+
+def solve(
+    groups: Groups, known: Mapping[Terms, Solved], search: Search, times: Times, progress: Progress
+) -> list[Solved]:
+    """Search each distinct piece that is not known, and once more those whose time was over, and those that were taken
+    as others that are alike, if time is left for that; those that were done, where somebody interrupts it when
+    something is gained already.
+
+    Raises `OutOfTime` where nothing is known, and not even one piece could be costed before the cost's own deadline;
+    `TooShort` where no time is left for a search after that.
+    """
+    objective, cost = search.objective, search.objective.machine
+    solved = [known[key] for key in groups if key in known]
+    unknown = {key: places for key, places in groups.items() if key not in known}
+    try:
+        starts = _start_costs(unknown, objective, progress)
+    except OutOfTime:
+        if not solved:
+            raise
+        return solved
+    costs = [
+        *starts.values(),
+        *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
+    ]
+    judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
+    searching_ends = cost.deadline
+    cost.deadline = deadline = min(searching_ends, times.end - judging_s)
+    if starts and time.monotonic() >= deadline:
+        if solved:
+            return solved
+        if time.monotonic() >= searching_ends:
+            raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
+        raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
+    for one in solved:
+        search.gained.learn(one)
+    took, begin = dict[int, float](), time.monotonic()
+    for key, seconds in _shares(starts, deadline, progress, "search"):
+        start = time.monotonic()
+        with search.stoppable():
+            solved.append(search(unknown[key], seconds))
+        if search.stopped:
+            return kept(solved)
+        took[len(solved) - 1] = time.monotonic() - start
+    again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
+    unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
+    return again(solved, min(unhurried, times.latest) if judging_s else deadline)
+
+
+def solve_joined(
+    groups: Groups,
+    known: Mapping[Terms, Solved],
+    begun: Mapping[Terms, Begun],
+    search: Search,
+    deadline: float,
+    progress: Progress,
+) -> list[Solved]:
+    """Search each distinct joined piece that is not known and that something is begun of, until the deadline."""
+    total = search.objective.total
+    solved = [known[key] for key in groups if key in known]
+    starts = {key: len(groups[key]) * b.start(total) for key, b in begun.items() if key not in known}
+    for key, seconds in _shares(starts, deadline, progress, "search across cuts"):
+        if search.stopped:
+            break
+        if seconds <= 0.0:
+            solved.append(begun[key].unsearched(groups[key], total))
+            if search.memory:
+                search.memory.keep(solved[-1])
+            continue
+        with search.stoppable(), suppress(SuperoptError):  # it cannot be run, or not in time
+            solved.append(search(groups[key], seconds, begun[key]))
+    return solved
+
+
+def _shares(
+    starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
+) -> Iterator[tuple[Terms, float]]:
+    """The seconds for each: time is shared by what is at stake; what earlier ones leave goes to those that follow."""
+    order = sorted(starts, key=lambda key: -starts[key])
+    for i, key in enumerate(order):
+        progress(doing, i / len(order))
+        share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
+        yield key, 0.8 * share * (deadline - time.monotonic())
+
+
+def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:
+    """The costs of all places of each distinct piece, as far as the time allows to measure them.
+
+    A piece that the runtime cannot run, or not at the sizes given, is left out, and so is one that is too deep. Raises
+    `OutOfTime` where none is known.
+    """
+    starts: dict[Terms, float] = {}
+    for i, (key, places) in enumerate(groups.items()):
+        progress("measure kernels", i / len(groups))
+        try:
+            each = objective.cost(places[0].place).cost(places[0].canonical)
+        except OutOfTime as error:
+            if not starts:
+                raise OutOfTime(
+                    f"no piece of the model could be measured in time: {error}; allow more with --time"
+                ) from None
+            break
+        except (SuperoptError, RecursionError):  # of a thousand operators below each other
+            continue
+        if 0.0 < each < math.inf:
+            starts[key] = len(places) * each
+    return starts

@@ -1,0 +1,1 @@
+"""Strategies: in which order graphs are rewritten, and when that ends."""

@@ -1,0 +1,367 @@
+"""Pieces that are alike but for sizes: what was found for one is followed in the others, which are searched later."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from superopt.api import definitions
+from superopt.arithmetic import FLOAT
+from superopt.cost.analytic import AnalyticCost
+from superopt.cost.layouts import Place
+from superopt.cost.model import Cost
+from superopt.dim import assuming, symbol
+from superopt.evaluate import evaluate_all, sample
+from superopt.onnx_io import load, understand
+from superopt.operators.layout import Reshape
+from superopt.operators.linear import MatMul
+from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
+from superopt.rules.format import load_rules, parse_file
+from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
+from superopt.search.objectives.latency import Latency
+from superopt.search.rewriting.matching import Matching
+from superopt.search.rewriting.rewrites import ByRule, rewrites_of
+from superopt.search.solving.alike import Gained, followed, structure
+from superopt.search.solving.searching import Search
+from superopt.search.solving.solve import Times, solve
+from superopt.search.strategies.backtrack import backtrack
+from superopt.search.strategies.found import (
+    ALIKE,
+    EXHAUSTED,
+    OUT_OF_TIME,
+    Applied,
+    Found,
+    Limits,
+    Outcome,
+    Replaced,
+    Solved,
+)
+from superopt.shipped import shipped_rules
+from superopt.term import Graph, Term, variable
+from tests.models import model, weight
+from tests.search.objectives.test_latency import Unmeasured
+
+SHORTER = "(rule shorter (given (?x n c)) (from (relu (relu ?x))) (to (relu ?x)))"
+"""For matrices alone."""
+TOGETHER = """(rule together
+  (given (?x n c) (?y c h) (?z c w))
+  (from (matmul ?x ?y) (matmul ?x ?z))
+  (to (slice 1 0 h (matmul ?x (concat 1 ?y ?z))) (slice 1 h (+ h w) (matmul ?x (concat 1 ?y ?z)))))"""
+
+
+def block(channels: int, side: int, growth: int = 4, inner: int = 8) -> onnx.ModelProto:
+    """A block of DenseNet: two convolutions behind their normalization and relu, joined to what they are of."""
+    nodes, weights, last = [], {}, "x"
+    for i, (c, out, k) in enumerate(((channels, inner, 1), (inner, growth, 3))):
+        weights |= {f"{n}{i}": abs(weight(c, seed=s)) + 0.5 for s, n in enumerate(("scale", "bias", "mean", "var"))}
+        weights[f"k{i}"] = weight(out, c, k, k, seed=i)
+        nodes += [
+            helper.make_node(
+                "BatchNormalization", [last, *(f"{n}{i}" for n in ("scale", "bias", "mean", "var"))], [f"n{i}"]
+            ),
+            helper.make_node("Relu", [f"n{i}"], [f"r{i}"]),
+            helper.make_node("Conv", [f"r{i}", f"k{i}"], [f"c{i}"], pads=[k // 2] * 4),
+        ]
+        last = f"c{i}"
+    nodes.append(helper.make_node("Concat", ["x", last], ["y"], axis=1))
+    ends = [
+        ("x", TensorProto.FLOAT, [1, channels, side, side]),
+        ("y", TensorProto.FLOAT, [1, channels + growth, side, side]),
+    ]
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+@cache
+def piece(channels: int, side: int, growth: int = 4) -> Piece:
+    (found,) = cut_into_pieces(understand(load(block(channels, side, growth))))
+    return found
+
+
+@cache
+def everything() -> Matching:
+    rules = [rule for path in shipped_rules() for rule in load_rules(path).rules]
+    return Matching(rewrites_of(rules, definitions()))
+
+
+@cache
+def found_of_a_block() -> list[Found]:
+    outcome = backtrack(piece(16, 8).canonical, everything(), AnalyticCost(), Limits(expanded=12, alpha=20.0))
+    return [found for found in outcome.best if found.steps]
+
+
+def by(*texts: str) -> Matching:
+    return Matching([ByRule(rule) for text in texts for rule in parse_file(text).rules])
+
+
+def relus(count: int, *shape: int) -> Graph:
+    x: Term = variable("x", shape, "float32")
+    term = x
+    for _ in range(count):
+        term = Relu()(term)
+    return Graph((x,), (term,))
+
+
+def test_graphs_of_other_sizes_are_alike_and_those_of_other_operators_ranks_or_wiring_are_not() -> None:
+    x, y = (variable(name, (2, 3), "float32") for name in "xy")
+    assert structure(piece(16, 8).canonical.outputs) == structure(piece(24, 5, 6).canonical.outputs)
+    sums = [(Add()(x, y),), (Add()(x, x),), (Mul()(x, y),), (Add()(x, y), Add()(x, y)), (Add()(x, Relu()(y)),), (x,)]
+    others = [relus(1, 2, 3).outputs, relus(1, 2, 3, 4).outputs, (variable("x", (2, 3), "float32", constant=True),)]
+    assert len({structure(roots) for roots in (*sums, *others)}) == len(sums) + len(others)
+
+
+@pytest.mark.parametrize("sizes", [(16, 8, 4), (24, 5, 4), (8, 13, 6)])
+def test_what_was_found_for_a_block_is_followed_in_another_and_computes_the_same(sizes: tuple[int, int, int]) -> None:
+    first, other = piece(16, 8).canonical, piece(*sizes).canonical
+    there = [same for found in found_of_a_block() if (same := followed(found, first, other, everything()))]
+    assert len(there) == len(found_of_a_block()) > 5
+    values = {v: abs(a) + 0.5 for v, a in sample(other.outputs, FLOAT, seed=1).items()}
+    expected = evaluate_all(other.outputs, FLOAT, values)
+    for found, same in zip(found_of_a_block(), there, strict=True):
+        assert structure(same.graph.outputs) == structure(found.graph.outputs)
+        assert [s.name for s in same.steps] == [s.name for s in found.steps]
+        for ours, theirs in zip(evaluate_all(same.graph.outputs, FLOAT, values), expected, strict=True):
+            assert abs(ours - theirs).max() <= 1e-4 * abs(theirs).max()
+
+
+def test_in_the_graph_itself_what_is_followed_is_what_was_found() -> None:
+    graph = piece(16, 8).canonical
+    for found in found_of_a_block():
+        same = followed(found, graph, graph, everything())
+        assert same is not None
+        assert same.graph.outputs == found.graph.outputs
+
+
+def test_terms_that_are_replaced_together_are_followed_together() -> None:
+    def products(m: int, k: int, n: int) -> Graph:
+        x, *weights = (variable(v, s, "float32") for v, s in (("x", (m, k)), ("a", (k, n)), ("b", (k, n + 1))))
+        return Graph((x, *weights), tuple(MatMul()(x, w) for w in weights))
+
+    first, other = products(2, 3, 4), products(5, 6, 7)
+    matching = by(TOGETHER)
+    (application,) = [a for a in matching.applications(first) if a.roots == first.outputs]
+    steps = tuple(Applied("together", "proved", (), old, new) for old, new in application.new.items())
+    found = Found(Graph(first.inputs, tuple(application.new.values())), 1.0, steps)
+    same = followed(found, first, other, matching)
+    assert same is not None
+    assert [o.operator.name for o in same.graph.outputs] == ["slice", "slice"]
+    assert [o.shape for o in same.graph.outputs] == [o.shape for o in other.outputs]
+
+
+def test_where_a_step_does_not_apply_nothing_is_followed() -> None:
+    """A rule for matrices that was let loose on an image, as it could not be, and one that is not there."""
+    first, other = relus(2, 2, 3), relus(2, 4, 5)
+    (application,) = by(SHORTER).at(first.outputs[0])
+    step = Applied("shorter", "proved", (), first.outputs[0], application.new[first.outputs[0]])
+    found = Found(Graph(first.inputs, (step.after,)), 1.0, (step,))
+    assert followed(found, first, other, by(SHORTER)) is not None
+    assert followed(found, first, relus(2, 4, 5, 6), by(SHORTER)) is None
+    assert followed(found, first, relus(3, 4, 5), by(SHORTER)) is None
+    assert followed(found, first, other, by(SHORTER.replace("shorter", "another"))) is None
+    elsewhere = Applied("shorter", "proved", (), first.outputs[0], Sqrt()(first.inputs[0]))
+    assert followed(Found(found.graph, 1.0, (elsewhere,)), first, other, by(SHORTER)) is None
+
+
+def test_where_symbols_may_be_equal_or_not_what_is_followed_is_the_same_nevertheless() -> None:
+    """Sequences of a source and of a target, whose lengths are attributes of what reshapes them."""
+
+    def reshaped(name: str) -> Graph:
+        x = variable("x", (symbol(name), 4, 16), "float32")
+        return Graph((x,), (Relu()(Relu()(Reshape((symbol(name), 64))(x))),))
+
+    with assuming():
+        first, other = reshaped("source"), reshaped("target")
+    (application,) = by(SHORTER).at(first.outputs[0])
+    steps = (Applied("shorter", "proved", (), first.outputs[0], application.new[first.outputs[0]]),)
+    same = followed(Found(Graph(first.inputs, (steps[0].after,)), 1.0, steps), first, other, by(SHORTER))
+    assert same is not None
+    assert same.graph.outputs == (other.outputs[0].inputs[0],)
+
+
+class Told(Latency):
+    """Says what pieces gain, by the size of their first axis: where they are relus, and now one fewer."""
+
+    def __init__(self, gains: dict[int, float]) -> None:
+        super().__init__(Unmeasured())
+        self.machine.deadline, self.machine.waited_s, self.machine.unrunnable = math.inf, 0.0, {}
+        self.gains = gains
+
+    def seconds(self, costs: Iterable[float]) -> float:
+        """As good as none, so that judging takes what the looks take."""
+        return 1e-9
+
+    def cost(self, place: Place) -> Cost:
+        return AnalyticCost()
+
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+        found = next((f for f in outcome.best if f.steps), outcome.start)
+        return found, self.gains[outcome.start.graph.inputs[0].shape[0]] if found.steps else 1.0, 0
+
+
+def relu_pieces(*rows: int) -> dict[tuple[Term, ...], list[Piece]]:
+    pieces = []
+    for count in rows:
+        nodes = [helper.make_node("Relu", [a], [b]) for a, b in (("x", "r"), ("r", "y"))]
+        ends = [(name, TensorProto.FLOAT, [count, 4]) for name in "xy"]
+        pieces += cut_into_pieces(understand(load(model(nodes, ends[:1], ends[1:]))))
+    return distinct(pieces)
+
+
+def searching(
+    gains: dict[int, float], asked: list[int], ends: Sequence[str | BaseException] = (), finds_until: float = math.inf
+) -> Search:
+    """A search that notes for how many rows it was asked, ends for these reasons, one after the other, and finds
+    something so often.
+    """
+    left = list(ends)
+
+    def strategy(
+        graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
+    ) -> Outcome:
+        asked.append(graph.inputs[0].shape[0])
+        ends = left.pop(0) if left else EXHAUSTED
+        if isinstance(ends, BaseException):
+            raise ends
+        outcome = backtrack(graph, matching if len(asked) <= finds_until else Matching([]), cost, limits)
+        outcome.reason = ends
+        return outcome
+
+    return Search(by(SHORTER), Told(gains), strategy, alpha=1.15)
+
+
+def reasons(solved: list[Solved]) -> list[tuple[str, float]]:
+    return [(s.outcome.reason, s.gain) for s in solved]
+
+
+@pytest.mark.parametrize(("gain", "like"), [(1.3, True), (1.19, True), (1.15, False), (1.0, False)])
+def test_what_gains_about_as_much_in_a_piece_that_is_alike_needs_no_search_yet(gain: float, like: bool) -> None:
+    asked: list[int] = []
+    search = searching({64: 1.4, 32: gain}, asked)
+    found = [search(places, math.inf) for places in relu_pieces(64, 32).values()]
+    assert reasons(found) == [(EXHAUSTED, 1.4), (ALIKE if like else EXHAUSTED, gain)]
+    assert asked == ([64] if like else [64, 32])
+    assert [len(s.winner.graph.runs) for s in found] == [1, 1]
+
+
+def test_what_gains_less_there_is_kept_where_its_own_search_finds_nothing() -> None:
+    asked: list[int] = []
+    search = searching({64: 1.4, 32: 1.1}, asked, finds_until=1)
+    found = [search(places, math.inf) for places in relu_pieces(64, 32).values()]
+    assert asked == [64, 32]
+    assert reasons(found) == [(EXHAUSTED, 1.4), (EXHAUSTED, 1.1)]
+    assert len(found[1].winner.graph.runs) == 1
+
+
+def test_what_is_followed_is_what_gained_about_most() -> None:
+    """A second piece gains by its own search, but little; the third is held against the first."""
+    asked: list[int] = []
+    search = searching({64: 1.4, 48: 1.02, 32: 1.3}, asked)
+    found = [search(places, math.inf) for places in relu_pieces(64, 48, 32).values()]
+    assert asked == [64, 48]
+    assert reasons(found) == [(EXHAUSTED, 1.4), (EXHAUSTED, 1.02), (ALIKE, 1.3)]
+    other = search.gained.like(found[2].places[0])
+    assert other is found[0]
+    assert search.gained.like(found[0].places[0]) is None, "nor does a piece follow itself"
+
+
+def test_who_is_followed_is_held_against_the_best_and_not_against_the_one_before() -> None:
+    gained, pieces = Gained(), list(relu_pieces(64, 48, 32, 16).values())
+    for places, gain in zip(pieces, (1.4, 1.2, 1.1), strict=False):
+        start, winner = Found(places[0].canonical, 1.0, ()), Found(relus(1, 64, 4), 0.5, ())
+        gained.learn(Solved(tuple(places), Outcome(start, [winner]), winner, gain))
+    like = gained.like(pieces[3][0])
+    assert like is not None
+    assert like.gain == 1.2
+
+
+@pytest.mark.parametrize("reason", [ALIKE, EXHAUSTED])
+def test_a_piece_that_is_not_rewritten_or_that_followed_another_is_followed_by_none(reason: str) -> None:
+    gained, (first, second) = Gained(), relu_pieces(64, 32).values()
+    start = Found(first[0].canonical, 1.0, ())
+    winner = start if reason == EXHAUSTED else Found(relus(1, 64, 4), 0.5, ())
+    gained.learn(Solved(tuple(first), Outcome(start, [winner], reason=reason), winner, 1.4))
+    assert gained.like(second[0]) is None
+
+
+def test_with_time_left_those_are_searched_too_and_what_was_found_stays_where_no_more_is() -> None:
+    asked: list[int] = []
+    search = searching({64: 1.4, 32: 1.4}, asked, finds_until=1)
+    search.objective.machine.deadline = time.monotonic() + 1000.0
+    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    assert asked == [64, 32]
+    assert reasons(found) == [(EXHAUSTED, 1.4)] * 2
+    assert [len(s.winner.graph.runs) for s in found] == [1, 1], "though its own search finds nothing"
+    assert found[1].outcome.seen == 2, "of both searches, which have the start"
+
+
+def test_what_was_known_before_is_followed_as_well() -> None:
+    groups = relu_pieces(64, 32)
+    first = next(iter(groups))
+    known = searching({64: 1.4}, [])(groups[first], math.inf)
+    search = searching({32: 1.3}, [], finds_until=0)
+    search.objective.machine.deadline = time.monotonic() + 1000.0
+    found = solve(groups, {first: known}, search, Times(math.inf, math.inf), lambda *_: None)
+    assert reasons(found) == [(EXHAUSTED, 1.4), (EXHAUSTED, 1.3)]
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "settings", "again"),
+    [
+        pytest.param(60.0, 60.0, 1, True, id="time is left"),
+        pytest.param(40.0, 60.0, 1, False, id="judging takes it"),
+        pytest.param(60.0, 60.0, 2, False, id="judging twice takes it"),
+        pytest.param(60.0, 24.0, 1, False, id="too late"),
+    ],
+)
+def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judging_takes(
+    end: float, latest: float, settings: int, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 s for the search the first takes 25; judging takes 18 for two candidates, as the model takes no time."""
+    asked: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
+    search = searching({64: 1.0}, asked, [OUT_OF_TIME])
+    search.objective.machine.deadline = 20.0
+    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    found = solve(relu_pieces(64), {}, search, Times(end, latest, settings), lambda *_: None)
+    assert asked == [64] * (2 if again else 1)
+    assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
+
+
+@pytest.mark.parametrize(("latest", "times", "left_until"), [(80.0, 2, 35.0), (18.0, 1, 20.0), (24.0, 2, 24.0)])
+def test_joined_pieces_have_the_time_that_was_left_for_them(
+    latest: float, times: int, left_until: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 s the first search takes 15, and the second 15 more: 5 are left, but none beyond the latest."""
+    asked: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
+    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    search = searching({64: 1.0}, asked, [OUT_OF_TIME])
+    search.objective.machine.deadline = 20.0
+    solve(relu_pieces(64), {}, search, Times(80.0, latest), lambda *_: None)
+    assert asked == [64] * times
+    assert search.objective.machine.deadline == left_until
+
+
+def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of two has what the first leaves, and not so much again."""
+    asked: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: (0.0, 1.0, 20.0)[min(len(asked), 2)])
+    search = searching({64: 1.0, 63: 1.0}, asked, [EXHAUSTED, OUT_OF_TIME])
+    search.objective.machine.deadline = 22.0
+    solve(relu_pieces(64, 63), {}, search, Times(80.0, 80.0), lambda *_: None)
+    assert asked == [64, 63], "22 s are its share of twice 22, and 28.5 would be half as much again"
+
+
+def test_who_interrupts_a_second_search_gets_what_the_first_ones_found() -> None:
+    asked: list[int] = []
+    search = searching({64: 1.4, 32: 1.4}, asked, [EXHAUSTED, KeyboardInterrupt()])
+    search.objective.machine.deadline = time.monotonic() + 1000.0
+    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    assert asked == [64, 32]
+    assert search.stopped
+    assert reasons(found) == [(EXHAUSTED, 1.4), (ALIKE, 1.4)]

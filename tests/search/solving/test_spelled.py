@@ -1,0 +1,68 @@
+"""Where a spelling overflows and its operator would not, the original's outputs are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.cost.measured import MeasuredCost
+from superopt.search.rewriting.rewrites import Fold, Rewrite, Unfold
+from tests.models import model, normalized, weight
+from tests.search.trying import tried
+
+SOFTMAX: list[Rewrite] = [Fold("softmax unshifted")]
+ROWS = (64, 256)
+STAY = '; operators that are spelled out in it stay so: as one node each, output "shares" is infinite or not a number'
+
+
+def shares(given: onnx.ModelProto | None = None) -> onnx.ModelProto:
+    """A softmax without its shift, which overflows on large inputs; beside a model, if one is given."""
+    given = given or model([], [], [], {})
+    graph = given.graph
+    graph.node.append(helper.make_node("MatMul", ["rows", "mixed"], ["scores"]))
+    graph.node.append(helper.make_node("Exp", ["scores"], ["each"]))
+    graph.node.append(helper.make_node("ReduceSum", ["each", "last axis"], ["all"]))
+    graph.node.append(helper.make_node("Div", ["each", "all"], ["shares"]))
+    graph.initializer.append(onnx.numpy_helper.from_array(weight(ROWS[1], ROWS[1]), "mixed"))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array([1], np.int64), "last axis"))
+    graph.input.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ROWS))
+    graph.output.append(helper.make_tensor_value_info("shares", TensorProto.FLOAT, ROWS))
+    return given
+
+
+@pytest.fixture(autouse=True)
+def gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What sums of kernels promise is gained by whole pieces: which is the fastest is not what is looked at."""
+    monkeypatch.setattr("superopt.search.objectives.latency._gain", lambda *_: 1.5)
+
+
+def test_a_spelling_that_overflows_stays_and_what_else_was_found_is_taken(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(shares(normalized()), [*SOFTMAX, Unfold("lrn")], cost, tmp_path, limit=20)
+    assert found.accepted
+    assert STAY in found.reason
+    assert found.candidate is not None
+    kinds = {node.op_type for node in onnx.load(found.candidate, load_external_data=False).graph.node}
+    assert "Exp" in kinds
+    assert not kinds & {"LRN", "Softmax"}
+
+
+def test_where_nothing_else_was_found_the_original_comes_back(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(shares(), SOFTMAX, cost, tmp_path, limit=20)
+    assert not found.accepted
+    assert found.reason.startswith(f"no rewrite makes a piece of it faster{STAY}")
+
+
+def test_a_second_run_remembers_what_was_found_without(tmp_path: Path) -> None:
+    options = Options(time=20, rules=(), timings=tmp_path / "table")
+    first, second = (superopt.optimize(shares(normalized()), options).report for _ in range(2))
+    assert first.searched.remembered == 0 < second.searched.remembered
+    for report in (first, second):
+        assert report.outcome == "faster"
+        assert STAY in report.reason
+    assert [s.text for s in first.solutions] == [s.text for s in second.solutions]

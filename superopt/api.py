@@ -49,6 +49,7 @@ from superopt.search.account import report_of
 from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
+from superopt.search.replay import report_again
 from superopt.search.rewriting.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.settled import PATIENCE_S, settled
@@ -176,12 +177,11 @@ def replay(
         raise UsageError("the report found nothing faster, so there is nothing to replay")
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):
-        tried = apply_again(trial, report.solutions)
+        tried, found = apply_again(trial, report.solutions)
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
         return again
-    known = {"rewrites": report.rewrites, "solutions": report.solutions}
-    return Result(again.model, again.report.model_copy(update=known))
+    return Result(again.model, report_again(again.report, report, found, trial.program))
 
 
 @contextmanager

@@ -30,6 +30,7 @@ REWRITES = (
         after="(relu ?v0)",
         value="y<1>",
         times=2,
+        piece="a",
     ),
     Rewritten(
         name="definition of lrn",
@@ -39,6 +40,7 @@ REWRITES = (
         after="(conv :pads (1 1 1 1) (expand () (scalar 2.0)) ?v1)",
         value="z",
         times=1,
+        piece="a",
     ),
 )
 

@@ -168,17 +168,18 @@ def _compared(agreement: Agreement, earlier: Judgement | None) -> parts.Compared
 
 def _rewritten(solved: Sequence[Solved]) -> list[parts.Rewritten]:
     """The rewrites that winning pieces contain, equal ones counted together."""
-    counted: Counter[tuple[str, Known, tuple[str, ...], str, str, str, float]] = Counter()
+    counted: Counter[tuple[str, Known, tuple[str, ...], str, str, str, str, float]] = Counter()
     for s in solved:
         if s.gain > 1.0:
-            back = {v: k for k, v in s.places[0].renaming.items()}
+            back, piece = {v: k for k, v in s.places[0].renaming.items()}, s.places[0].fingerprint
             for step in s.winner.steps:
                 value = _nearest(s.places[0], step.before, back)
-                key = (step.name, step.known, step.by, term_text(step.before), term_text(step.after), value, s.gain)
+                texts = term_text(step.before), term_text(step.after)
+                key = (step.name, step.known, step.by, *texts, value, piece, s.gain)
                 counted[key] += len(s.places)
     return [
-        parts.Rewritten(name=n, known=k, by=by, before=b, after=a, value=v, times=c, gain=g)
-        for (n, k, by, b, a, v, g), c in counted.items()
+        parts.Rewritten(name=n, known=k, by=by, before=b, after=a, value=v, times=c, piece=p, gain=g)
+        for (n, k, by, b, a, v, p, g), c in counted.items()
     ]
 
 

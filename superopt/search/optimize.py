@@ -18,7 +18,7 @@ from superopt.search.accepting.runs import run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces, joined_pieces
-from superopt.search.replay import placements
+from superopt.search.replay import Fit, fits
 from superopt.search.report import Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Rewrite
@@ -164,17 +164,17 @@ def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None
     tried.cover = scheduled(tried.solved, tried.joined)
 
 
-def replay(trial: Trial, solutions: Sequence[Solution]) -> Attempt:
-    """Put what another search found in its places, and judge that. Raises as `attempt`, and `UsageError` where nothing
-    of it fits this model.
+def replay(trial: Trial, solutions: Sequence[Solution]) -> tuple[Attempt, list[Fit]]:
+    """Put what another search found in its places, and judge that; and what fitted where. Raises as `attempt`, and
+    `UsageError` where nothing of it fits this model.
     """
     _demand_runs(trial)
     pieces = cut_into_pieces(trial.program)
     tried = Attempt(pieces)
-    found = placements(trial.program, [*pieces, *joined_pieces(trial.program, pieces)], solutions)
+    found = fits([*pieces, *joined_pieces(trial.program, pieces)], solutions)
     if not found and (solutions or not hidden_constants(trial.program)):
         raise UsageError("nothing of the report fits this model: it is about another one")
-    return judged(tried, trial, found)
+    return judged(tried, trial, [fit.placement(trial.program) for fit in found]), found
 
 
 def _demand_runs(trial: Trial) -> None:

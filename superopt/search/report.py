@@ -14,7 +14,7 @@ from superopt.versioned import read_versioned
 class Part(BaseModel):
     """Base of the parts of a report: immutable, and nothing in it that is not declared."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")  # null would not read back
 
 
 class Seconds(Part):
@@ -67,7 +67,8 @@ class MeasuredAt(Part):
 
 
 class Rewritten(Part):
-    """A rewrite that the optimized model contains: at `value` (the nearest named value), `times` times.
+    """A rewrite that the optimized model contains: at `value` (the nearest named value), `times` times, in the `piece`
+    of a solution.
 
     `known` is *proved* (by z3, from the laws in `by`, for all sizes) or *definition* (what the operator means).
     """
@@ -79,6 +80,7 @@ class Rewritten(Part):
     after: str
     value: str
     times: int
+    piece: str
     gain: float | None = None
     """How many times less the piece takes that it stands in, by all of its rewrites together."""
 
@@ -177,9 +179,9 @@ class Versions(Part):
     onnx: str
 
 
-FORMAT = 6
+FORMAT = 7
 """Of the report; 1 had no solutions and no strategy, 2 did not say which pieces were remembered, 3 not when models were
-measured, 4 had no objective but latency, 5 no pieces that overlap.
+measured, 4 had no objective but latency, 5 no pieces that overlap, 6 did not say in which piece a rewrite is.
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -12,8 +14,8 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.errors import UsageError
 from superopt.onnx_io import load, rewritten, understand
 from superopt.search.cutting.pieces import cut_into_pieces
-from superopt.search.replay import placements
-from superopt.search.report import Solution
+from superopt.search.replay import fits, report_again
+from superopt.search.report import OutputError, Report, Rewritten, Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Unfold
 from superopt.search.solving.solution import solution_text
@@ -35,7 +37,8 @@ def found() -> Solution:
 
 def replayed(model: onnx.ModelProto, found: Solution) -> onnx.ModelProto:
     program = understand(load(model))
-    (placed,) = placements(program, cut_into_pieces(program), [found])
+    (fit,) = fits(cut_into_pieces(program), [found])
+    placed = fit.placement(program)
     return ir.to_proto(rewritten(program, placed.new, placed.origins))
 
 
@@ -69,12 +72,35 @@ def test_what_was_found_is_put_in_its_place_again(model: onnx.ModelProto, found:
 def test_a_piece_of_another_model_is_left(found: Solution, other: dict[str, str]) -> None:
     program = understand(load(normalized()))
     pieces = cut_into_pieces(program)
-    assert placements(program, pieces, [found])
-    assert placements(program, pieces, [found.model_copy(update=other)]) == []
+    assert fits(pieces, [found])
+    assert fits(pieces, [found.model_copy(update=other)]) == []
 
 
 def test_a_text_that_is_none_is_refused(found: Solution) -> None:
     program = understand(load(normalized()))
     pieces = cut_into_pieces(program)
     with pytest.raises(UsageError, match="cannot be read"):
-        placements(program, pieces, [found.model_copy(update={"text": "(rule"})])
+        fits(pieces, [found.model_copy(update={"text": "(rule"})])
+
+
+@pytest.mark.parametrize(("value", "told"), [("y", "y"), ("elsewhere", "y"), ("x", "x")])
+def test_the_report_of_a_replay_tells_of_nothing_that_did_not_fit(found: Solution, value: str, told: str) -> None:
+    """As on a model of which a part was left out, and whose values are called otherwise."""
+    program = understand(load(normalized()))
+    (fit,) = fits(cut_into_pieces(program), [found])
+    facts = {"known": "definition", "by": (), "before": "(lrn 5 ?x)", "after": "?x", "value": value}
+    here = Rewritten(name="here", times=6, piece=found.piece, **facts)
+    twice = found.model_copy(update={"places": 3})
+    other = found.model_copy(update={"piece": "another"})
+    earlier = Report.model_construct(
+        rewrites=(here, here.model_copy(update={"name": "there", "piece": "another"})), solutions=(twice, other)
+    )
+    again = report_again(Report.model_construct(), earlier, [fit], program)
+    assert [(s.piece, s.places) for s in again.solutions] == [(found.piece, 1)]
+    assert [(r.name, r.times, r.value) for r in again.rewrites] == [("here", 2, told)]
+
+
+def test_what_is_infinite_in_a_report_reads_back() -> None:
+    """As the error of integers that are not equal."""
+    error = OutputError(name="y", error=math.inf, bound=0.0, original_error=None, optimized_error=None)
+    assert OutputError.model_validate_json(error.model_dump_json()) == error

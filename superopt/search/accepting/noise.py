@@ -13,12 +13,9 @@ from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
-from superopt.search.accepting.agreement import Sample, relative_error, same_special
+from superopt.search.accepting.agreement import MOST_NOISE, Sample, relative_error, same_special
 from superopt.search.accepting.laid import taken
 from superopt.search.accepting.runs import Interface, ran
-
-MOST_NOISE = 1e-2
-"""By how much weights changed in their last bit may change an output: wrong programs are off by more, mostly."""
 
 
 @dataclass(frozen=True)

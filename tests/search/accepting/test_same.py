@@ -198,6 +198,28 @@ def test_rounding_of_an_ill_conditioned_sample_is_allowed(tmp_path: Path) -> Non
     assert examine(original, candidate, RUNTIME).agrees
 
 
+@pytest.mark.parametrize("factor", [1e6, 1e7])
+def test_where_rounding_decides_every_value_nothing_was_examined(tmp_path: Path, factor: float) -> None:
+    """The sine of a number whose last bit is a radian: that of the next number is another one, as the cosine is."""
+    text, weights = "g (float[1,64] x) => (float[1,64] y) { a = Mul(x, k) y = Sin(a) }", {"k": np.float32([factor])}
+    original = write(tmp_path / "a.onnx", text, weights)
+    candidate = write(tmp_path / "b.onnx", text.replace("Sin", "Cos"), weights)
+    for reference in (None, reference_of(understand(load(original)))):
+        found = examine(original, candidate, RUNTIME, reference)
+        assert not found.examined
+        assert "not the same in two runs" in found.reason
+
+
+def test_a_sample_in_which_rounding_decides_says_nothing_and_another_does() -> None:
+    values = np.linspace(1, 2, 8, dtype=np.float32)
+    noisy = Sample({}, [np.zeros(8, np.float32)], [None], noisy=[[values]], found=[[values * 3]])
+    assert not judged(["y"], [noisy]).examined
+    for factor, agrees in ((1, True), (2, False)):
+        told = Sample({}, [values], [None], found=[[values * np.float32(factor)]])
+        found = judged(["y"], [noisy, told])
+        assert (found.agrees, found.examined, np.isfinite(found.outputs[0].bound)) == (agrees, True, True)
+
+
 NORM_OF_TOKENS = """g (int64[2,16] x) => (float[2,16,8] y) {
   t = Gather (table, x)
   mean = ReduceMean <axes=[2]> (t)

@@ -27,7 +27,7 @@ from superopt.onnx_io import Program, load, understand
 from superopt.rules.format import parse_file, print_file
 from superopt.search.cutting.pieces import LARGEST_JOINED, Piece, cut_into_pieces, distinct, joined_pieces
 from superopt.search.objectives.latency import Latency
-from superopt.search.replay import placements
+from superopt.search.replay import fits
 from superopt.search.report import Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import ByRule
@@ -256,8 +256,10 @@ def test_of_solutions_that_overlap_a_replay_takes_those_that_save_most(saved: fl
         text = solution_text(piece.canonical.outputs, outcome.best[0].graph.outputs, piece.canonical.inputs)
         saves = saved if piece in joined else 1.0
         solutions.append(Solution(text=text, piece=piece.fingerprint, places=1, gain=2.0, saved=saves))
-    placed = placements(program, [*pieces, *joined], solutions)
-    assert [set(p.new) for p in placed] == [set(p.names) for p in (joined if taken == 1 else pieces)]
+    found = fits([*pieces, *joined], solutions)
+    assert [set(fit.placement(program).new) for fit in found] == [
+        set(p.names) for p in (joined if taken == 1 else pieces)
+    ]
 
 
 def test_who_stops_the_search_of_joined_pieces_gets_those_before(table: Table) -> None:

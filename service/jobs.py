@@ -14,6 +14,7 @@ from service.problems import (
     FAILED,
     INVALID_MODEL,
     INVALID_REQUEST,
+    NO_ROOM,
     NOT_RUN,
     NOT_VERIFIED,
     OUT_OF_MEMORY,
@@ -25,7 +26,7 @@ from service.problems import (
 from service.sandbox import Ending, Stop, run_limited
 from service.schemas import Wish
 from service.settings import Settings
-from superopt.errors import InvalidModel, OutOfTime, SuperoptError, UsageError, VerificationFailed
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, SuperoptError, UsageError, VerificationFailed
 
 LOG: Final = logging.getLogger("uvicorn.error")
 COMMAND: Final = (sys.executable, "-P", "-m", "superopt")
@@ -43,6 +44,7 @@ _EXITS: Final[dict[int, Kind]] = {
     InvalidModel.exit_code: INVALID_MODEL,
     VerificationFailed.exit_code: NOT_VERIFIED,
     OutOfTime.exit_code: OUT_OF_TIME,
+    NoRoom.exit_code: NO_ROOM,
 }
 
 
@@ -96,13 +98,13 @@ def problem_of(ending: Ending, seconds: float, settings: Settings) -> Problem | 
     if ending.stop is Stop.OUT_OF_TIME:
         return Problem(OUT_OF_TIME, f"stopped {settings.grace:g} seconds after the {seconds:g} of the search")
     if ending.stop is Stop.OUT_OF_MEMORY:
-        return Problem(OUT_OF_MEMORY, f"this server grants a model {settings.memory} bytes")
+        return Problem(OUT_OF_MEMORY, f"this server grants a process for a model {settings.memory} bytes")
     if ending.code == 0:
         return None
     kind = _EXITS.get(ending.code, FAILED)
     if kind is NOT_RUN and not ending.last_line.startswith(_TELLS):
         kind = FAILED  # an unforeseen failure ends in a traceback, whose last line is for the log
-    return Problem(kind, kind.meaning if kind is FAILED else _told(ending.last_line))
+    return Problem(kind, kind.meaning if kind in (FAILED, NO_ROOM) else _told(ending.last_line))
 
 
 def _told(line: str) -> str:

@@ -53,6 +53,7 @@ _PROBLEMS: Final = problems.responses(
     problems.BUSY,
     problems.OUT_OF_TIME,
     problems.OUT_OF_MEMORY,
+    problems.NO_ROOM,
     problems.NOT_VERIFIED,
     problems.NOT_RUN,
     problems.FAILED,

@@ -65,6 +65,9 @@ OUT_OF_MEMORY: Final = Kind(
     "The model needs more memory than this server grants",
     "A retry will not help: the server must be started with a larger `--memory`.",
 )
+NO_ROOM: Final = Kind(
+    "no-room", 503, "The server has no room on its disk", "Nothing is wrong with the model: the server's log has it."
+)
 NO_REPORT: Final = Kind(
     "no-report", 404, "No such report", "It never was, or made room for newer ones: reports are kept for a while only."
 )
@@ -97,6 +100,7 @@ KINDS: Final = {
         BUSY,
         OUT_OF_TIME,
         OUT_OF_MEMORY,
+        NO_ROOM,
         NO_REPORT,
         NOT_READY,
         NOT_RUN,

@@ -22,7 +22,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
 from superopt.cost.whole import around
-from superopt.errors import UsageError
+from superopt.errors import NoRoom, UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, seldom_collecting
 from superopt.onnx_io import (
@@ -277,7 +277,10 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
     within = sum(t.nbytes for t in tensors if not isinstance(t, ir.ExternalTensor))
     if within <= LARGE and isinstance(model, str | Path):
         return Path(model)
-    save(loaded, folder / "original.onnx", external_data=within > LARGE or None)
+    try:
+        save(loaded, folder / "original.onnx", external_data=within > LARGE or None)
+    except UsageError as error:
+        raise NoRoom(f"{error}; make room for a copy of the model, or name another folder by TMPDIR") from None
     return folder / "original.onnx"
 
 

@@ -119,7 +119,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")] = 8000,
     max_bytes: Annotated[int, typer.Option(help="Largest model accepted, in bytes.")] = 512 * 2**20,
     time_limit: Annotated[float, typer.Option(help="Longest time for one model, in seconds.")] = 600.0,
-    memory: Annotated[int, typer.Option(help="Most memory for one model, in bytes.")] = 8 * 2**30,
+    memory: Annotated[
+        int, typer.Option(help="Most memory of each process for a model, in bytes; it has two, or three.")
+    ] = 8 * 2**30,
 ) -> None:
     """Serve POST /v1/optimize over HTTP (needs the extra: pip install 'superopt[service]')."""
     try:

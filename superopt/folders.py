@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from superopt.errors import UsageError
+from superopt.errors import NoRoom, UsageError
 
 _OURS: set[Path] = set()
 """Folders of this process that are not known to be gone."""
@@ -21,14 +21,19 @@ def temporary_folder() -> Iterator[Path]:
     """A new folder, which is gone after the block.
 
     Its name is noted before it is made and until it is gone, as `tempfile` does not: a signal ends the process between
-    any two steps, and what is still noted then is removed as it exits. Raises `OSError` where it cannot be made.
+    any two steps, and what is still noted then is removed as it exits. Raises `NoRoom` where it cannot be made.
     """
     place = Path(tempfile.gettempdir())
     demand_utf8(place)
     folder = place / f"superopt-{secrets.token_hex(8)}"
     _OURS.add(folder)
     try:
-        folder.mkdir(mode=0o700)
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise NoRoom(
+                f"no folder can be made in {place}: {error.strerror or error}; make room, or name another by TMPDIR"
+            ) from None
         yield folder
     finally:
         _remove(folder)
@@ -55,4 +60,5 @@ def _remove_all() -> None:
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    _OURS.discard(folder)
+    if not folder.exists():  # else a process that is being ended still puts files there
+        _OURS.discard(folder)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from superopt import api, tables
 from superopt.bars import progress_line
+from superopt.cost.table import own_table
 from superopt.errors import SuperoptError, UsageError
 from superopt.explanation import explanation
 from superopt.onnx_io import copy_model, load_inputs, may_hold_weights, save, weight_files
@@ -183,7 +184,7 @@ def _demand_targets(
         if may_hold_weights(_in_folder(report), _in_folder(target)):
             raise UsageError(f"{report}: the model's weights may go there; name another file for the report")
     for path in outputs:
-        demand_writable(path, overwrite, read)
+        demand_writable(path, overwrite, [*read, own_table()])
     folder = source.parent.resolve()  # in which a model's weights have to be
     existing = [p for p in (*outputs, timings) if p is not None and p.exists() and p.resolve().is_relative_to(folder)]
     weights = weight_files(source) if existing else []

@@ -58,7 +58,7 @@ def export_(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
 ) -> None:
     """Write all timings as text (JSON), for another machine like this one to import."""
-    demand_writable(target, overwrite, [timings] if timings else [])
+    demand_writable(target, overwrite, [timings or own_table()])
     rows = _rows(timings)
     write_text(target, exported(rows))
     typer.echo(f"{len(rows)} timings written to {target}")
@@ -73,8 +73,8 @@ def import_(
 
     They count for the runtime, version, device and threads that they were measured with, and no other.
     """
-    if timings is not None and same_file(source, timings):
-        raise UsageError(f"{timings}: this is no table of timings; name another file")
+    if same_file(source, timings or own_table()):
+        raise UsageError(f"{source}: timings are to be entered into this file; name another one")
     rows = read_exported(source, read_bytes(source).decode("utf-8", "replace"))
     with Table(timings or own_table(), _warn) as table:
         new = merged(table, rows)

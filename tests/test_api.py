@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,11 +16,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.child import Child, Unending
 from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import InvalidModel, UsageError
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, UsageError
 from superopt.search.accepting import trial
 from tests.commands import files
 from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside
+from tests.onnx_io.models import model as text_model
 from tests.onnx_io.networks import LIGHT, run
 from tests.usable import where_usable
 
@@ -306,3 +310,37 @@ def test_a_model_that_never_ends_comes_back(
     assert "it did not end within" in result.report.reason
     assert result.report.reason.endswith("what may never end in it is Loop end")
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("asked", [{"inputs": ({"x": np.ones((1, 2), np.float32)},)}, {"shapes": {"x": (3, 2)}}])
+def test_a_model_that_has_not_ended_is_late_and_no_wrong_usage(
+    options: Options, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
+    """On a sample, or at sizes asked for, as without: and what in it may never end is named."""
+    call = Child.call
+
+    def late(child: Child, limit_s: float, function: Callable[..., object], *arguments: object) -> object:
+        if function.__name__ in ("run_on", "run_once"):
+            raise Unending("it did not end within 5 s")
+        return call(child, limit_s, function, *arguments)
+
+    going_round = text_model(
+        """g (float[n,2] x) => (float[n,2] y) <bool go = {1}, int64 n = {3}> {
+          y = Loop (n, go, x) <body = b (int64 i, bool c, float[k,2] s) => (bool d, float[k,2] r)
+            { d = Identity(c) r = Relu(s) }>
+        }"""
+    )
+    monkeypatch.setattr(Child, "call", late)
+    with pytest.raises(OutOfTime, match="what may never end in it is Loop y"):
+        superopt.optimize(going_round, replace(options, **asked))
+
+
+def test_where_a_copy_of_the_model_finds_no_room_that_is_said_as_such(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise UsageError("original.onnx: cannot be written: No space left on device")
+
+    monkeypatch.setattr("superopt.api.save", full)
+    with pytest.raises(NoRoom, match="make room for a copy of the model, or name another folder by TMPDIR"):
+        superopt.optimize(normalized(), options)

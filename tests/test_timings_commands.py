@@ -54,6 +54,32 @@ def test_of_two_timings_the_later_stays(table: Path, tmp_path: Path) -> None:
         assert made.get(KEY, "(kernel 1)") == newer.timing
 
 
+def test_of_two_timings_in_a_file_the_later_is_taken_whichever_comes_first(tmp_path: Path) -> None:
+    """By the moment, wherever it was told: at one o'clock in Rome it is noon, and earlier than half past."""
+    rome, utc = "2026-02-01T13:00:00+01:00", "2026-02-01T12:30:00Z"
+    for number, (first, second) in enumerate([(rome, utc), (utc, rome)]):
+        timings = [{**whole(), "seconds": 1.0 if at == rome else 2.0, "measured_at": at} for at in (first, second)]
+        (tmp_path / "t.json").write_text(json.dumps({"format": 1, "timings": timings}), encoding="utf-8")
+        table = tmp_path / f"{number}.sqlite"
+        assert "1 of 2" in superopt("timings", "import", "t.json", "--timings", table, cwd=tmp_path).out
+        with Table(table) as made:
+            assert [(r.timing.seconds, r.measured_at) for r in made.rows()] == [(2.0, "2026-02-01T12:30:00+00:00")]
+
+
+def test_the_users_own_table_is_never_overwritten(
+    inside: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    with Table() as made:
+        made.enter(ROWS)
+        own = made.path
+    for command in (["timings", "export", own], ["timings", "import", own], ["optimize", "m.onnx", own]):
+        more = [] if command[1] == "import" else ["--overwrite"]
+        assert_refused(inside(*command, *more, cwd=tmp_path), 2, "timings.sqlite")
+    with Table() as made:
+        assert made.rows() == ROWS
+
+
 def test_what_was_measured_is_shown(table: Path, tmp_path: Path) -> None:
     found = json.loads(superopt("timings", "show", "--timings", table, "--kernels", 1, "--json", cwd=tmp_path).out)
     assert found["groups"] == [{**vars(KEY), "kernels": 2, "last": ROWS[1].measured_at}]
@@ -61,9 +87,13 @@ def test_what_was_measured_is_shown(table: Path, tmp_path: Path) -> None:
     assert "a processor" in superopt("timings", "show", "--timings", table, cwd=tmp_path).out
 
 
+def whole() -> dict[str, object]:
+    at = "2026-02-01T00:00:00+00:00"
+    return {**vars(KEY), "signature": "s", "seconds": 1, "spread": 0, "runs": 1, "measured_at": at}
+
+
 def entry(**other: object) -> str:
-    whole = {**vars(KEY), "signature": "s", "seconds": 1, "spread": 0, "runs": 1, "measured_at": ""}
-    return json.dumps({"format": 1, "timings": [{**whole, **other}]})
+    return json.dumps({"format": 1, "timings": [{**whole(), **other}]})
 
 
 @pytest.mark.parametrize(
@@ -76,6 +106,8 @@ def entry(**other: object) -> str:
         (entry(seconds=-1), "timings.0.seconds"),
         (entry(mood="good"), "timings.0.mood"),
         (entry(runs=10**30), "timings.0.runs"),
+        (entry(measured_at="zzz"), "timings.0.measured_at"),
+        (entry(measured_at="2026-02-01T00:00:00"), "timings.0.measured_at"),
     ],
     ids=[
         "no JSON",
@@ -85,6 +117,8 @@ def entry(**other: object) -> str:
         "less than no time",
         "a field too many",
         "more than a table holds",
+        "no moment",
+        "a moment of no known offset",
     ],
 )
 def test_what_is_no_file_of_timings_is_refused(text: str, says: str, table: Path, tmp_path: Path) -> None:

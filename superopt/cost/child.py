@@ -82,15 +82,16 @@ class Child:
         pipe = self.started()
         try:
             pipe.send((function, arguments))
-            if not pipe.poll(limit_s):
-                self.close()
-                raise Unending(f"{UNENDING} within {limit_s:.0f} s")
-            succeeded, value = pipe.recv()
-        except KeyboardInterrupt:
-            self.close()  # its answer would be taken for that to the next call
-            raise
+            answer = pipe.recv() if pipe.poll(limit_s) else None
         except (EOFError, OSError):
             raise RuntimeFailed(f"{CRASHED} ({self._end()})") from None
+        except BaseException:
+            self.close()  # its answer would be taken for that to the next call
+            raise
+        if answer is None:
+            self.close()
+            raise Unending(f"{UNENDING} within {limit_s:.0f} s")
+        succeeded, value = answer
         if not succeeded:
             raise value
         return value  # type: ignore[no-any-return]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
@@ -15,6 +16,14 @@ from superopt.versioned import read_versioned
 FORMAT = 1
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1, lt=2**63)]  # as the table holds
+
+
+def _in_utc(moment: str) -> str:
+    """A moment as tables have it, so that texts of two compare as the moments do. Raises `ValueError` for none."""
+    found = datetime.fromisoformat(moment)
+    if found.tzinfo is None:
+        raise ValueError(f"{moment} says no offset from UTC")
+    return found.astimezone(UTC).isoformat(timespec="seconds")
 
 
 class Entry(BaseModel):
@@ -29,7 +38,7 @@ class Entry(BaseModel):
     seconds: _Positive
     spread: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     runs: _Count
-    measured_at: str
+    measured_at: Annotated[str, AfterValidator(_in_utc)]
 
 
 class Exported(BaseModel):
@@ -66,6 +75,7 @@ def read_exported(path: Path, text: str) -> list[Row]:
 def merged(table: Table, rows: Iterable[Row]) -> int:
     """Enter rows, of the same kernel the one that was measured last; gives how many were new or newer."""
     known = {(r.key, r.signature): r.measured_at for r in table.rows()}
-    newer = [r for r in rows if known.get((r.key, r.signature), "") < r.measured_at]
+    last = {(r.key, r.signature): r for r in sorted(rows, key=lambda r: r.measured_at)}
+    newer = [r for which, r in last.items() if known.get(which, "") < r.measured_at]
     table.enter(newer)
     return len(newer)

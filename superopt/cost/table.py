@@ -68,7 +68,10 @@ def own_table() -> Path:
 def cache_directory() -> Path:
     """Where timings are kept unless a caller says otherwise: `superopt` in the XDG cache directory."""
     root = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "superopt"
+    try:
+        return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "superopt"
+    except RuntimeError:  # of a user without a home, as in containers
+        return _temporary()
 
 
 class Table:
@@ -294,28 +297,39 @@ _depth: dict[Path, int] = {}
 
 @contextmanager
 def measuring(directory: Path | None = None, wait_s: float = math.inf) -> Iterator[None]:
-    """Within this block no other process on the machine measures. May be nested in one thread.
+    """Within this block no other process of the user on the machine measures, nor another thread. May be nested in one
+    thread.
 
     Whoever waits is next: who measures again and again has to get past it, by a second lock that is held while waiting
     for the first. Raises `OutOfTime` where another measures for longer than `wait_s` seconds, `UsageError` without
     access.
     """
-    path = (directory or cache_directory()) / "measuring.lock"
-    with _within:
+    path, start = (directory or cache_directory()) / "measuring.lock", time.monotonic()
+    with _alone(wait_s):
         if _depth.get(path, 0):
             yield
             return
         handle, turn = _lock_files([path] if directory else [path, _temporary() / path.name])
         with handle:
             with turn:
-                start = time.monotonic()
-                _acquire(turn, wait_s)
+                _acquire(turn, wait_s, start)
                 _acquire(handle, wait_s, start)
             _depth[path] = 1
             try:
                 yield
             finally:
                 del _depth[path]
+
+
+@contextmanager
+def _alone(wait_s: float) -> Iterator[None]:
+    """Within this block no other thread measures. Raises `OutOfTime` where one does so for longer."""
+    if not _within.acquire(timeout=min(max(wait_s, 0.0), threading.TIMEOUT_MAX)):
+        raise OutOfTime(f"another thread has been measuring for {wait_s:.0f} s")
+    try:
+        yield
+    finally:
+        _within.release()
 
 
 def _lock_files(paths: Sequence[Path]) -> tuple[IO[str], IO[str]]:
@@ -335,13 +349,12 @@ def _temporary() -> Path:
     return Path(tempfile.gettempdir()) / f"superopt-{os.getuid()}"
 
 
-def _acquire(handle: IO[str], wait_s: float = math.inf, start: float | None = None) -> None:
-    """Wait for the exclusive lock on an open file, for so long from the start (by default now); it is released when the
-    file is closed or the process ends.
+def _acquire(handle: IO[str], wait_s: float = math.inf, start: float = 0.0) -> None:
+    """Wait for the exclusive lock on an open file, for so long from the start; it is released when the file is closed
+    or the process ends.
 
     All look again and again: those that the system lets wait would come before them.
     """
-    start = time.monotonic() if start is None else start
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

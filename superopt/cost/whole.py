@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from superopt.cost.flops import is_floating
 from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import NoRoom
 from superopt.folders import temporary_folder
 from superopt.onnx_io import standalone_apart
 from superopt.operators.layout import Expand
@@ -56,8 +57,8 @@ def _folder() -> Iterator[Path]:
     with ExitStack() as held:
         try:
             folder = held.enter_context(temporary_folder())
-        except OSError as error:
-            raise _unwritable(error) from None
+        except NoRoom as error:
+            raise Unwritable(f"models cannot be written to be timed: {error}") from None
         yield folder
 
 

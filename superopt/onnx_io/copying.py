@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import filecmp
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from superopt.errors import UsageError
@@ -22,13 +24,34 @@ def copy_model(source: Path, target: Path) -> bool:
         for old, new in beside.items():
             if new.exists() and not (new.is_file() and filecmp.cmp(old, new, shallow=False)):
                 return False
-        for old, new in beside.items():
-            new.parent.mkdir(parents=True, exist_ok=True)
-            _copy(old, new)
-        _copy(source, target)
+        with _or_nothing(list(beside.values()), source, target):
+            for old, new in beside.items():
+                new.parent.mkdir(parents=True, exist_ok=True)
+                _copy(old, new)
+            _copy(source, target)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from None
     return True
+
+
+@contextmanager
+def _or_nothing(made: list[Path], source: Path, target: Path) -> Iterator[None]:
+    """Where an error or an interrupt ends it before the model is in place, those of the files are gone that were not
+    there before, and their folders.
+    """
+    files = [path for path in made if not path.exists()]
+    folders = {folder for path in files for folder in path.parents if not folder.exists()}
+    try:
+        yield
+    except BaseException:
+        if not (target.exists() and filecmp.cmp(source, target, shallow=False)):
+            for path in files:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            for folder in sorted(folders, reverse=True):  # those within others first
+                with suppress(OSError):
+                    folder.rmdir()
+        raise
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -78,17 +78,19 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
-    temporary = unfinished(path)
+    temporary, is_whole = unfinished(path), False
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:
             model = _unloaded(model, path.parent, data.name, shared)
         with temporary.open("wb") as file:
             write(model, file)
+        is_whole = True
         os.replace(temporary, path)
     except BaseException as error:  # an interrupt too leaves nothing behind
+        is_in_place = is_whole and not temporary.exists()  # then it needs its weights
         temporary.unlink(missing_ok=True)
-        if data is not None:
+        if data is not None and not is_in_place:
             data.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

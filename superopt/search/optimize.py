@@ -13,7 +13,7 @@ from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew
-from superopt.search.accepting.judge import judged, original
+from superopt.search.accepting.judge import advice, judged, original
 from superopt.search.accepting.runs import run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
@@ -84,7 +84,7 @@ def attempt(
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
-        return attempt(replace(trial, start=time.monotonic()), rewrites, strategy, alpha, memory)
+        return attempt(trial, rewrites, strategy, alpha, memory)
 
 
 def _as_spelled(tried: Attempt, trial: Trial, again: Callable[[], Attempt]) -> Attempt:
@@ -186,6 +186,8 @@ def _demand_runs(trial: Trial) -> None:
     for number, sample in enumerate(trial.inputs, start=1):
         try:
             call(longest_s, run_on, standard, trial.working, sample)
+        except Unending as error:
+            raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
             raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
     if standard != runtime:  # the standard itself comes with superopt
@@ -195,7 +197,7 @@ def _demand_runs(trial: Trial) -> None:
             else:
                 call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
         except Unending as error:
-            raise OutOfTime(f"the model is not run once in time: {error}; allow more with --time") from None
+            raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
             trial.cost.demand_runs()
             raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
@@ -204,8 +206,15 @@ def _demand_runs(trial: Trial) -> None:
             continue  # at the likely ones it was run already
         try:
             call(longest_s, run_once, standard, trial.working, setting.draw())
+        except Unending as error:
+            raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
             raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
+
+
+def _too_slow(trial: Trial, error: Unending) -> OutOfTime:
+    """What tells of a model that has not ended, and what in it may never do."""
+    return OutOfTime(f"the model is not run once in time: {error}{advice(error, trial.program)}")
 
 
 def expected_gain(solved: Sequence[Solved], total: Callable[[Iterable[float]], float]) -> float:

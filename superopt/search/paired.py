@@ -196,7 +196,7 @@ def _measure(
     before: int = 0,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model. As many rounds were `before`, whose turns of order go on."""
-    caller, limit, begun = caller or Here(), min(LONGEST_ROUND_S + budget_s, most_s), time.monotonic()
+    caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
     give_back()  # two sessions are alive from here on
     rounds: list[list[list[float]]] = []
@@ -206,20 +206,31 @@ def _measure(
             break
         if progress:
             progress(done, sessions)
-        share = (budget_s - spent) / (sessions - done)
-        with measuring(lock_directory, most_s):  # between rounds others may have their turn, which is not our time
-            start = time.perf_counter()
-            number = before + done
-            try:
-                rounds.append(caller.call(limit, _round, models, runtime, share, seed + number, draw, number % 2 == 1))
-            except Unending as error:
-                raise error if limit < most_s else OutOfTime(str(error)) from None
-            spent += time.perf_counter() - start
+        share, number = (budget_s - spent) / (sessions - done), before + done
+        try:
+            # Between rounds others may have their turn, which is none of the budget, but of all the time.
+            with measuring(lock_directory, _left(begun, most_s)):
+                start, left = time.perf_counter(), _left(begun, most_s)
+                asked = models, runtime, share, seed + number, draw, number % 2 == 1
+                try:
+                    rounds.append(caller.call(min(limit, left), _round, *asked))
+                except Unending as error:
+                    raise error if limit < left else OutOfTime(str(error)) from None
+                spent += time.perf_counter() - start
+        except OutOfTime:
+            if done < FEWEST_SESSIONS:
+                raise
+            break
         if not done:
             sessions = _fitting(sessions, time.monotonic() - begun, most_s)
     if progress:
         progress(done, done)
     return rounds
+
+
+def _left(begun: float, most_s: float) -> float:
+    """The seconds that are left of so many."""
+    return max(begun + most_s - time.monotonic(), 0.0)
 
 
 def _fitting(sessions: int, each_s: float, most_s: float) -> int:

@@ -180,6 +180,18 @@ def test_default_place_is_in_the_xdg_cache(monkeypatch: pytest.MonkeyPatch, tmp_
     assert cache_directory() == Path.home() / ".cache" / "superopt"
 
 
+def test_a_user_without_a_home_has_a_place_among_temporary_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert cache_directory().parent == tmp_path
+
+
 def _hold(directory: Path, started: Event, end: Event) -> None:
     with measuring(directory):
         started.set()
@@ -229,6 +241,25 @@ def test_who_waits_is_not_passed_over_by_those_that_measure_again_and_again(tmp_
         end.set()
         for other in others:
             other.join(50)
+
+
+def test_a_thread_waits_for_another_no_longer_than_it_may(tmp_path: Path) -> None:
+    started, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with measuring(tmp_path):
+            started.set()
+            end.wait(50)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    try:
+        assert started.wait(50)
+        with pytest.raises(OutOfTime, match="another thread"), measuring(tmp_path, wait_s=0.1):
+            pass
+    finally:
+        end.set()
+        other.join(50)
 
 
 def test_measuring_may_be_nested(tmp_path: Path) -> None:

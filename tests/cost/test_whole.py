@@ -50,7 +50,7 @@ def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
 
 def test_where_no_folder_can_be_made_nothing_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
-    with pytest.raises(Unwritable, match=r"cannot be written to be timed .* TMPDIR"), written([_merged()], opset=17):
+    with pytest.raises(Unwritable, match=r"cannot be written to be timed: .* TMPDIR"), written([_merged()], opset=17):
         pass
 
 

@@ -153,7 +153,7 @@ def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unwritable(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise NoRoom("no folder can be made: No space left on device; make room, or name another by TMPDIR")
 
     monkeypatch.setattr("superopt.cost.whole.temporary_folder", unwritable)
     with Table(Path(":memory:")) as empty, closing(Child()) as child:

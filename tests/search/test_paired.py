@@ -1,7 +1,8 @@
 """Which differences of two models' times count as a gain."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import chain, cycle, repeat
 from pathlib import Path
 
@@ -83,6 +84,25 @@ def test_where_six_sessions_do_not_end_in_time_there_are_as_many_as_do(
     )
     assert len(rounds) == sessions
     assert seen[-1] == (sessions, sessions)
+
+
+@pytest.mark.parametrize(("before", "ends"), [(2, "late"), (3, "with what there is")])
+def test_what_others_take_to_measure_is_of_the_time_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, ends: str
+) -> None:
+    """So many rounds are quick, and then another process keeps the lane until all time is over."""
+    waits = chain(repeat(0.0, before), repeat(100.0))
+
+    @contextmanager
+    def taken(_: Path | None, wait_s: float) -> Iterator[None]:
+        if next(waits) > wait_s:
+            raise OutOfTime("another process has been measuring")
+        yield
+
+    monkeypatch.setattr("superopt.search.paired.measuring", taken)
+    monkeypatch.setattr("superopt.search.paired._round", rounds(repeat(0.9)))
+    with pytest.raises(OutOfTime) if ends == "late" else nullcontext():
+        assert compare(b"", b"", RUNTIME, lock_directory=tmp_path, most_s=50).sessions == before
 
 
 def rounds(candidates: Iterable[float]) -> Callable[..., list[list[float]]]:

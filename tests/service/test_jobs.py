@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.jobs import problem_of
-from service.problems import FAILED, INVALID_MODEL, NOT_RUN, Kind
+from service.problems import FAILED, INVALID_MODEL, NO_ROOM, NOT_RUN, Kind
 from service.sandbox import Ending, Stop
 from service.settings import Settings
 
@@ -18,6 +18,7 @@ TRACEBACK = "Traceback (most recent call last):\n  File ...\nKeyError: 'a secret
         (3, "superopt: model.onnx: the file is empty\n", INVALID_MODEL, "the model: the file is empty"),
         (1, "a warning\nsuperopt: runtime r cannot run the model: no\n", NOT_RUN, "runtime r cannot run the model: no"),
         (1, TRACEBACK, FAILED, FAILED.meaning),
+        (6, "superopt: no folder can be made in /a/secret: full\n", NO_ROOM, NO_ROOM.meaning),
         (-11, "", FAILED, FAILED.meaning),
         (77, "superopt: of another kind\n", FAILED, FAILED.meaning),
     ],

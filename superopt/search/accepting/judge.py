@@ -43,7 +43,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     try:
         tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
-        return original(tried, trial, f"nothing could be compared: {error}{_advice(error, program)}")
+        return original(tried, trial, f"nothing could be compared: {error}{advice(error, program)}")
     except OutOfTime as error:
         return original(tried, trial, f"{error}; allow more with --time")
     late = f"{trial.limit:.0f} s passed before a candidate could be measured; allow more with --time"
@@ -68,7 +68,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     return tried
 
 
-def _advice(error: SuperoptError, program: Program) -> str:
+def advice(error: SuperoptError, program: Program) -> str:
     """What to do about a model that did not end: which of its nodes may go round for ever, if any does."""
     if UNENDING not in str(error):
         return ""
@@ -161,12 +161,12 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             most_s=trial.left + LATEST * trial.limit,
         )
     except OutOfTime as error:
-        tried.reason += f"; it could not be measured: {error}{_advice(error, trial.program)}"
+        tried.reason += f"; it could not be measured: {error}{advice(error, trial.program)}"
     except RuntimeFailed as error:
         if _lacks_room(error):
             raise
         if str(error) not in reason:
-            tried.reason += f"; it could not be measured: {error}{_advice(error, trial.program)}"
+            tried.reason += f"; it could not be measured: {error}{advice(error, trial.program)}"
         if cost.deadly:
             tried.reason += f"; so does this alone: {cost.deadly[0]}"
     return tried

@@ -56,6 +56,7 @@ imports: setup ## Check that imports point down the layers
 bench: setup ## Measure the model suite, original beside optimized
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks.suite
+	$(BIN)/python -m benchmarks.suite --published
 	$(BIN)/python -m benchmarks.zoo
 
 .PHONY: rules

@@ -23,6 +23,8 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
 from superopt.rules.format import load_rules, print_file
 from superopt.rules.rule import Rule
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.same import examine
 from superopt.search.paired import Paired, compare
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import sealed
@@ -30,6 +32,8 @@ from superopt.verify.trusted import sealed
 T = TypeVar("T")
 
 BUDGET_S = 6.0
+SEED = 20261126
+"""Of inputs for comparing: others than superopt draws by itself."""
 PEER_S = 600.0
 """What a peer may take; one that takes longer has failed."""
 
@@ -52,6 +56,7 @@ class Row:
     """One model: how much faster it is after each tool, and what superopt took. None where a tool failed.
 
     `less` are runs that may use definitions alone, and these and rules of one output; none where these were not run.
+    `agreement` is how the result of superopt compares with the original on inputs that superopt had not drawn.
     """
 
     model: str
@@ -61,11 +66,25 @@ class Row:
     empty: Run
     full: Run
     less: tuple[Run, ...]
+    agreement: Agreement | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the result of superopt does not compute what the original does."""
+        return self.agreement is not None and self.agreement.differs
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that superopt took."""
+        return max(self.empty.peak_bytes, self.full.peak_bytes)
+
+    @property
+    def best_peer(self) -> float:
+        """How many times faster the model is after the best of the others, or as it was."""
+        return max((p.ratio for p in self.peers.values() if p), default=1.0)
 
     def cells(self) -> tuple[str, ...]:
         """What the table says."""
-        report = self.full.report or {}
-        error = max((o["error"] for o in (report.get("compared") or {}).get("outputs", [])), default=0.0)
         return (
             self.model,
             f"{self.attainable:.2f}",
@@ -75,9 +94,16 @@ class Row:
             _milliseconds(self.ours, *self.peers.values()),
             f"{self.empty.seconds:.1f}",
             f"{self.full.seconds:.1f}",
-            f"{max(self.empty.peak_bytes, self.full.peak_bytes) / 2**20:.0f} MB",
-            f"{error:.1e}" if self.ours else "",
+            f"{self.peak_bytes / 2**20:.0f} MB",
+            "" if self.agreement is None else _error(self.agreement),
         )
+
+
+def _error(agreement: Agreement) -> str:
+    """The largest error of any output, or why there is none."""
+    if agreement.differs or not agreement.examined:
+        return agreement.reason
+    return f"{max(o.error for o in agreement.outputs):.1e}"
 
 
 def _milliseconds(*measured: Paired | None) -> str:
@@ -92,6 +118,7 @@ def measured(model: Path, limit: float, folder: Path, ablations: bool = True) ->
     empty, full = (run_once(model, BOTH, kind, given, limit, folder) for kind in (EMPTY, FULL))
     gained = full.report is not None and full.report["outcome"] == "faster"
     ours = _compared(model, out) if gained else None
+    agreement = apart(_agreement, model, out) if gained else None
     peers = {peer: _beside(command, model, folder / f"{peer}.onnx") for peer, command in PEERS.items()}
     fewer: tuple[tuple[str, list[Rule]], ...] = (
         (DEFINITIONS_ALONE, []),
@@ -101,7 +128,7 @@ def measured(model: Path, limit: float, folder: Path, ablations: bool = True) ->
         run_once(model, uses, FULL, [*given, "--rules", str(_written(rules, folder))], limit, folder)
         for uses, rules in (fewer if ablations else ())
     )
-    return Row(model.stem, apart(attainable, model, folder), ours, peers, empty, full, less)
+    return Row(model.stem, apart(attainable, model, folder), ours, peers, empty, full, less, agreement)
 
 
 def _beside(command: list[str], model: Path, theirs: Path) -> Paired | None:
@@ -141,6 +168,10 @@ def _side_by_side(original: Path, candidate: Path) -> Paired | None:
         return compare(original, candidate, OnnxRuntime(1), budget_s=BUDGET_S, seed=1)
     except RuntimeFailed:
         return None
+
+
+def _agreement(original: Path, candidate: Path) -> Agreement:
+    return examine(original, candidate, OnnxRuntime(1), seed=SEED)
 
 
 def _shown(paired: Paired) -> str:

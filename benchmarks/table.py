@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from rich.table import Table
 
+from benchmarks.plots import chart
 from benchmarks.runs import BOTH, EMPTY, FULL, Run
 
 COLUMNS = (
@@ -37,17 +38,41 @@ def page(runs: Sequence[Run], facts: Mapping[str, str]) -> str:
 {said}
 
 Networks of the onnx package, with random weights (`benchmarks/networks.py`). Speed-ups are of the whole model against
-onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in at least five
-fresh pairs of sessions, with their interval. *None* means that no gain was confirmed and the original came back; what
-the best candidate measured stands beside it. Seconds are of the whole command, with an empty table of timings and with
-the one that this left. *Predicted* is from sums of kernels, which only rank. Memory is the peak of all four runs, of
-all processes (libraries and files that they share count once); {ALLOWED_TIMES} times the model and 500 MB are allowed.
-*Error* is the largest against the original, relative to its largest output.
+onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in fresh pairs of
+sessions (ten; fewer, but three, where the time is short), with their interval. *None* means that no gain was confirmed
+and the original came back; what the best candidate measured stands beside it. Seconds are of the whole command, with an
+empty table of timings and with the one that this left. *Predicted* is from sums of kernels, which only rank. Memory is
+the peak of all four runs, of all processes (libraries and files that they share count once); {ALLOWED_TIMES} times the
+model and 500 MB are allowed. *Error* is the largest against the original, relative to its largest output.
 
 {prediction(runs)}
 
 {body}
+
+{_plots(runs)}
 """
+
+
+def _plots(runs: Sequence[Run]) -> str:
+    """What each network gains, and what superopt takes for it."""
+    full, empty = ([r for r in runs if r.uses == BOTH and r.timings == kind] for kind in (FULL, EMPTY))
+    names, gains = [r.network for r in full], [_gain(r) for r in full]
+    peaks = [max(r.peak_bytes for r in runs if r.network == name) / _MB for name in names]
+    speed, time = "times faster (bars), and the interval (lines)", "seconds: empty table (bars), full one (line)"
+    return "\n\n".join(
+        (
+            chart(speed, names, "times", [g[1] for g in gains], [[g[0] for g in gains], [g[2] for g in gains]]),
+            chart(time, names, "s", [r.seconds for r in empty], [[r.seconds for r in full]]),
+            chart("peak memory", names, "MB", peaks),
+        )
+    )
+
+
+def _gain(run: Run) -> tuple[float, float, float]:
+    """How many times faster the result is, between the ends of the interval; 1 where the original came back."""
+    report = run.report or {}
+    m = report.get("measured") if report.get("outcome") == "faster" else None
+    return (m["low"], m["speedup"], m["high"]) if m else (1.0, 1.0, 1.0)
 
 
 def prediction(runs: Sequence[Run]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,14 @@ import pytest
 from benchmarks.contest import COLUMNS, PEERS, Row
 from benchmarks.runs import Run
 from benchmarks.suite import classes, networks, page
+from superopt.search.accepting.agreement import Agreement, OutputAgreement
 from superopt.search.paired import Paired, Timed
 
 ROOT = Path(__file__).parents[2]
+
+
+SAME = Agreement(True, True, "", 5, (OutputAgreement("y", 1e-6, 1e-4, None, None, True, False, True),))
+WRONG = replace(SAME, agrees=False, reason='output "y" differs')
 
 
 def paired(ratio: float) -> Paired:
@@ -24,7 +30,8 @@ def paired(ratio: float) -> Paired:
 
 def row(name: str, ours: float | None, report: dict[str, Any] | None) -> Row:
     run = Run(name, "both", "full", 3.0, 2**20, 2**20, 0 if report else 4, "", report)
-    return Row(name, 1.5, paired(ours) if ours else None, dict.fromkeys(PEERS, paired(1.02)), run, run, (run, run))
+    peers = dict.fromkeys(PEERS, paired(1.02))
+    return Row(name, 1.5, paired(ours) if ours else None, peers, run, run, (run, run), SAME if ours else None)
 
 
 BACK = {"outcome": "original", "measured": None, "compared": None, "searched": {"pieces": 4, "distinct": 2}}
@@ -52,7 +59,14 @@ def test_a_cell_says_what_came_of_a_model(ours: float | None, report: dict[str, 
     assert cells["original"] == "20.00 ms"
 
 
-@pytest.mark.parametrize(("ours", "bars"), [(None, "1.00, 1.00"), (1.3, "1.30, 1.00")])
+@pytest.mark.parametrize(("agreement", "said", "differs"), [(SAME, "1.0e-06", False), (WRONG, WRONG.reason, True)])
+def test_what_is_not_the_same_as_its_original_is_told(agreement: Agreement, said: str, differs: bool) -> None:
+    found = replace(row("bert-1", 1.3, FASTER), agreement=agreement)
+    assert dict(zip(COLUMNS, found.cells(), strict=True))["error"] == said
+    assert found.differs == differs
+
+
+@pytest.mark.parametrize(("ours", "bars"), [(None, "1, 1"), (1.3, "1.3, 1")])
 def test_a_page_shows_all_models_whether_or_not_any_gains(ours: float | None, bars: str) -> None:
     rows = [row("nasrnn-1", ours, FASTER if ours else BACK), row("bert-1", None, BACK)]
     text = page(networks(["nasrnn", "bert"], [1]), rows, {"date": "today"})

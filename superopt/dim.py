@@ -220,6 +220,16 @@ def equal(left: Dim, right: Dim) -> Truth:
     return difference == 0 if isinstance(difference, int) else Condition("=", left, right)
 
 
+def are_equal(left: Dim, right: Dim) -> bool:
+    """Whether two sizes are equal for all values of their symbols."""
+    return left is right or equal(left, right) is True
+
+
+def equal_shapes(left: Shape, right: Shape) -> bool:
+    """Whether two shapes are of as many axes, whose sizes are equal for all values of their symbols."""
+    return len(left) == len(right) and all(map(are_equal, left, right))
+
+
 def at_most(left: Dim, right: Dim) -> Truth:
     """Whether `left <= right`, or the condition that it is."""
     difference = right - left

@@ -53,3 +53,9 @@ class OutOfTime(SuperoptError):
     """The time limit passed before there was any answer."""
 
     exit_code = 5
+
+
+def one_line(error: BaseException, limit: int = 2000) -> str:
+    """An error's message without its line breaks, or its type where it says nothing; no longer than the limit."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -13,8 +13,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeVar
 
-from superopt.cost.runtime import RuntimeFailed, one_line
-from superopt.errors import SuperoptError
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import SuperoptError, one_line
 from superopt.interrupts import interrupts_held
 from superopt.memory import trim_much
 

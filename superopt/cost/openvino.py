@@ -15,7 +15,8 @@ import openvino  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, one_line
+from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device
+from superopt.errors import one_line
 
 _FAILURES = (RuntimeError, ValueError, TypeError, OSError)
 """What OpenVINO raises."""

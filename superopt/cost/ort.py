@@ -15,7 +15,8 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, one_line
+from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device
+from superopt.errors import one_line
 
 _FAILURES: tuple[type[Exception], ...] = (
     *(getattr(states, name) for name in dir(states) if isinstance(getattr(states, name), type)

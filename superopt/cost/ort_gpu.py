@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from superopt.cost.ort import BoundSession, OnnxRuntime, Provider
 from superopt.cost.rates import GPU
-from superopt.cost.runtime import Feeds, Key, Runtime, RuntimeFailed, Session, one_line
+from superopt.cost.runtime import Feeds, Key, Runtime, RuntimeFailed, Session
+from superopt.errors import one_line
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 

@@ -258,11 +258,6 @@ def device() -> str:
     return f"{facts['model name']} ({facts.get('cpu family', '?')}/{facts.get('model', '?')})"
 
 
-def one_line(error: Exception) -> str:
-    """An error's message without its line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray[Any]:
     dtype = _DTYPES.get(argument.type)
     if dtype is None:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from superopt.arithmetic import FIELD, ORDER, PARTIAL, Carrier
-from superopt.dim import Condition, Dim, Shape, assuming, equal, substitute_condition, symbols
+from superopt.dim import Condition, Dim, Shape, are_equal, assuming, substitute_condition, symbols
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.instances import conditions
@@ -220,7 +220,7 @@ def _made(make_it: Callable[[], Term]) -> Term | None:
 
 
 def _is(size: Dim, only: Dim | None) -> bool:
-    return only is None or equal(size, only) is True
+    return only is None or are_equal(size, only)
 
 
 def _given(sexp: Sexp, sizes: Mapping[str, object]) -> Term:

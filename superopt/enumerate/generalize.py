@@ -11,7 +11,20 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from superopt.dim import Condition, Dim, Expr, Floor, Shape, assuming, equal, nonnegative, product, substitute, symbol
+from superopt.dim import (
+    Condition,
+    Dim,
+    Expr,
+    Floor,
+    Shape,
+    are_equal,
+    assuming,
+    equal,
+    nonnegative,
+    product,
+    substitute,
+    symbol,
+)
 from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
@@ -68,7 +81,7 @@ def tidied(target: Term) -> Term:
     for term in subterms(target):
         made = made_over(term, tuple(done[i] for i in term.inputs))
         op, below = made.operator, made.inputs[0] if made.inputs else made
-        if isinstance(op, Slice) and equal(op.start, 0) is True and equal(op.stop, below.shape[op.axis]) is True:
+        if isinstance(op, Slice) and are_equal(op.start, 0) and are_equal(op.stop, below.shape[op.axis]):
             made = below
         elif isinstance(op, Pad) and isinstance(below.operator, Pad):
             both = zip(op.pads, below.operator.pads, strict=True)
@@ -222,7 +235,7 @@ def _numerators(asked: Condition) -> Condition | None:
     if len(quotients) != len(terms) or sorted(k for _, k in terms) != [-1, 1]:
         return None
     a, b = quotients
-    same = equal(a.numerator, b.numerator) if equal(a.denominator, b.denominator) is True else None
+    same = equal(a.numerator, b.numerator) if are_equal(a.denominator, b.denominator) else None
     return same if isinstance(same, Condition) else None
 
 

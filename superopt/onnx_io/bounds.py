@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, equal, symbol_name
+from superopt.dim import Dim, Shape, are_equal, symbol_name
 
 Cut: TypeAlias = "tuple[str, int]"
 """The value that a slice gives, and an axis along which it cuts."""
@@ -48,7 +48,7 @@ class Bounds:
             return
         for column in zip_longest(*(reversed(s) for s in shapes), fillvalue=1):
             known = [self._ends[name] for d in column if (name := symbol_name(d)) in self._ends]
-            self.met.update(cut for cut, end in known if any(equal(d, end) is True for d in column))
+            self.met.update(cut for cut, end in known if any(are_equal(d, end) for d in column))
 
 
 def _needed(graph: ir.Graph) -> set[ir.Node]:

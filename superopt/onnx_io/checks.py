@@ -12,8 +12,7 @@ from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError
 
-from superopt.errors import InvalidModel
-from superopt.onnx_io.skeleton import one_line
+from superopt.errors import InvalidModel, one_line
 
 MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
 """Operators of which onnx 1.23's inference of types refuses models that are in its own tests; the rest is checked."""
@@ -116,7 +115,7 @@ def refusing(name: str, complaint: str) -> Iterator[None]:
     try:
         yield
     except _COMPLAINTS as error:
-        raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error))}") from None
+        raise InvalidModel(f"{name}: {complaint}: {one_line(_cause(error), 300)}") from None
 
 
 def _cause(error: BaseException) -> BaseException:

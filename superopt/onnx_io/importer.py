@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.dim import Condition, Shape, assuming, product, symbol_name
-from superopt.errors import InvalidModel, SuperoptError
+from superopt.errors import InvalidModel, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.inferred import Known, inferred
@@ -18,7 +18,7 @@ from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.size_arithmetic import LONGEST
-from superopt.onnx_io.skeleton import one_line, opset_of
+from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
@@ -133,11 +133,11 @@ class _Reading:
             demand_computed(read)
             terms = read
         except SuperoptError as error:
-            reason = one_line(error)
+            reason = one_line(error, 300)
             past = error if isinstance(error, PastTheEnd) else None
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
             # A declaration met what it did not foresee; the node stays as it is.
-            reason = f"{type(error).__name__}: {one_line(error)}"
+            reason = f"{type(error).__name__}: {one_line(error, 300)}"
         types = dict(zip(outputs, (t.type for t in read), strict=False))  # also of what is not computed with here
         if not terms:
             types = self._inferred(node) | types

@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx.shape_inference import InferenceError
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, Shape, equal, product, substitute, symbol, symbols
+from superopt.dim import Dim, Shape, are_equal, product, substitute, symbol, symbols
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
 from superopt.operators.declare import concrete
 from superopt.term import Type
@@ -56,7 +56,7 @@ def inferred(node: ir.Node, opset: int, inputs: Mapping[str, Known]) -> dict[str
 
 def _is(size: Dim | None, values: Mapping[str, int], number: int | None) -> bool:
     """Whether a size is a number where symbols have values."""
-    return size is not None and number is not None and equal(substitute(size, values), number) is True
+    return size is not None and number is not None and are_equal(substitute(size, values), number)
 
 
 def _sizes(known: Known) -> Sequence[Dim]:

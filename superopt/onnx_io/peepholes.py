@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from superopt.dim import Dim, Shape, equal, is_one
+from superopt.dim import Dim, Shape, are_equal, equal_shapes, is_one
 from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
@@ -100,7 +100,9 @@ def _kept(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | None
     if not isinstance(reduction, Reduction) or not reduction.axes or not inner(term.inputs[0]):
         return None
     (x,) = term.inputs[0].inputs
-    return Form((x,), partial(reduction.written, keeping=True)) if _equal(op.to, reduction.kept(x.shape)) else None
+    return (
+        Form((x,), partial(reduction.written, keeping=True)) if equal_shapes(op.to, reduction.kept(x.shape)) else None
+    )
 
 
 def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | None:
@@ -118,7 +120,7 @@ def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | 
         or x.type.rank != 4
     ):
         return None
-    merges = all(_same(d, size * factor) for d, size, factor in zip(op.to, x.shape, factors, strict=True))
+    merges = all(are_equal(d, size * factor) for d, size, factor in zip(op.to, x.shape, factors, strict=True))
     if not merges or factors[:2] != (1, 1) or not all(isinstance(f, int) for f in factors):
         return None
 
@@ -157,7 +159,7 @@ def _tiles(to: Shape) -> Shape:
 
 
 def _shape_vector(source: Shape, to: Shape) -> Shape:
-    kept = [i for i, d in enumerate(to) if not isinstance(d, int) and i < len(source) and _same(d, source[i])]
+    kept = [i for i, d in enumerate(to) if not isinstance(d, int) and i < len(source) and are_equal(d, source[i])]
     rest = [i for i, d in enumerate(to) if not isinstance(d, int) and i not in kept]
     # What remains should be the size that takes most to compute.
     remaining = max(rest, key=lambda i: len(str(to[i])), default=None)
@@ -224,7 +226,7 @@ def _without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
         for i in spread:
             batched = inputs[1 - i]
             stack = aligned(inputs[i])
-            matrices = stack.type.rank >= 2 and _equal(stack.shape[-2:], inputs[i].shape[-2:])
+            matrices = stack.type.rank >= 2 and equal_shapes(stack.shape[-2:], inputs[i].shape[-2:])
             if matrices and 1 - i not in spread and batched.type.rank > 2:
                 inputs[i] = stack
         return tuple(inputs)
@@ -251,7 +253,7 @@ def aligned(term: Term) -> Term:
 
 def _broadcast_alike(one: Shape, other: Shape, rank: int) -> bool:
     """Whether two shapes of at most a rank differ by axes of one place in front only, which ONNX adds by itself."""
-    return len(one) <= rank and _equal(_without_leading_ones(one), _without_leading_ones(other))
+    return len(one) <= rank and equal_shapes(_without_leading_ones(one), _without_leading_ones(other))
 
 
 def _without_leading_ones(shape: Shape) -> Shape:
@@ -264,12 +266,4 @@ def _broadcasts_to(inputs: list[Term], shape: Shape) -> bool:
         common = common_shape([t.shape for t in inputs])
     except NotUnderstood:
         return False
-    return _equal(common, shape)
-
-
-def _equal(a: Shape, b: Shape) -> bool:
-    return len(a) == len(b) and all(map(_same, a, b))
-
-
-def _same(a: Dim, b: Dim) -> bool:
-    return equal(a, b) is True
+    return equal_shapes(common, shape)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, equal, nonnegative, product
+from superopt.dim import Dim, are_equal, equal, nonnegative, product
 from superopt.errors import Undecided
 from superopt.onnx_io.tensors import NUMPY_NAMES
 
@@ -132,7 +132,7 @@ def _ratio(a: Dim, b: Dim) -> Dim | Quotient:
     if not nonnegative(b - 1):
         raise Undecided(f"the sign of {b} is not decided")
     whole = a // b
-    return whole if equal(whole * b, a) is True else Quotient(a, b)
+    return whole if are_equal(whole * b, a) else Quotient(a, b)
 
 
 def _cast(attributes: Mapping[str, Any], values: Array) -> Array:

@@ -104,9 +104,3 @@ def copy_fields(source: Any, target: Any, without: str) -> None:
             setattr(target, field.name, value)
         else:
             getattr(target, field.name).extend(value)
-
-
-def one_line(error: BaseException, limit: int = 300) -> str:
-    """An error's message on one line of bounded length."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= limit else f"{text[:limit]}…"

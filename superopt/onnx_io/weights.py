@@ -8,9 +8,8 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from superopt.errors import InvalidModel
+from superopt.errors import InvalidModel, one_line
 from superopt.onnx_io.messages import attributes
-from superopt.onnx_io.skeleton import one_line
 
 
 def check_weights(model: ir.Model, name: str) -> None:
@@ -48,7 +47,7 @@ def data_file(location: str, folder: Path, label: str, name: str) -> Path:
         if path.stat().st_nlink > 1:
             raise InvalidModel(f"{culprit} have other names (hard links), maybe outside the model's folder; copy them")
     except (OSError, ValueError, RuntimeError) as error:  # a name too long, one with a null byte, links in a circle
-        raise InvalidModel(f"{culprit} cannot be reached: {one_line(error)}") from None
+        raise InvalidModel(f"{culprit} cannot be reached: {one_line(error, 300)}") from None
     return path
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
-from superopt.dim import Dim, Shape, assuming, equal, is_one, product
+from superopt.dim import Dim, Shape, are_equal, assuming, is_one, product
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
@@ -61,7 +61,7 @@ def read_along(term: Term, axis: int) -> Origins | None:
     found = origins(op, axis, term.shape, [i.shape for i in term.inputs])
     if isinstance(op, Reshape):
         sizes = term.inputs[0].shape
-        found = ((a,) for (a,) in found if a is not None and equal(sizes[a], term.shape[axis]) is True)
+        found = ((a,) for (a,) in found if a is not None and are_equal(sizes[a], term.shape[axis]))
     if isinstance(op, Conv) and axis > 1 and _is_of_single_places(op, term.inputs[1].shape):
         return (axis, None)
     return next(found, None) or _by_definition(op, tuple([i.type for i in term.inputs]), axis)
@@ -154,4 +154,4 @@ def _names(part: str, rank: int, batched: bool) -> list[str]:
 
 def _same_blocks(one: Shape, a: int, other: Shape, b: int) -> bool:
     """Whether as many blocks of elements stand before each other along two axes: those before are as many."""
-    return equal(product(one[:a]), product(other[:b])) is True
+    return are_equal(product(one[:a]), product(other[:b]))

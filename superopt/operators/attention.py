@@ -39,6 +39,10 @@ class Attending(Composite):
             require(a == c, f"{self.name}: batch or heads differ: {q} and {v}")
         require(q[3] == k[3], f"{self.name}: widths differ: queries are {q}, keys {k}")
         require(k[2] == v[2], f"{self.name}: keys are {k}, values {v}")
+        return self.masked(q, k, v, *mask)
+
+    def masked(self, q: Shape, k: Shape, v: Shape, *mask: Shape) -> Shape:
+        """That of the result, where masks fit queries and keys."""
         for given in mask:
             require(len(given) == 4, f"{self.name}: the mask {given} has not four axes")
             for d, wanted in zip(given, (*q[:3], k[2]), strict=True):
@@ -49,6 +53,10 @@ class Attending(Composite):
         """Two matrix products."""
         (b, h, s, d), (_, _, t, _) = shapes[0], shapes[1]
         return 2 * b * h * s * t * (d + result[3])
+
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Since opset 23."""
+        return out.node("Attention", inputs, {"scale": self.scale})
 
 
 @operator("attention", onnx="Attention")
@@ -101,10 +109,6 @@ class MaskedAttention(Attending):
         """What does not count is made as low as can be, and cleared afterwards."""
         q, k, v, mask = inputs
         return MatMul()(masked_softmax(scores(q, k, self.scale), mask, bool(self.truth)), v)
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Since opset 23."""
-        return out.node("Attention", inputs, {"scale": self.scale})
 
 
 def masked_softmax(given: Term, mask: Term, truth: bool) -> Term:

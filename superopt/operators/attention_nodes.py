@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from superopt.dim import Dim, equal
+from superopt.dim import Dim, are_equal, equal
 from superopt.operators.activations import times
 from superopt.operators.attention import Attention, MaskedAttention, masked_softmax, scores
 from superopt.operators.constant import Band
@@ -44,7 +44,7 @@ def attention(node: Source) -> tuple[Term, ...]:
     mask = _mask(node, q, k, mask, past)
     if flat and heads == shared and past_k is None and not cap and not _chooses(mask):
         return _of_rows(rows, heads, scale, mask), k, v
-    if equal(q.shape[1], k.shape[1]) is True:
+    if are_equal(q.shape[1], k.shape[1]):
         y = _attended((q, k, v), scale, mask, cap)
     elif cap or _chooses(mask):
         y = _attended((q, for_each_head(k, q), for_each_head(v, q)), scale, mask, cap)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, divides, require
-from superopt.operators.attention import Attention, MaskedAttention
-from superopt.operators.composite import Composite
-from superopt.operators.declare import Emitter, attr, operator
+from superopt.dim import Shape, divides, require
+from superopt.operators.attention import Attending, Attention, MaskedAttention
+from superopt.operators.declare import attr, operator
 from superopt.operators.layout import Expand, reshaped
 from superopt.term import Term
 
 
-class Grouped(Composite):
+class Grouped(Attending):
     """Base of attention with and without a mask, over `batch heads rows width`, with fewer heads of keys and values."""
 
-    scale: float
-
-    def fitted(self, q: Shape, k: Shape, v: Shape) -> Shape:
+    def fitted(self, q: Shape, k: Shape, v: Shape, *mask: Shape) -> Shape:
         """A row of values for each row of queries; the heads fall into as many groups as keys and values have."""
         require(len(q) == len(k) == len(v) == 4, f"{self.name}: four axes are expected, not {q}, {k}, {v}")
         require(q[0] == k[0], f"{self.name}: batches differ: {q} and {k}")
@@ -24,16 +21,7 @@ class Grouped(Composite):
         for a, b in zip(k[:3], v[:3], strict=True):
             require(a == b, f"{self.name}: keys are {k}, values {v}")
         require(divides(k[1], q[1]), f"{self.name}: {q[1]} heads do not fall into {k[1]} groups")
-        return (*q[:3], v[3])
-
-    def flops(self, result: Shape, *shapes: Shape) -> Dim:
-        """Two matrix products."""
-        (b, h, s, d), (_, _, t, _) = shapes[0], shapes[1]
-        return 2 * b * h * s * t * (d + result[3])
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Since opset 23."""
-        return out.node("Attention", inputs, {"scale": self.scale})
+        return self.masked(q, k, v, *mask)
 
 
 @operator("grouped_attention", onnx="Attention")
@@ -65,10 +53,7 @@ class MaskedGroupedAttention(Grouped):
 
     def shape(self, q: Shape, k: Shape, v: Shape, mask: Shape) -> Shape:  # type: ignore[override]
         """A row of values for each row of queries."""
-        require(len(mask) == 4, f"{self.name}: the mask {mask} has not four axes")
-        for d, wanted in zip(mask, (*q[:3], k[2]), strict=True):
-            require(d == wanted, f"{self.name}: the mask {mask} does not fit {q} and {k}")
-        return self.fitted(q, k, v)
+        return self.fitted(q, k, v, mask)
 
     def eval(self, ring: Carrier, q: Array, k: Array, v: Array, mask: Array) -> Array:  # type: ignore[override]
         """The value of the definition."""

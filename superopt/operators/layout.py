@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, is_one, nonnegative, product, require
+from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, nonnegative, product, require
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.term import FACTS, Term, make
 
@@ -289,7 +289,7 @@ def common_shape(shapes: list[Shape]) -> Shape:
 
 def spread(x: Term, to: Shape) -> Term:
     """`x` broadcast to a shape, explicitly; sizes of 1 are dropped from what is repeated."""
-    if len(x.shape) == len(to) and all(equal(a, b) is True for a, b in zip(x.shape, to, strict=True)):
+    if equal_shapes(x.shape, to):
         return x
     offset = len(to) - len(x.shape)
     kept = [i for i, d in enumerate(x.shape) if not is_one(d)]
@@ -304,7 +304,7 @@ def broadcast(*inputs: Term) -> tuple[Term, ...]:
 
 def reshaped(x: Term, to: Shape) -> Term:
     """`x` under another shape; itself where that is its own."""
-    same = len(to) == len(x.shape) and all(equal(a, b) is True for a, b in zip(x.shape, to, strict=True))
+    same = equal_shapes(x.shape, to)
     return x if same else make(Reshape(to), (x,))
 
 
@@ -328,7 +328,7 @@ def _remaining(whole: Shape, others: Sequence[Dim]) -> Dim:
     """The size that is left of a shape: first without those sizes that both have, where that leaves no quotient."""
     rest, divisors = list(whole), []
     for d in others:
-        at = next((i for i, r in enumerate(rest) if equal(r, d) is True), None)
+        at = next((i for i, r in enumerate(rest) if are_equal(r, d)), None)
         if at is None:
             divisors.append(d)
         else:
@@ -350,7 +350,7 @@ def _cut(x: Term, axis: int, start: Dim, end: Dim, step: int, ends_within: Calla
     try:
         stop = _within(end, size)
     except NotUnderstood:
-        is_of_first = step == 1 and equal(start, 0) is True and isinstance(size, int) and size > 1
+        is_of_first = step == 1 and are_equal(start, 0) and isinstance(size, int) and size > 1
         if not is_of_first or not isinstance(size, int) or isinstance(end, int):
             raise
         if not ends_within(axis):
@@ -358,7 +358,7 @@ def _cut(x: Term, axis: int, start: Dim, end: Dim, step: int, ends_within: Calla
         stop = end
     if isinstance(start, int) and isinstance(stop, int) and start >= stop:
         raise NotUnderstood(f"the slice of axis {axis} is empty")
-    whole = equal(start, 0) is True and equal(stop, size) is True
+    whole = are_equal(start, 0) and are_equal(stop, size)
     return x if whole else make(Slice(axis, start, stop), (x,))
 
 

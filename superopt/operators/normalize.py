@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Shape, product, require
+from superopt.operators.activations import times
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
@@ -209,7 +210,7 @@ class Gemm(Composite):
         a, b, c = inputs
         a = Transpose((1, 0))(a) if self.trans_a else a
         b = Transpose((1, 0))(b) if self.trans_b else b
-        return Add()(_scaled(MatMul()(a, b), self.alpha), _scaled(c, self.beta))
+        return Add()(times(MatMul()(a, b), self.alpha), times(c, self.beta))
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
@@ -222,10 +223,6 @@ class Gemm(Composite):
         op = cls(scales[0], scales[1], int(given.get("transA", 0)), int(given.get("transB", 0)))
         if c is None:
             a, b = (Transpose((1, 0))(t) if swap else t for t, swap in ((a, op.trans_a), (b, op.trans_b)))
-            return _scaled(MatMul()(a, b), op.alpha)
+            return times(MatMul()(a, b), op.alpha)
         to = (a.shape[1 if op.trans_a else 0], b.shape[0 if op.trans_b else 1])
         return make(op, (a, b, spread(c, to)))
-
-
-def _scaled(x: Term, factor: float) -> Term:
-    return x if factor == 1.0 else Mul()(x, filled(factor, x.shape))

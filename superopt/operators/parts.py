@@ -6,7 +6,7 @@ the other. What is cut out of the rows first is not moved before.
 
 from __future__ import annotations
 
-from superopt.dim import Dim, Shape, equal, product
+from superopt.dim import Shape, are_equal, product
 from superopt.operators.layout import Reshape, Slice, Transpose, reshaped
 from superopt.operators.meanings import defines
 from superopt.term import Term
@@ -17,7 +17,11 @@ def of_parts(op: Slice, x: Term) -> Term | None:
     """One part is cut out of the rows, then taken apart into what is left, and moved."""
     moved = x.operator
     parted = x.inputs[0] if isinstance(moved, Transpose) else x
-    if not isinstance(parted.operator, Reshape) or not isinstance(op.start, int) or not _same(op.stop, op.start + 1):
+    if (
+        not isinstance(parted.operator, Reshape)
+        or not isinstance(op.start, int)
+        or not are_equal(op.stop, op.start + 1)
+    ):
         return None
     perm = moved.perm if isinstance(moved, Transpose) else tuple(range(parted.type.rank))
     at, rows = perm[op.axis], parted.inputs[0]
@@ -38,11 +42,7 @@ def _parted_axis(rows: Shape, parted: Shape, at: int) -> int | None:
     """
     ends = range(at + 1, len(parted) + 1)
     for axis, size in enumerate(rows):
-        before = _same(product(rows[:axis]), product(parted[:at]))
-        if before and any(_same(size, product(parted[at:end])) for end in ends):
+        before = are_equal(product(rows[:axis]), product(parted[:at]))
+        if before and any(are_equal(size, product(parted[at:end])) for end in ends):
             return axis
     return None
-
-
-def _same(one: Dim, other: Dim) -> bool:
-    return equal(one, other) is True

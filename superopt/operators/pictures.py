@@ -8,7 +8,7 @@ of 128 rows at 211 GFLOP/s as products, and at 236 as convolutions; of 16 rows t
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal, product, symbol
+from superopt.dim import Shape, equal_shapes, product, symbol
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.declare import Declared, concrete
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
@@ -146,4 +146,4 @@ class _Pictures:
 def _is_of(term: Term, shape: Shape) -> bool:
     """Whether a term is known to be of a shape."""
     same = len(term.shape) == len(shape)
-    return same and all(equal(a, b) is True for a, b in zip(term.shape, shape, strict=True))
+    return same and equal_shapes(term.shape, shape)

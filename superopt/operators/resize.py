@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, is_one, nonnegative, product, require
+from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, nonnegative, product, require
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -118,7 +118,7 @@ def resized(out: Emitter, x: str, to: Shape, given: Mapping[str, Any]) -> str:
 def _factor(size: Dim, to: Dim) -> float | None:
     """How many times as large a size becomes, where that is a number which 32 bits hold exactly."""
     whole = to // size
-    if isinstance(whole, int) and equal(whole * size, to) is True:
+    if isinstance(whole, int) and are_equal(whole * size, to):
         return float(whole)
     if isinstance(size, int) and isinstance(to, int) and Fraction(to, size).denominator.bit_count() == 1:
         return to / size
@@ -156,7 +156,7 @@ def resize(node: Source) -> Term:
         by = "half_pixel"
     if by not in PLACES or mode not in ("nearest", "linear"):
         raise NotUnderstood(f"resize by {mode}, {by}")
-    if all(map(is_one, x.shape[2:])) and all(equal(a, b) is True for a, b in zip(x.shape[:2], to[:2], strict=True)):
+    if all(map(is_one, x.shape[2:])) and equal_shapes(x.shape[:2], to[:2]):
         return spread(x, to)  # between a place and itself
     if mode == "nearest":
         return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
@@ -207,7 +207,7 @@ def _scaled(size: Dim, factor: np.float32) -> Dim:
 def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term:
     """Each element repeated where factors are whole, else those that are nearest taken along each axis."""
     factors = [d // s for d, s in zip(to, x.shape, strict=True)]
-    whole = all(isinstance(f, int) and equal(f * s, d) is True for f, s, d in zip(factors, x.shape, to, strict=True))
+    whole = all(isinstance(f, int) and are_equal(f * s, d) for f, s, d in zip(factors, x.shape, to, strict=True))
     if whole and (by, rounding) in _REPEATS:
         counts = concrete(tuple(factors), "resize")
         if max(counts) <= _REPEATS[by, rounding]:

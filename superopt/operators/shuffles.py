@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from superopt.dim import Dim, Shape, equal
+from superopt.dim import equal_shapes
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import Reshape, Transpose
 from superopt.term import REAL, Term
@@ -49,15 +49,7 @@ def shuffle_of(term: Term) -> Shuffle | None:
         _CRD: ((n, less, side, side, h, w), (n, less, h * side, w * side)),
         _BACK: ((n, c, h // side, side, w // side, side), (n, c * side**2, h // side, w // side)),
     }[perm]
-    if not _same(parted.shape, split) or not _same(term.shape, to):
+    if not equal_shapes(parted.shape, split) or not equal_shapes(term.shape, to):
         return None
     mode = "CRD" if perm == _CRD else "DCR"
     return Shuffle("SpaceToDepth" if perm == _BACK else "DepthToSpace", side, mode, image, (moved, parted))
-
-
-def _same(one: Shape, other: Shape) -> bool:
-    return all(_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def _equal(one: Dim, other: Dim) -> bool:
-    return equal(one, other) is True

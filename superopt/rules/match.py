@@ -13,6 +13,7 @@ from superopt.dim import (
     Shape,
     assuming,
     equal,
+    equal_shapes,
     nonnegative,
     substitute,
     substitute_condition,
@@ -150,9 +151,7 @@ def _bind_axes(shape: Shape, bindings: Bindings) -> Bindings | None:
     """Let `*` stand for all axes of a shape, which are then those of every tensor that has it."""
     if bindings.axes is None:
         return bindings._replace(axes=shape)
-    same = shape is bindings.axes or (
-        len(shape) == len(bindings.axes) and all(equal(a, b) is True for a, b in zip(shape, bindings.axes, strict=True))
-    )
+    same = shape is bindings.axes or equal_shapes(shape, bindings.axes)
     return bindings if same else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TypeAlias
 
-from superopt.dim import Condition, equal
+from superopt.dim import Condition, equal_shapes
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.facts import known_facts, supposing
@@ -63,7 +63,7 @@ def elements_problem(
 
 
 def _of_one_shape(a: Term, b: Term) -> bool:
-    return a.type.rank == b.type.rank and all(equal(m, n) is True for m, n in zip(a.shape, b.shape, strict=True))
+    return equal_shapes(a.shape, b.shape)
 
 
 def elements_laws(*roots: Term) -> tuple[str, ...]:

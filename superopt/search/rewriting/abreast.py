@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import combinations, product
 from typing import TypeAlias
 
-from superopt.dim import Dim, assuming, equal
+from superopt.dim import are_equal, assuming
 from superopt.errors import SuperoptError
 from superopt.operators.along import origins, widened
 from superopt.operators.declare import Declared
@@ -105,9 +105,9 @@ def _parted(one: Term, other: Term, axis: int, whole: Term) -> Pair:
 
 def _of_neighbours(first: Slice, second: Slice, axis: int, x: Term, y: Term) -> Term | None:
     """What two slices next to each other are slices of."""
-    if x is not y or (first.axis, second.axis) != (axis, axis) or not _same(first.stop, second.start):
+    if x is not y or (first.axis, second.axis) != (axis, axis) or not are_equal(first.stop, second.start):
         return None
-    if _same(first.start, 0) and _same(second.stop, x.shape[axis]):
+    if are_equal(first.start, 0) and are_equal(second.stop, x.shape[axis]):
         return x
     return Slice(axis, first.start, second.stop)(x)
 
@@ -115,7 +115,7 @@ def _of_neighbours(first: Slice, second: Slice, axis: int, x: Term, y: Term) -> 
 def _axes(one: Term, other: Term) -> Iterator[int]:
     """Along which axes terms may be joined, by their types: the one in which they differ, or any."""
     if one.type.dtype == other.type.dtype and one.type.rank == other.type.rank:
-        unlike = [i for i, (a, b) in enumerate(zip(one.shape, other.shape, strict=True)) if not _same(a, b)]
+        unlike = [i for i, (a, b) in enumerate(zip(one.shape, other.shape, strict=True)) if not are_equal(a, b)]
         if len(unlike) < 2:
             axes = (a for a in unlike or range(one.type.rank) if _alike(one, other, a))
             # Parts of one value along that axis are joined already.
@@ -131,8 +131,4 @@ def _alike(one: Term, other: Term, axis: int) -> bool:
         op, theirs = widened(op, axis, 1), widened(theirs, axis, 1)
     sizes, others = op.sizes(), theirs.sizes()
     # Operators whose sizes may be equal or not, as their symbols are, cannot be compared as a whole.
-    return op.structure() == theirs.structure() and len(sizes) == len(others) and all(map(_same, sizes, others))
-
-
-def _same(a: Dim, b: Dim) -> bool:
-    return equal(a, b) is True
+    return op.structure() == theirs.structure() and len(sizes) == len(others) and all(map(are_equal, sizes, others))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.dim import Dim, assuming, equal
+from superopt.dim import Dim, assuming, equal_shapes
 from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
@@ -179,7 +179,7 @@ def _is_alike(made: Term, term: Term) -> bool:
     """
     if made.type.dtype != term.type.dtype or made.type.rank != term.type.rank:
         return False
-    return all(equal(a, b) is True for a, b in zip(made.shape, term.shape, strict=True))
+    return equal_shapes(made.shape, term.shape)
 
 
 def _is_solution(

@@ -8,7 +8,7 @@ what is only moved.
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal, is_one
+from superopt.dim import Shape, equal_shapes, is_one
 from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
@@ -80,7 +80,7 @@ def _are_last(repeat: Expand, x: Term, term: Term) -> bool:
     """Whether what is repeated are the last axes of a value, and of that reshaped: row by row both repeat them."""
     count, whole = x.type.rank, len(repeat.to)
     same = repeat.axes == tuple(range(whole - count, whole)) and count <= term.type.rank
-    return same and all(equal(a, b) is True for a, b in zip(x.shape, term.shape[term.type.rank - count :], strict=True))
+    return same and equal_shapes(x.shape, term.shape[term.type.rank - count :])
 
 
 def _of_one_place(term: Term) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from superopt.dim import assuming, equal
+from superopt.dim import assuming, equal_shapes
 from superopt.errors import SuperoptError
 from superopt.rules.format import parse_file, print_rule
 from superopt.rules.rule import Rule
@@ -46,4 +46,4 @@ def read_solution(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms] |
 
 def _are_of_one_shape(a: Term, b: Term) -> bool:
     """Whether two terms have the same sizes, whatever their symbols are."""
-    return len(a.shape) == len(b.shape) and all(equal(d, e) is True for d, e in zip(a.shape, b.shape, strict=True))
+    return equal_shapes(a.shape, b.shape)

@@ -14,24 +14,20 @@ from superopt.operators.declare import Declared
 from superopt.operators.instances import resize, small_instances
 from superopt.rules.exchange import egg
 from superopt.rules.exchange.egg import NotInEgg, egg_line, egg_refusals, to_egg
-from superopt.rules.format import load_rules, parse_file
+from superopt.rules.format import load_rules
 from superopt.rules.match import build, matches
 from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import FACTS, Term, subterms
 from superopt.text import Atom, Form, Sexp, form, read, show, word
+from tests.rules.texts import rule_of
 
 CASES = load_rules(Path(__file__).parents[1] / "verify" / "cases" / "proved.rules").rules
 SHIPPED = at_ranks([rule for path in shipped_rules() for rule in load_rules(path).rules])
 RULES = [*SHIPPED, *CASES]
 ARITHMETIC = ("+", "*", "quotient", "dim")
 Bound = dict[str, Sexp]
-
-
-def rule_of(text: str) -> Rule:
-    (rule,) = parse_file(text).rules
-    return rule
 
 
 def parts(line: str) -> tuple[str, list[Sexp], list[Sexp], list[Form]]:

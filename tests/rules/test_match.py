@@ -18,22 +18,18 @@ from superopt.operators.instances import small_instances
 from superopt.operators.layout import Concat, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Relu
-from superopt.rules.format import load_rules, parse_file
+from superopt.rules.format import load_rules
 from superopt.rules.match import Bindings, build, commuted, instance_of, matches, rewrites
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import Fact, Term, subterms, variable, variables
 from superopt.verify.witness import differing
+from tests.rules.texts import rule_of
 
 CASES = {r.name: r for r in load_rules(Path(__file__).parents[1] / "verify" / "cases" / "proved.rules").rules}
 SHIPPED = random.Random(0).sample([rule for path in shipped_rules() for rule in load_rules(path).rules], 600)
 N = symbol("N")
 A, B, C, D = (variable(n, (4, 4)) for n in "abcd")
-
-
-def rule_of(text: str) -> Rule:
-    (rule,) = parse_file(text).rules
-    return rule
 
 
 @pytest.mark.parametrize("first", range(8))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.rules.format import parse_file
-from superopt.rules.rule import Rule
 from superopt.verify.check import execute, verify
 from superopt.verify.conditions import learn
 from superopt.verify.prove import Proved
+from tests.rules.texts import rule_of_body
 
 X, XY, V = "(given (?x n))", "(given (?x n) (?y n))", "(given (?x n c) (?v c))"
 LEARNED: dict[str, tuple[str, set[str]]] = {
@@ -59,15 +58,10 @@ HOPELESS = {
 }
 
 
-def rule_of(text: str) -> Rule:
-    """A rule of one unnamed body."""
-    return parse_file(f"(rules :format 1) (rule r {text})").rules[0]
-
-
 @pytest.mark.parametrize("what", LEARNED)
 def test_the_weakest_condition_is_learned(what: str) -> None:
     text, expected = LEARNED[what]
-    rule = rule_of(text)
+    rule = rule_of_body(text)
     assert not isinstance(verify(rule), Proved)
     learned = learn(rule)
     assert learned is not None
@@ -76,7 +70,7 @@ def test_the_weakest_condition_is_learned(what: str) -> None:
 
 @pytest.mark.parametrize("what", LEARNED)
 def test_what_is_learned_proves_and_agrees_on_other_examples(what: str) -> None:
-    learned = learn(rule_of(LEARNED[what][0]))
+    learned = learn(rule_of_body(LEARNED[what][0]))
     assert learned is not None
     rule = learned.rule
     verdict = verify(rule, seed=5)
@@ -89,10 +83,10 @@ def test_what_is_learned_proves_and_agrees_on_other_examples(what: str) -> None:
 
 @pytest.mark.parametrize("what", HOPELESS)
 def test_where_no_condition_helps_none_is_invented(what: str) -> None:
-    assert learn(rule_of(HOPELESS[what])) is None
+    assert learn(rule_of_body(HOPELESS[what])) is None
 
 
 def test_what_already_holds_needs_no_condition() -> None:
-    learned = learn(rule_of(f"{XY} (from (add ?x ?y)) (to (add ?y ?x))"))
+    learned = learn(rule_of_body(f"{XY} (from (add ?x ?y)) (to (add ?y ?x))"))
     assert learned is not None
     assert learned.condition == ()

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.rules.format import parse_file
 from superopt.rules.match import rewrites
-from superopt.rules.rule import Rule
 from superopt.term import variable
 from superopt.verify.check import Refuted, verify
 from superopt.verify.conditions import learn
 from superopt.verify.prove import Proved
 from superopt.verify.witness import find_witness
-
-
-def rule_of(text: str) -> Rule:
-    """A rule of one unnamed body."""
-    return parse_file(f"(rules :format 1) (rule r {text})").rules[0]
-
+from tests.rules.texts import rule_of_body
 
 X, XY = "(given (?x n))", "(given (?x n) (?y n))"
 TENTH, SEVEN, HUGE = (f"(expand () (n) (scalar {v}))" for v in ("0.1", "0.7", "1e18"))
@@ -33,13 +26,13 @@ NO_WITNESS = {
 
 @pytest.mark.parametrize("what", NO_WITNESS)
 def test_what_no_runtime_need_show_is_no_witness(what: str) -> None:
-    rule = rule_of(NO_WITNESS[what])
+    rule = rule_of_body(NO_WITNESS[what])
     assert find_witness(rule) is None
     assert not isinstance(verify(rule), Refuted)
 
 
 def test_a_size_that_may_be_zero_is_tried_at_zero() -> None:
-    rule = rule_of(
+    rule = rule_of_body(
         """(given (?a)) (if (= (* p n) (* 2 p)))
            (from (relu (pad (p p) (expand () (n) (sum (0) (expand () (n) ?a))))))
            (to (relu (pad (p p) (expand () (n) (sum (0) (expand () (2) ?a))))))"""
@@ -57,11 +50,11 @@ def test_a_size_that_may_be_zero_is_tried_at_zero() -> None:
     ],
 )
 def test_a_rule_of_one_shape_is_executed_on_that(text: str) -> None:
-    assert isinstance(verify(rule_of(text)), Proved)
+    assert isinstance(verify(rule_of_body(text)), Proved)
 
 
 def test_a_condition_that_divides_by_a_size_that_is_0_does_not_hold_there() -> None:
-    rule = rule_of("(given (?x n)) (if (<= (div n p) 3)) (from (relu (pad (p p) ?x))) (to (pad (p p) (relu ?x)))")
+    rule = rule_of_body("(given (?x n)) (if (<= (div n p) 3)) (from (relu (pad (p p) ?x))) (to (pad (p p) (relu ?x)))")
     assert isinstance(verify(rule), Proved)
     (source,) = rule.source
     inner = source.inputs[0]
@@ -73,12 +66,12 @@ def test_a_condition_that_divides_by_a_size_that_is_0_does_not_hold_there() -> N
 
 def test_a_number_of_which_something_is_known_has_a_witness_too() -> None:
     text = "(given (?x n) (?a)) (if (nonnegative ?a)) (from (mul ?x (expand () ?a))) (to (add ?x (expand () ?a)))"
-    assert find_witness(rule_of(text)) is not None
+    assert find_witness(rule_of_body(text)) is not None
 
 
 def test_sizes_that_are_all_numbers_leave_nothing_to_learn() -> None:
-    assert learn(rule_of("(given (?x 2) (?y 2)) (from (div ?x ?y)) (to (div ?y ?x))")) is None
+    assert learn(rule_of_body("(given (?x 2) (?y 2)) (from (div ?x ?y)) (to (div ?y ?x))")) is None
 
 
 def test_infinities_as_numbers_end_in_a_verdict() -> None:
-    verify(rule_of(f"{X} (from (add ?x (expand () (scalar inf)))) (to (add (expand () (n) (scalar inf)) ?x))"))
+    verify(rule_of_body(f"{X} (from (add ?x (expand () (scalar inf)))) (to (add (expand () (n) (scalar inf)) ?x))"))

@@ -131,6 +131,7 @@ def test_what_was_found_for_a_block_is_followed_in_another_and_computes_the_same
 
 def test_in_the_graph_itself_what_is_followed_is_what_was_found() -> None:
     graph = piece(16, 8).canonical
+    assert found_of_a_block()
     for found in found_of_a_block():
         same = followed(found, graph, graph, everything())
         assert same is not None

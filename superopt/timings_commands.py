@@ -28,27 +28,41 @@ def show(
     kernels: Annotated[int, typer.Option(help="How many of the kernels that take longest to list.", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say for which runtimes and machines kernels were measured, and how many."""
+    """Say for which runtimes and machines kernels were measured, and how many; and whole pieces beside each other."""
     rows = _rows(timings)
     groups: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.key].append(row)
-    longest = sorted(rows, key=lambda r: -r.timing.seconds)[:kernels]
+    longest = sorted((r for r in rows if not r.is_whole), key=lambda r: -r.timing.seconds)[:kernels]
     if json:
-        found = [{**vars(k), "kernels": len(own), "last": max(r.measured_at for r in own)} for k, own in groups.items()]
+        found = [{**vars(k), **_counts(own), "last": max(r.measured_at for r in own)} for k, own in groups.items()]
         slow = [{**vars(r.key), "signature": r.signature, **vars(r.timing)} for r in longest]
         typer.echo(json_.dumps({"groups": found, "longest": slow}))
         return
     shown = Shown(
-        "runtime", "version", "device", "threads", "kernels", "last measured", show_edge=False, pad_edge=False
+        "runtime",
+        "version",
+        "device",
+        "threads",
+        "kernels",
+        "whole pieces",
+        "last measured",
+        show_edge=False,
+        pad_edge=False,
     )
     for key, own in groups.items():
         last = max(r.measured_at for r in own)
-        shown.add_row(key.runtime, key.version, key.device, str(key.threads), str(len(own)), last)
+        counts = map(str, _counts(own).values())
+        shown.add_row(key.runtime, key.version, key.device, str(key.threads), *counts, last)
     console = Console(highlight=False)
     console.print(shown)
     for row in longest:
         console.print(f"{row.timing.seconds * 1e3:10.3f} ms  {row.signature}", markup=False, soft_wrap=True)
+
+
+def _counts(rows: list[Row]) -> dict[str, int]:
+    whole = sum(row.is_whole for row in rows)
+    return {"kernels": len(rows) - whole, "whole_pieces": whole}
 
 
 @timings_app.command("export")

@@ -81,8 +81,11 @@ def test_the_users_own_table_is_never_overwritten(
 
 
 def test_what_was_measured_is_shown(table: Path, tmp_path: Path) -> None:
+    """A whole piece beside another is no kernel."""
+    with Table(table) as made:
+        made.enter([Row(KEY, "(whole 1 beside 2 in both orders)", Timing(9.0, 0.0, 7), "2025-02-01T00:00:00+00:00")])
     found = json.loads(superopt("timings", "show", "--timings", table, "--kernels", 1, "--json", cwd=tmp_path).out)
-    assert found["groups"] == [{**vars(KEY), "kernels": 2, "last": ROWS[1].measured_at}]
+    assert found["groups"] == [{**vars(KEY), "kernels": 2, "whole_pieces": 1, "last": ROWS[1].measured_at}]
     assert [kernel["signature"] for kernel in found["longest"]] == ["(kernel 2)"]
     assert "a processor" in superopt("timings", "show", "--timings", table, cwd=tmp_path).out
 

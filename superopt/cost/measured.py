@@ -22,7 +22,7 @@ from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
 from superopt.cost.runtime import KERNEL, Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import bytes_of, concretize
 from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
-from superopt.cost.table import Table, measuring
+from superopt.cost.table import WHOLE, Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import Undeclared, Unwritable, fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
@@ -274,7 +274,7 @@ class MeasuredCost:
         axes = self._undeclared(given) if around else {}
         place = (f" within {around}" if around else "") + (" of sizes that are not declared" if axes else "")
         place += self._held_back(*graphs)
-        signatures = [f"(whole {own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
+        signatures = [f"{WHOLE}{own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
         if None in known:
             with self._lane("whole pieces"):

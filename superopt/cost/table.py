@@ -43,6 +43,9 @@ VERSION = 1
 _SUFFIXES, _MAGIC = (".sqlite", ".sqlite3", ".db"), b"SQLite format 3\0"
 """How databases are called, and begin."""
 
+WHOLE = "(whole "
+"""How the signature of a whole piece begins."""
+
 _IN_MEMORY = ":memory:"
 
 _WAIT_S = 30.0
@@ -58,6 +61,11 @@ class Row:
     signature: str
     timing: Timing
     measured_at: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of a whole piece beside another one, and of no kernel."""
+        return self.signature.startswith(WHOLE)
 
 
 def own_table() -> Path:

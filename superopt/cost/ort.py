@@ -33,6 +33,9 @@ Provider: TypeAlias = "tuple[str, dict[str, str]]"
 _MISDECLARED = "for output: "
 """What onnxruntime says of an output whose rank or sizes are others than declared, before it says which."""
 
+_SEQUENCE = "seq("
+"""How types begin of outputs that are sequences: what is bound for such grows with each run."""
+
 _SILENT = 4
 onnxruntime.set_default_logger_severity(_SILENT)
 
@@ -126,9 +129,9 @@ class BoundSession:
     place: ClassVar[str] = "cpu"
     """Where inputs lie, and outputs are left."""
 
-    _misdeclared = False
-    """Whether outputs are of another shape than the model says: onnxruntime gives such, and refuses to do so twice into
-    the same memory.
+    _binds_anew = False
+    """Whether outputs are bound anew for each run: sequences; and those of another shape than the model says, which
+    onnxruntime gives, and refuses to give twice into the same memory.
     """
 
     def __init__(self, session: Session, feeds: Feeds, clock: Callable[[], float]) -> None:
@@ -140,6 +143,7 @@ class BoundSession:
             for name, value in self._feeds.items():
                 self.give(name, value)
             self._bind_outputs()
+            self._binds_anew = any(output.type.startswith(_SEQUENCE) for output in session.get_outputs())
             self.binding.synchronize_inputs()
         except _FAILURES as error:
             raise RuntimeFailed(f"onnxruntime cannot bind the inputs: {one_line(error)}") from None
@@ -147,14 +151,14 @@ class BoundSession:
     def run(self, options: onnxruntime.RunOptions | None = None) -> float:
         """Run once; the seconds it took by the clock. Raises `RuntimeFailed`."""
         try:
-            if self._misdeclared:
+            if self._binds_anew:
                 self._bind_outputs()
             start = self._clock()
             self.execute(options)
             return self._clock() - start
         except _FAILURES as error:
-            if _MISDECLARED in str(error) and not self._misdeclared:
-                self._misdeclared = True
+            if _MISDECLARED in str(error) and not self._binds_anew:
+                self._binds_anew = True
                 return self.run(options)
             raise RuntimeFailed(f"onnxruntime cannot run the model: {one_line(error)}") from None
 

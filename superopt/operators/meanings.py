@@ -19,12 +19,14 @@ SHALLOW = 3
 class Meaning(NamedTuple):
     """What an operator may be written as: its name, what gives the term of it and its inputs, or None, how many
     operators below each other that looks at, and what a term must look like for it, where that is more than its name.
+    `rounds` says that it rounds more than the operator does, which may show on some inputs of some models.
     """
 
     operator: str
     term_of: Callable[..., Term | None]
     depth: int = SEEN
     pattern: Term | None = None
+    rounds: bool = False
 
 
 FURTHER_DEFINITIONS: dict[str, Meaning] = {}
@@ -38,13 +40,15 @@ it does not. Wherever they give finite numbers they are equal.
 Defining = TypeVar("Defining", bound=Callable[..., "Term | None"])
 
 
-def defines(operator: str, how: str, depth: int = SEEN, pattern: Term | None = None) -> Callable[[Defining], Defining]:
+def defines(
+    operator: str, how: str, depth: int = SEEN, pattern: Term | None = None, rounds: bool = False
+) -> Callable[[Defining], Defining]:
     """Enter a function into `FURTHER_DEFINITIONS`: of an operator and its inputs, a term of equal value or None.
 
     Raises `SuperoptError` where nothing of that name is declared, where the pattern is of another operator, and where
     none is given for what looks deep.
     """
-    return _entering(FURTHER_DEFINITIONS, operator, how, depth, pattern)
+    return _entering(FURTHER_DEFINITIONS, operator, how, depth, pattern, rounds)
 
 
 def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
@@ -56,7 +60,12 @@ def spells(operator: str, how: str) -> Callable[[Defining], Defining]:
 
 
 def _entering(
-    table: dict[str, Meaning], operator: str, how: str, depth: int = SEEN, pattern: Term | None = None
+    table: dict[str, Meaning],
+    operator: str,
+    how: str,
+    depth: int = SEEN,
+    pattern: Term | None = None,
+    rounds: bool = False,
 ) -> Callable[[Defining], Defining]:
     name = f"{operator} {how}"
     if operator not in CATALOGUE:
@@ -67,7 +76,7 @@ def _entering(
         raise SuperoptError(f"{name}: it looks {depth} operators deep; with more than {SHALLOW} give a pattern")
 
     def enter(define: Defining) -> Defining:
-        table[name] = Meaning(operator, define, depth, pattern)
+        table[name] = Meaning(operator, define, depth, pattern, rounds)
         return define
 
     return enter

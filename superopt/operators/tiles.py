@@ -29,14 +29,14 @@ them; from there on convolutions take less.
 """
 
 
-@defines("conv", "by tiles")
+@defines("conv", "by tiles", rounds=True)
 def worthwhile_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     """By tiles: for 3×3 kernels of weights at stride 1, and channels enough."""
     sharing = _sharing(conv, x, k)
     return None if sharing < WORTH_MOVING else by_tiles(conv, x, k, _side(conv, x, k, sharing))
 
 
-@defines("conv", "by tiles of matrices")
+@defines("conv", "by tiles of matrices", rounds=True)
 def worthwhile_matrices(conv: Conv, x: Term, k: Term) -> Term | None:
     """By tiles, the products of which are those of matrices."""
     sharing = _sharing(conv, x, k)

@@ -14,7 +14,7 @@ from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew
 from superopt.search.accepting.judge import advice, judged, original
-from superopt.search.accepting.runs import run_on, run_once
+from superopt.search.accepting.runs import load_once, run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces, joined_pieces
@@ -28,7 +28,7 @@ from superopt.search.solving.remembered import Memory
 from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
-from superopt.search.solving.spelled import read_as_operators, without_spellings
+from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Solved, Strategy, forget_terms
 
 SEARCH_SHARE, SEARCH_MOST = 0.45, 0.65
@@ -78,23 +78,25 @@ def attempt(
     try:
         return _answered(tried, trial, memory)
     except VerificationFailed:
-        if read_as_operators(tried.cover):
-            own, fewer = memory and memory.as_spelled, lambda: without_spellings(rewrites())
-            return _as_spelled(tried, trial, lambda: attempt(trial, fewer, strategy, alpha, own))
+        if may_differ(tried.cover):
+            own, fewer = memory and memory.without_differences, lambda: without_differences(rewrites())
+            return _without_differences(tried, trial, lambda: attempt(trial, fewer, strategy, alpha, own))
         if memory is None or not cut.forget(memory):
             raise
         # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
         return attempt(trial, rewrites, strategy, alpha, memory)
 
 
-def _as_spelled(tried: Attempt, trial: Trial, again: Callable[[], Attempt]) -> Attempt:
-    """What another search comes to that leaves operators as the model spells them out, and says so."""
+def _without_differences(tried: Attempt, trial: Trial, again: Callable[[], Attempt]) -> Attempt:
+    """What another search comes to that leaves operators as the model spells them out and rounds no more, and says
+    so.
+    """
     try:
         found = again()
     except OutOfTime as error:
         found = original(tried, trial, str(error))
     why = tried.agreement.reason if tried.agreement else "the result is no valid model"
-    found.reason += f"; operators that are spelled out in it stay so: as one node each, {why}"
+    found.reason += f"; what is spelled out in it stays so, and no definition that rounds more was used: else {why}"
     return found
 
 
@@ -179,7 +181,8 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> tuple[Attempt, list[F
 
 def _demand_runs(trial: Trial) -> None:
     """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for, or on a
-    sample; and `RuntimeFailed` where the runtime runs other models, and not the original.
+    sample; and `RuntimeFailed` where the runtime runs other models, and not the original. The standard comes with
+    superopt, and may refuse random inputs for what they are: it has to load the original.
     """
     runtime, call, longest_s = trial.cost.runtime, trial.cost.child.call, trial.longest
     standard = runtime.standard
@@ -190,17 +193,18 @@ def _demand_runs(trial: Trial) -> None:
             raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
             raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
-    if standard != runtime:  # the standard itself comes with superopt
-        try:
-            if trial.inputs:
-                call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
-            else:
-                call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
-        except Unending as error:
-            raise _too_slow(trial, error) from None
-        except RuntimeFailed as error:
-            trial.cost.demand_runs()
-            raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
+    try:
+        if standard == runtime:
+            call(longest_s, load_once, runtime, trial.working)
+        elif trial.inputs:
+            call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
+        else:
+            call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
+    except Unending as error:
+        raise _too_slow(trial, error) from None
+    except RuntimeFailed as error:
+        trial.cost.demand_runs()
+        raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
     for setting in trial.settings:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already

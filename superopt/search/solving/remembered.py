@@ -84,9 +84,9 @@ class Memory:
         return replace(self, way=f"{self.way} joined")
 
     @property
-    def as_spelled(self) -> Memory:
-        """That of pieces in which what is spelled out is not read as an operator."""
-        return replace(self, way=f"{self.way} as spelled")
+    def without_differences(self) -> Memory:
+        """That of pieces in which what is spelled out is not read as an operator, and nothing rounds more."""
+        return replace(self, way=f"{self.way} without differences")
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""

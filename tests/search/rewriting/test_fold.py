@@ -37,6 +37,8 @@ NOT_FOLDED = {
     "conv in fewer groups": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
+    "softplus in steps": "exporters write no softplus so, and those who do have its rounding",
+    "mish by an exponential": "nobody writes it so",
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",

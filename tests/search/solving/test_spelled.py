@@ -18,7 +18,10 @@ from tests.search.trying import tried
 
 SOFTMAX: list[Rewrite] = [Fold("softmax unshifted")]
 ROWS = (64, 256)
-STAY = '; operators that are spelled out in it stay so: as one node each, output "shares" is infinite or not a number'
+STAY = (
+    "; what is spelled out in it stays so, and no definition that rounds more was used: "
+    'else output "shares" is infinite or not a number'
+)
 
 
 def shares(given: onnx.ModelProto | None = None) -> onnx.ModelProto:
@@ -66,3 +69,17 @@ def test_a_second_run_remembers_what_was_found_without(tmp_path: Path) -> None:
         assert report.outcome == "faster"
         assert STAY in report.reason
     assert [s.text for s in first.solutions] == [s.text for s in second.solutions]
+
+
+def test_a_definition_that_rounds_more_is_left_where_that_shows(cost: MeasuredCost, tmp_path: Path) -> None:
+    """Far below 0 a softplus in steps is 0, and itself a small number."""
+    nodes = [
+        helper.make_node("Clip", ["x", "", "low"], ["at most"]),
+        helper.make_node("Softplus", ["at most"], ["y"]),
+    ]
+    ends = [(name, TensorProto.FLOAT, [64, 256]) for name in "xy"]
+    given = model(nodes, ends[:1], ends[1:], {"low": np.array(-25, np.float32)})
+    found = tried(given, [Unfold("softplus in steps")], cost, tmp_path, limit=20)
+    assert not found.accepted
+    assert found.reason.startswith("no rewrite makes a piece of it faster; what is spelled out in it stays so")
+    assert "differs from the original" in found.reason

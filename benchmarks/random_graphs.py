@@ -29,6 +29,7 @@ from superopt.operators import Declared
 from superopt.operators.layout import Every
 from superopt.operators.norms import GroupNorm, InstanceNorm
 from superopt.operators.reduce import AvgPool, MaxPool
+from superopt.operators.resampling import Cubic
 from superopt.operators.resize import Interpolate
 from superopt.term import Graph, Term, subterms
 
@@ -83,7 +84,7 @@ def has_all(graph: Graph, opset: int) -> bool:
             continue
         if (isinstance(op, GroupNorm) and opset < 21) or (isinstance(op, AvgPool) and _dilated(op) and opset < 19):
             return False
-        if isinstance(op, Interpolate) and opset < 11:
+        if isinstance(op, Interpolate | Cubic) and opset < 11:
             return False
         if not onnx.defs.has(op.onnx, opset):
             return False
@@ -103,7 +104,7 @@ def _cancels(term: Term) -> bool:
 
 def _spreads(term: Term) -> bool:
     """Whether a runtime multiplies neighbours by 0, and so spreads what is not finite."""
-    return isinstance(term.operator, Interpolate)
+    return isinstance(term.operator, Interpolate | Cubic)
 
 
 def _dilated(op: AvgPool) -> bool:

@@ -113,6 +113,16 @@ def _interpolate(d: Values) -> Built:
     return (x,), {"to": to, "by": str(d.rng.choice(PLACES))}
 
 
+def _cubic(d: Values) -> Built:
+    x = d.any(4, 4)
+    to = tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))
+    return (x,), {"to": to, "by": str(d.rng.choice(PLACES)), "a": -0.5, "within": d.integer(0, 1)}
+
+
+def _weighing(d: Values) -> Built:
+    return (), {"to": d.integer(1, 6), "n": d.integer(1, 6), "by": str(d.rng.choice(PLACES)), "a": -0.75}
+
+
 def _gather(d: Values) -> Built:
     x = _anything(d, 1)
     axis = d.integer(0, x.type.rank - 1)
@@ -256,6 +266,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "gather": _gather,
     "every": _every,
     "interpolate": _interpolate,
+    "cubic": _cubic,
     "attention": _attention,
     "masked_attention": _masked_attention,
     "grouped_attention": _grouped_attention,
@@ -266,6 +277,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "masked_attention_of_flat_rows": _masked_attention_of_flat_rows,
     "scalar": lambda d: ((), {}),
     "band": _band,
+    "weighing": _weighing,
     "matrix": _matrix,
     "count": lambda d: ((), {"n": d.integer(1, 5), "start": d.integer(0, 3)}),
     "matmul": _matmul,

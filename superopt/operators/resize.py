@@ -62,9 +62,7 @@ class Interpolate(Declared):
 
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """The sizes asked for, of one or more axes after the channels."""
-        require(len(x) == 2 + len(self.to) >= 3, f"interpolate: {x} has not two axes more than {self.to}")
-        require(self.by in PLACES, f"interpolate: elements lie {' or '.join(PLACES)}, not {self.by}")
-        return (*x[:2], *self.to)
+        return demand_maps("interpolate", x, self.to, self.by)
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
         """One axis after the other, each element between its two neighbours."""
@@ -125,14 +123,24 @@ def _factor(size: Dim, to: Dim) -> float | None:
     return None
 
 
-def _place(p: int, size: int, to: int, by: str) -> Fraction:
-    """Where element `p` of `to` falls among `size`, held within them."""
+def demand_maps(name: str, x: Shape, to: Shape, by: str) -> Shape:
+    """The shape of resized maps, whose sample and channels stay. Raises `ShapeError` where there is none."""
+    require(len(x) == 2 + len(to) >= 3, f"{name}: {x} has not two axes more than {to}")
+    require(by in PLACES, f"{name}: elements lie {' or '.join(PLACES)}, not {by}")
+    return (*x[:2], *to)
+
+
+def position(p: int, size: int, to: int, by: str) -> Fraction:
+    """Where element `p` of `to` falls among `size`, or beyond their ends."""
     if by == "align_corners":
-        place = Fraction(p * (size - 1), to - 1) if to > 1 else Fraction(0)
-    else:
-        half = Fraction(1, 2) if by == "half_pixel" else 0
-        place = (p + half) * Fraction(size, to) - half
-    return min(max(place, Fraction(0)), Fraction(size - 1))
+        return Fraction(p * (size - 1), to - 1) if to > 1 else Fraction(0)
+    half = Fraction(1, 2) if by == "half_pixel" else Fraction(0)
+    return (p + half) * Fraction(size, to) - half
+
+
+def _place(p: int, size: int, to: int, by: str) -> Fraction:
+    """The same, held within them."""
+    return min(max(position(p, size, to, by), Fraction(0)), Fraction(size - 1))
 
 
 @reads("Resize", "Upsample")
@@ -140,11 +148,13 @@ def resize(node: Source) -> Term:
     """To the nearest, as elements repeated or taken; or linearly, along the axes after sample and channels."""
     x, given = node.inputs[0], node.attributes
     assert x is not None
-    pass_over(node, "cubic_coeff_a", "extrapolation_value")  # of other modes
+    pass_over(node, "extrapolation_value")  # of another mode
     if given.get("antialias", 0):
         raise NotUnderstood("resize with antialiasing")
     if given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise NotUnderstood("resize that keeps the aspect ratio")
+    if given.get("exclude_outside", 0) and given.get("mode") != "cubic":
+        raise NotUnderstood("resize in which elements beyond the ends do not count")
     mode, old = given.get("mode", "nearest"), node.op_type == "Upsample" or node.opset < 11
     by = given.get("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
     to = _sizes(node, x, old)
@@ -154,16 +164,35 @@ def resize(node: Source) -> Term:
         by = "half_pixel"  # they differ where sizes are no whole numbers
     if by == "pytorch_half_pixel" and not any(map(_may_become_one, x.shape, to)):
         by = "half_pixel"
-    if by not in PLACES or mode not in ("nearest", "linear"):
+    if by not in PLACES or mode not in ("nearest", *_MAPS):
         raise NotUnderstood(f"resize by {mode}, {by}")
     if all(map(is_one, x.shape[2:])) and equal_shapes(x.shape[:2], to[:2]):
         return spread(x, to)  # between a place and itself
     if mode == "nearest":
+        pass_over(node, "cubic_coeff_a")
         return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
     pass_over(node, "nearest_mode")
     if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
-        raise NotUnderstood(f"linear resize of {x.shape} to {to}: sample and channels stay")
-    return make(Interpolate(to[2:], by), (x,))
+        raise NotUnderstood(f"{mode} resize of {x.shape} to {to}: sample and channels stay")
+    return _MAPS[mode](node, x, to[2:], by)
+
+
+def _linear(node: Source, x: Term, to: Shape, by: str) -> Term:
+    pass_over(node, "cubic_coeff_a")
+    return make(Interpolate(to, by), (x,))
+
+
+_MAPS: dict[str, Callable[[Source, Term, Shape, str], Term]] = {"linear": _linear}
+"""How maps are resized by weights of neighbours, by mode."""
+
+
+def resizes(mode: str) -> Callable[[Callable[[Source, Term, Shape, str], Term]], None]:
+    """Enter a function as what reads a mode: of a node, its input, sizes after the channels, and where elements lie."""
+
+    def enter(read: Callable[[Source, Term, Shape, str], Term]) -> None:
+        _MAPS[mode] = read
+
+    return enter
 
 
 def _may_become_one(size: Dim, to: Dim) -> bool:

@@ -63,6 +63,7 @@ from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.rearrange import Gather, Take, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import ArgMax, Sum
+from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import REAL, TRUTH, Graph, Term, subterms, variable, variables
@@ -156,6 +157,8 @@ SAMPLES: dict[str, Term] = {
         Reshape((2, 4, 7, 3, 2))(X), variable("k", (4, 3, 1, 3, 2), constant=True)
     ),
     **{f"interpolate by {by}": Interpolate((10, 4), by)(X) for by in PLACES},
+    **{f"cubic by {by}": Cubic((10, 4), by, -0.5)(X) for by in PLACES},
+    "cubic of elements within": Cubic((10, 4), within=1)(X),
     "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),
     "attention": Attention(0.5)(X, Y, Slice(3, 0, 3)(X)),
     "masked_attention": MaskedAttention(0.5)(X, Y, X, MatMul()(X, Transpose((0, 1, 3, 2))(Y))),
@@ -194,6 +197,7 @@ SAMPLES: dict[str, Term] = {
     "imputer": Imputer()(M, U),
     "imputer of a number": Imputer(1, 0.0)(Relu()(M), U),
     **{f"normalizer by {norm}": Normalizer(norm)(M) for norm in ("L1", "L2")},
+    "weighing": MatMul()(M, Weighing(M.shape[1], 6)()),
     "band": MatMul()(M, Slice(1, 0, 4)(Band(5, 1, 0)())),
 }
 """A term for each operator, over variables without data of their own."""

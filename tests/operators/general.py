@@ -36,6 +36,7 @@ from superopt.operators.reductions import (
     Sum,
     SumSquare,
 )
+from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
@@ -136,6 +137,7 @@ def _over_last(cls: type[LayerNorm] | type[RmsNorm]) -> Iterator[Term]:
 _LISTED = {
     **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
     "conv_transpose": _transposed,
+    "cubic": lambda: [Cubic(_dims("to", 2), by)(_var("x", 4)) for by in PLACES],
     "interpolate": lambda: [Interpolate(_dims("to", r - 2), by)(_var("x", r)) for r in (3, 4, 5) for by in PLACES],
     "attention": lambda: [Attention(0.5)(*(_var(n, 4) for n in "xyz"))],
     "masked_attention": _masked_attention,
@@ -183,6 +185,7 @@ _LISTED = {
     "scalar": lambda: [Scalar(0.1)()],
     "matrix": lambda: [Matrix(2, (1, -2, 3, 0, 5, 7))()],
     "count": lambda: [Count(symbol("n"), symbol("start"))()],
+    "weighing": lambda: [Weighing(symbol("m"), symbol("n"), by, a)() for by in PLACES for a in (0.0, -0.75)],
     "band": lambda: [Band(symbol("n"), symbol("a"), symbol("b"))()],
 }
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic import FIELD
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, understand
@@ -85,6 +85,3 @@ def test_a_cubic_resize_is_faster_by_products_and_the_same(options: Options) -> 
     assert result.report.outcome == "faster"
     assert {"MatMul"} == {n.op_type for n in result.proto().graph.node}
     assert_same(result.proto(), given)
-    assert evaluate(
-        Cubic((3, 3))(variable("x", (1, 1, 2, 2))), FLOAT, {variable("x", (1, 1, 2, 2)): np.ones((1, 1, 2, 2))}
-    ).min() == pytest.approx(1)

@@ -171,13 +171,16 @@ def replay(
     and `UsageError` where nothing of the report fits.
     """
     options, progress = replace(options or Options(), objective=report.settings.objective), progress or _silent
-    if any(s.text is None for s in report.solutions):
-        raise UsageError("the report holds a piece without a text, which cannot be replayed; optimize the model again")
+    solutions = [s for s in report.solutions if s.text is not None]
+    if not solutions and report.solutions:
+        raise UsageError("the pieces of the report have no text, so they cannot be replayed; optimize the model again")
     if not report.solutions and not report.constants:
         raise UsageError("the report found nothing faster, so there is nothing to replay")
+    if len(solutions) < len(report.solutions):
+        _LOG.warning("of %d pieces %d have a text and are replayed", len(report.solutions), len(solutions))
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):
-        tried, found = apply_again(trial, report.solutions)
+        tried, found = apply_again(trial, solutions)
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
         return again

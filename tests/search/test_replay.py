@@ -13,14 +13,16 @@ import pytest
 from superopt.cost.analytic import AnalyticCost
 from superopt.errors import UsageError
 from superopt.onnx_io import load, rewritten, understand
+from superopt.operators.rearrange import Take
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.replay import fits, report_again
 from superopt.search.report import OutputError, Report, Rewritten, Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Unfold
-from superopt.search.solving.solution import solution_text
+from superopt.search.solving.solution import MOST_NUMBERS, solution_text
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import Limits
+from superopt.term import variable
 from tests.models import normalized
 
 
@@ -107,3 +109,10 @@ def test_what_is_infinite_in_a_report_reads_back() -> None:
     """As the error of integers that are not equal."""
     error = OutputError(name="y", error=math.inf, bound=0.0, original_error=None, optimized_error=None)
     assert OutputError.model_validate_json(error.model_dump_json()) == error
+
+
+def test_terms_of_very_many_numbers_have_no_text() -> None:
+    x = variable("x", (5, 3), "float32")
+    few, many = (Take(0, tuple(range(5)) * count)(x) for count in (4, MOST_NUMBERS // 5 + 1))
+    assert solution_text((few,), (few,), (x,)) is not None
+    assert solution_text((many,), (many,), (x,)) is None

@@ -7,17 +7,27 @@ from typing import TypeAlias
 
 from superopt.dim import assuming, equal_shapes
 from superopt.errors import SuperoptError
+from superopt.operators import Declared
 from superopt.rules.format import parse_file, print_rule
 from superopt.rules.rule import Rule
-from superopt.term import Term, replace_all
+from superopt.term import Term, replace_all, subterms
 
 NAME = "piece"
+
+MOST_NUMBERS = 20_000
+"""Terms whose attributes hold more have no text: it would take seconds to write and to read again. As the indices of a
+take are, by which exporters write strides out.
+"""
 
 Terms: TypeAlias = tuple[Term, ...]
 
 
 def solution_text(before: Terms, after: Terms, variables: Sequence[Term]) -> str | None:
-    """Terms and what replaces them; None where that has no text that reads back (sizes with odd names have none)."""
+    """Terms and what replaces them; None where that has no text that reads back (sizes with odd names have none), and
+    where it would be very long.
+    """
+    if _count_numbers((*before, *after)) > MOST_NUMBERS:
+        return None
     try:
         text = print_rule(Rule(NAME, before, after))
         same = read_solution(text, variables) == (before, after)
@@ -42,6 +52,13 @@ def read_solution(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms] |
     except SuperoptError:  # of other types
         return None
     return before, after
+
+
+def _count_numbers(terms: Terms) -> int:
+    """How many numbers stand in tuples among the attributes."""
+    ops = [t.operator for t in subterms(*terms) if isinstance(t.operator, Declared)]
+    values = [getattr(op, f.name) for op in ops for f in op.fields]
+    return sum(len(value) for value in values if isinstance(value, tuple))
 
 
 def _are_of_one_shape(a: Term, b: Term) -> bool:

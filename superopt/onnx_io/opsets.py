@@ -44,6 +44,9 @@ _TAKING_AXES = ("ReduceSum", "Squeeze", "Unsqueeze")
 _PARTS_SAID = 18
 """From it on a split into equal parts says how many."""
 
+_WRITTEN_EVER = ("Expand",)
+"""What has another form where there was no such node yet: a Tile."""
+
 _OLDEST_IR = 4
 """Before it, initializers are inputs."""
 
@@ -58,7 +61,7 @@ def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> i
         seen.add(term)
         op, repeats = term.operator, unwritten(term)
         stack.extend(i.inputs[0] if i in repeats else i for i in term.inputs)
-        if isinstance(op, Declared) and op.onnx is not None and not op.domain:
+        if isinstance(op, Declared) and op.onnx is not None and not op.domain and op.onnx not in _WRITTEN_EVER:
             opset = max(opset, _first(op.onnx))
     return opset
 

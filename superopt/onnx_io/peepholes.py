@@ -126,13 +126,20 @@ def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | 
 
     def write(out: Emitter, name: str) -> str:
         if out.opset < 11:
-            apart = out.node("Reshape", (name, out.integers([d if i % 2 == 0 else 1 for i, d in enumerate(to)])))
-            wider = out.node("Expand" if out.opset >= 8 else "Tile", (apart, out.integers(_tiles(to))))
-            return out.node("Reshape", (wider, out.integers(op.to)))
+            return _upsampled(out, name, [f for f in factors if isinstance(f, int)])
         given = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         return resized(out, name, op.to, given)
 
     return Form((x,), write)
+
+
+def _upsampled(out: Emitter, name: str, factors: list[int]) -> str:
+    """The same before a Resize had modes: by factors, which were an attribute first."""
+    given = {"mode": "nearest"}
+    if out.opset < 9:
+        return out.node("Upsample", (name,), {**given, "scales": [float(f) for f in factors]})
+    by = out.node("Cast", (out.integers(factors),), {"to": ONNX_TYPES["float32"]})
+    return out.node("Upsample" if out.opset == 9 else "Resize", (name, by), given)
 
 
 def _shuffled(term: Term, inner: Callable[[Term], bool]) -> Form | None:
@@ -151,11 +158,6 @@ def _shuffled(term: Term, inner: Callable[[Term], bool]) -> Form | None:
         return out.node("Reshape", (out.node("Transpose", (apart,), {"perm": perm}), out.integers(term.shape)))
 
     return Form((found.image,), write)
-
-
-def _tiles(to: Shape) -> Shape:
-    """How often what has its sizes at even places is repeated, to have these."""
-    return tuple(1 if i % 2 == 0 else d for i, d in enumerate(to))
 
 
 def _shape_vector(source: Shape, to: Shape) -> Shape:

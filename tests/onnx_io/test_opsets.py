@@ -8,12 +8,12 @@ import onnx_ir as ir
 import pytest
 
 from superopt.errors import SuperoptError
-from superopt.onnx_io import check, highest_opset, load, rewritten, understand
+from superopt.onnx_io import check, highest_opset, load, rewritten, standalone, understand
 from superopt.onnx_io.opsets import needed_opset, stays
 from superopt.operators.activations import Gelu
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.pointwise import Add, Relu
-from superopt.term import variable
+from superopt.term import Graph, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 from tests.search.cutting.test_numbers import bent
@@ -60,10 +60,14 @@ def test_an_opset_is_needed_only_by_what_runs_and_is_new() -> None:
     assert needed_opset([Gelu(0)(X)], (), 22) == 22
 
 
-def test_a_repetition_needs_no_opset_where_what_reads_it_repeats_by_itself() -> None:
+def test_a_repetition_needs_no_newer_opset() -> None:
+    """What reads it may repeat by itself; else it is a Tile where there is no Expand."""
     column = Expand((0,), X.shape)(variable("c", (2,), "float32"))
-    assert needed_opset([Add()(X, column)], (), 7) == 7
-    assert needed_opset([Transpose((1, 0))(column)], (), 7) == 8
+    for term, kinds in ((Add()(X, column), set()), (Transpose((1, 0))(column), {"Tile"})):
+        assert needed_opset([term], (), 7) == 7
+        made = standalone(Graph((X,), (term,)), 7)
+        check(made)
+        assert {n.op_type for n in made.graph.node} & {"Tile", "Expand"} == kinds
 
 
 def test_axes_of_nodes_that_stay_become_inputs_where_the_opset_rises_so_far() -> None:

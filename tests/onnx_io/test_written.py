@@ -26,6 +26,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Mean
 from superopt.operators.resize import Interpolate
 from superopt.operators.tiles import by_tiles
@@ -302,6 +303,18 @@ def test_any_number_of_images_is_resized_by_factors_where_32_bits_hold_them(case
     images = np.random.default_rng(0).standard_normal((2, 3, 4, 6), np.float32)
     expected = evaluate(Interpolate(to)(variable("x", images.shape)), FLOAT, {variable("x", images.shape): images})
     np.testing.assert_allclose(run(made, {"x": images})[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("opset", range(7, 14))
+def test_places_that_are_repeated_are_one_node_that_runtimes_have_for_that(opset: int) -> None:
+    """Before there was a Resize that said how it finds the nearest, by an Upsample, or a Resize that did not say."""
+    x = variable("x", (1, 3, 4, 5), "float32")
+    model = standalone(Graph((x,), (repeated(x, (1, 1, 2, 3), within=True),)), opset)
+    check(model)
+    kinds = [node.op_type for node in model.graph.node if node.op_type not in ("Cast", "Constant")]
+    assert kinds == (["Upsample"] if opset < 10 else ["Resize"])
+    image = np.random.default_rng(0).standard_normal((1, 3, 4, 5), np.float32)
+    np.testing.assert_array_equal(run(model, {"x": image})[0], image.repeat(2, axis=2).repeat(3, axis=3))
 
 
 def with_a_weight(numbers: list[float]) -> Program:

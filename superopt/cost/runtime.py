@@ -81,7 +81,7 @@ class Draw:
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
     and less than `below`: 0 and 1 are valid indices into every axis longer than one, valid token types and masks.
-    Nothing larger is known to be.
+    Nothing larger is known to be. What is `given`, by name, is not drawn.
     """
 
     scale: float = 1.0
@@ -91,6 +91,7 @@ class Draw:
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int = 2
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
 
 KERNEL = Draw(below=1)
@@ -173,8 +174,9 @@ class Runtime(ABC):
 
     def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
         """Random inputs for a model, the same for the same seed. Raises `RuntimeFailed` for types without a random."""
-        rng = np.random.default_rng(seed)
-        return {a.name: _random(a, rng, draw or Draw()) for a in self.inputs(session)}
+        rng, draw = np.random.default_rng(seed), draw or Draw()
+        given = draw.given
+        return {a.name: given[a.name] if a.name in given else _random(a, rng, draw) for a in self.inputs(session)}
 
     def time(
         self,

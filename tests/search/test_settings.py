@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +12,15 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, understand
+from superopt.search.accepting.trial import Trial
 from superopt.search.paired import Paired, Timed, loses
 from superopt.search.settings import Setting, assumed, read_shape, read_shapes, settings_of
 from tests.models import model, normalized, weight
+from tests.search.networks import write
 
 
 def program() -> Program:
@@ -147,3 +152,27 @@ def test_a_model_that_loses_at_one_size_comes_back(options: Options, monkeypatch
     given = normalized(batch="N", size=28)
     report = superopt.optimize(given, replace(options, time=20, shapes={"image": [(1, 4), 3, 28, 28]})).report
     assert (report.outcome, report.reason) == ("original", "it is slower at image:1,3,28,28")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fits"), [({}, True), ({"x": (2, 3)}, True), ({"x": (None, 3)}, True), ({"x": (4, 3)}, False)]
+)
+def test_models_are_measured_on_the_users_own_sample_where_it_is_of_the_sizes(
+    shapes: dict[str, tuple[int | None, ...]], fits: bool
+) -> None:
+    """How long a loop runs, and how much is found, is told by values."""
+    own = {"x": np.zeros((2, 3), np.float32)}
+    asked = SimpleNamespace(settings=(Setting(shapes),), inputs=[own, {}])
+    assert (Trial.measured_on(asked, 0).given is own) == fits  # type: ignore[arg-type]
+    assert not Trial.measured_on(SimpleNamespace(settings=(Setting(shapes),), inputs=[]), 0).given  # type: ignore[arg-type]
+
+
+def test_what_is_given_is_not_drawn(tmp_path: Path) -> None:
+    model = write(
+        tmp_path / "a.onnx", "g (float[2] x, int64 n) => (float[2] y) { f = Cast<to=1>(n) y = Mul(x, f) }", {}
+    )
+    runtime = OnnxRuntime()
+    session = runtime.session(model)
+    found = runtime.feeds(session, 0, Draw(given={"n": np.array(6)}))
+    assert found["n"] == 6
+    assert (found["x"] == runtime.feeds(session, 0)["x"]).all()

@@ -121,7 +121,7 @@ def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Pa
         sessions=LEAST_SESSIONS,
         budget_s=min(most_s, MEASURED_S),
         seed=trial.seed,
-        draw=trial.settings[0].draw(),
+        draw=trial.measured_on(0),
         caller=trial.cost.child,
         most_s=most_s,
     )

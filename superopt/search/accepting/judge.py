@@ -135,7 +135,7 @@ def _paired(tried: Attempt, trial: Trial, candidate: Path, number: int) -> Paire
         seed=trial.seed,
         progress=lambda done, all_: trial.progress("measure", done / all_),
         most_s=trial.left + LATEST * trial.limit,
-        draw=trial.settings[number].draw(),
+        draw=trial.measured_on(number),
         caller=trial.cost.child,
         asked=tried.candidates,
     )
@@ -150,7 +150,7 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     if not trial.left or UNENDING in reason:
         return tried
     try:
-        budget, draw = min(0.3 * trial.left, 2.0), trial.settings[0].draw()
+        budget, draw = min(0.3 * trial.left, 2.0), trial.measured_on(0)
         tried.alone = latency(
             trial.working,
             cost.runtime,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Feeds
+from superopt.cost.runtime import Draw, Feeds
 from superopt.onnx_io import Program
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
@@ -97,6 +97,19 @@ class Trial:
     def compared(self) -> tuple[Setting, ...]:
         """The settings in which a candidate is compared with the original, in turns."""
         return compared_at(self.program, self.settings, self.asked)
+
+    def measured_on(self, number: int) -> Draw:
+        """The inputs that models are measured on in a setting: the user's own first sample, where that is of its sizes;
+        else random ones.
+        """
+        setting, own = self.settings[number], self.inputs[0] if self.inputs else {}
+        draw = setting.draw()
+        shapes = {name: draw.shapes.get(name, array.shape) for name, array in own.items()}
+        fits = all(
+            len(shape) == own[name].ndim and all(s in (None, d) for s, d in zip(shape, own[name].shape, strict=True))
+            for name, shape in shapes.items()
+        )
+        return replace(draw, given=own) if fits else draw
 
     @property
     def longest(self) -> float:

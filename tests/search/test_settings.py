@@ -162,9 +162,9 @@ def test_models_are_measured_on_the_users_own_sample_where_it_is_of_the_sizes(
 ) -> None:
     """How long a loop runs, and how much is found, is told by values."""
     own = {"x": np.zeros((2, 3), np.float32)}
-    asked = SimpleNamespace(settings=(Setting(shapes),), inputs=[own, {}])
+    asked = SimpleNamespace(settings=(Setting(shapes=shapes),), inputs=[own, {}])
     assert (Trial.measured_on(asked, 0).given is own) == fits  # type: ignore[arg-type]
-    assert not Trial.measured_on(SimpleNamespace(settings=(Setting(shapes),), inputs=[]), 0).given  # type: ignore[arg-type]
+    assert not Trial.measured_on(SimpleNamespace(settings=(Setting(shapes=shapes),), inputs=[]), 0).given  # type: ignore[arg-type]
 
 
 def test_what_is_given_is_not_drawn(tmp_path: Path) -> None:

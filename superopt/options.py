@@ -21,8 +21,8 @@ SampleFiles = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="A sample (.npz, an array per input) to compare on besides random ones; may be given again. Symbolic "
-        "sizes are the first's.",
+        help="A sample (.npz, an array per input) to compare on besides random ones; may be given again. The first is "
+        "measured on, and symbolic sizes are its.",
     ),
 ]
 OperatorFiles = Annotated[

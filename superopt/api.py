@@ -74,7 +74,8 @@ class Options:
     graphs may be that it goes on from; `rules` are rule files (None: those that come with superopt); `operators` are
     Python files that declare further operators, for as long as the process lives; `definitions` allows composite
     operators to be unfolded; `timings` is the table of what was measured and found (None: the user's own); `inputs` are
-    samples to compare on, besides random ones, the first of them to measure on; `shapes` gives inputs their sizes, each a number or a range.
+    samples to compare on, besides random ones, and the first is measured on; `shapes` gives inputs their sizes, each a
+    number or a range.
     """
 
     objective: str = "latency"

@@ -14,7 +14,7 @@ from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew
 from superopt.search.accepting.judge import advice, judged, original
-from superopt.search.accepting.runs import load_once, run_on, run_once
+from superopt.search.accepting.runs import run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces, joined_pieces
@@ -181,8 +181,7 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> tuple[Attempt, list[F
 
 def _demand_runs(trial: Trial) -> None:
     """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for, or on a
-    sample; and `RuntimeFailed` where the runtime runs other models, and not the original. The standard comes with
-    superopt, and may refuse random inputs for what they are: it has to load the original.
+    sample; and `RuntimeFailed` where the runtime runs other models, and not the original.
     """
     runtime, call, longest_s = trial.cost.runtime, trial.cost.child.call, trial.longest
     standard = runtime.standard
@@ -193,18 +192,17 @@ def _demand_runs(trial: Trial) -> None:
             raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
             raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
-    try:
-        if standard == runtime:
-            call(longest_s, load_once, runtime, trial.working)
-        elif trial.inputs:
-            call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
-        else:
-            call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
-    except Unending as error:
-        raise _too_slow(trial, error) from None
-    except RuntimeFailed as error:
-        trial.cost.demand_runs()
-        raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
+    if standard != runtime:  # the standard itself comes with superopt
+        try:
+            if trial.inputs:
+                call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
+            else:
+                call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
+        except Unending as error:
+            raise _too_slow(trial, error) from None
+        except RuntimeFailed as error:
+            trial.cost.demand_runs()
+            raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
     for setting in trial.settings:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already

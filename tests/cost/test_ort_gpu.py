@@ -222,7 +222,7 @@ def test_a_run_binds_everything_on_the_gpu_and_waits_for_its_end(monkeypatch: py
 
     session = SimpleNamespace(
         io_binding=Binding,
-        get_outputs=lambda: [SimpleNamespace(name="y")],
+        get_outputs=lambda: [SimpleNamespace(name="y", type="tensor(float)")],
         run_with_iobinding=lambda binding, options: did.append(("run", options)),
     )
     copied = SimpleNamespace(ortvalue_from_numpy=lambda value, place: (place, value.tolist()))

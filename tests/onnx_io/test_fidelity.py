@@ -179,8 +179,11 @@ def test_an_output_that_becomes_constant_is_data() -> None:
 
 
 def test_empty_optional_inputs_stay_empty() -> None:
-    source = model("""g (float[1, 1, 2, 2] x, float[2] z) => (float[1, 1, 3, 3] y, float[2] v)
-      <float[4] s = {1, 1, 1.5, 1.5}> { y = Resize <mode = "cubic"> (x, , s) v = Relu(z) }""")
+    source = model(
+        """g (float[1, 1, 2, 2] x, float[2] z) => (float[1, 1, 3, 3] y, float[2] v)
+      <float[4] s = {1, 1, 1.5, 1.5}> { y = Resize <mode = "cubic", antialias = 1> (x, , s) v = Relu(z) }""",
+        opset=18,
+    )
     made = written(source)
     assert [list(n.input) for n in made.graph.node if n.op_type == "Resize"] == [["x", "", "s"]]
 

@@ -44,11 +44,6 @@ def expected(
     return (standard.inputs(session), standard.outputs(session)), found
 
 
-def load_once(runtime: Runtime, model: Path) -> None:
-    """Load a model with the runtime's optimizations. Raises `RuntimeFailed`."""
-    runtime.session(model)
-
-
 def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) -> None:
     """Run a model on random inputs, without the runtime's optimizations by default. Raises `RuntimeFailed`."""
     session = runtime.session(model, optimize)

@@ -96,6 +96,7 @@ class Cubic(Composite):
     def shape(self, x: Shape) -> Shape:  # type: ignore[override]
         """The sizes asked for, of two axes after the channels."""
         require(len(x) == 4, f"cubic: {x} has not four axes")
+        require(self.a != 0, "cubic: a coefficient of 0 is not declared")
         return demand_maps("cubic", x, self.to, self.by)
 
     def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
@@ -108,7 +109,7 @@ class Cubic(Composite):
         return _by_products(x, self.to, self.by, self.a, self.within)
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
-        """A multiplication and an addition for each of four neighbours along each of two axes."""
+        """A multiplication and an addition for each of 4 × 4 neighbours."""
         return product(result) * 32
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
@@ -130,22 +131,22 @@ class Cubic(Composite):
 def _cubic_of(node: Source, x: Term, to: Shape, by: str) -> Term:
     if x.type.rank != 4:
         raise NotUnderstood(f"cubic resize of {x.shape}: four axes are declared")
-    a, within = node.attributes.get("cubic_coeff_a", -0.75), node.attributes.get("exclude_outside", 0)
-    return make(Cubic(to, by, float(a), int(within)), (x,))
+    a, within = float(node.attributes.get("cubic_coeff_a", -0.75)), int(node.attributes.get("exclude_outside", 0))
+    if not a:
+        raise NotUnderstood("cubic resize with a coefficient of 0")  # by which linear weights are told here
+    return make(Cubic(to, by, a, within), (x,))
 
 
 @defines("interpolate", "by products", rounds=True)
 def interpolate_by_products(op: Interpolate, x: Term) -> Term | None:
-    """Linearly, likewise."""
-    return _by_products(x, op.to, op.by)
+    """Linearly, likewise, unless weights would be too many."""
+    sizes = [(n, to) for n, to in zip(x.shape[2:], op.to, strict=True) if isinstance(n, int) and isinstance(to, int)]
+    return _by_products(x, op.to, op.by) if all(n * to <= LARGEST for n, to in sizes) else None
 
 
 def _by_products(x: Term, to: Shape, by: str, a: float = 0.0, within: int = 0) -> Term | None:
-    """One axis after the other, the last first; None where sizes are no numbers, or weights would be too many."""
-    sizes = (*x.shape[2:], *to)
-    if not all(isinstance(d, int) for d in sizes) or any(
-        m * n > LARGEST for m, n in zip(concrete(x.shape[2:], "maps"), concrete(to, "maps"), strict=True)
-    ):
+    """One axis after the other, the last first; None where sizes are no numbers."""
+    if not all(isinstance(d, int) for d in (*x.shape[2:], *to)):
         return None
     for axis in reversed(range(2, x.type.rank)):
         if x.shape[axis] != to[axis - 2]:

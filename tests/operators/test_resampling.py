@@ -68,7 +68,13 @@ def resized(how: dict[str, object], to: tuple[int, int], x: tuple[int, ...] = (2
 def test_sizes_that_are_no_numbers_or_too_many_stay(size: Dim) -> None:
     x: Term = variable("x", (1, 3, size, 4))
     assert interpolate_by_products(Interpolate((12, 8)), x) is None
-    assert Cubic((12, 8)).definition(x) is None
+    assert (Cubic((12, 8)).definition(x) is None) == (not isinstance(size, int))
+
+
+def test_a_cubic_of_no_coefficient_is_carried_through(tmp_path: Path) -> None:
+    """Its weights are no linear ones, by which 0 is taken here."""
+    onnx.save(resized({"mode": "cubic", "cubic_coeff_a": 0.0}, (9, 4)), tmp_path / "m.onnx")
+    assert understand(load(tmp_path / "m.onnx")).summary.opaque == {"Resize": {"cubic resize with a coefficient of 0": 1}}
 
 
 def test_elements_that_do_not_count_beyond_the_ends_are_read_for_cubics_alone(tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ def test_sizes_that_are_no_numbers_or_too_many_stay(size: Dim) -> None:
 def test_a_cubic_of_no_coefficient_is_carried_through(tmp_path: Path) -> None:
     """Its weights are no linear ones, by which 0 is taken here."""
     onnx.save(resized({"mode": "cubic", "cubic_coeff_a": 0.0}, (9, 4)), tmp_path / "m.onnx")
-    assert understand(load(tmp_path / "m.onnx")).summary.opaque == {"Resize": {"cubic resize with a coefficient of 0": 1}}
+    assert understand(load(tmp_path / "m.onnx")).summary.opaque == {
+        "Resize": {"cubic resize with a coefficient of 0": 1}
+    }
 
 
 def test_elements_that_do_not_count_beyond_the_ends_are_read_for_cubics_alone(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from superopt.operators.resize import resized
 from superopt.operators.shuffles import shuffle_of
 from superopt.term import REAL, Term
 
+_RESIZED = (REAL, "float32")
+"""Of these types onnxruntime has a Resize; not of 64 bits."""
+
 _WITH_MODES = 11
 """The opset that gave DepthToSpace its modes."""
 
@@ -113,12 +116,7 @@ def _repeated(term: Term, op: Reshape, inner: Callable[[Term], bool]) -> Form | 
     (x,) = wide.inputs
     to, even = wide.operator.to, tuple(range(0, len(wide.operator.to), 2))
     factors = to[1::2]
-    if (
-        wide.operator.axes != even
-        or len(op.to) != len(even)
-        or x.type.dtype not in (REAL, *ONNX_TYPES)
-        or x.type.rank != 4
-    ):
+    if wide.operator.axes != even or len(op.to) != len(even) or x.type.dtype not in _RESIZED or x.type.rank != 4:
         return None
     merges = all(are_equal(d, size * factor) for d, size, factor in zip(op.to, x.shape, factors, strict=True))
     if not merges or factors[:2] != (1, 1) or not all(isinstance(f, int) for f in factors):

@@ -317,6 +317,14 @@ def test_places_that_are_repeated_are_one_node_that_runtimes_have_for_that(opset
     np.testing.assert_array_equal(run(model, {"x": image})[0], image.repeat(2, axis=2).repeat(3, axis=3))
 
 
+@pytest.mark.parametrize("opset", [9, 10, 13])
+def test_places_of_64_bits_are_repeated_by_other_nodes_since_there_is_no_such_resize(opset: int) -> None:
+    x = variable("x", (1, 3, 4, 5), "float64")
+    model = standalone(Graph((x,), (repeated(x, (1, 1, 2, 3), within=True),)), opset)
+    image = np.random.default_rng(0).standard_normal((1, 3, 4, 5))
+    np.testing.assert_array_equal(run(model, {"x": image})[0], image.repeat(2, axis=2).repeat(3, axis=3))
+
+
 def with_a_weight(numbers: list[float]) -> Program:
     source = model("g (float[2, 4] x) => (float[2, 4] y) <float[4] a = {0, 0, 0, 0}> { y = Add(x, a) }")
     source.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.array(numbers, np.float32), "a"))

@@ -176,3 +176,14 @@ def test_what_is_given_is_not_drawn(tmp_path: Path) -> None:
     found = runtime.feeds(session, 0, Draw(given={"n": np.array(6)}))
     assert found["n"] == 6
     assert (found["x"] == runtime.feeds(session, 0)["x"]).all()
+
+
+def test_what_was_measured_on_one_sample_is_not_remembered_of_another() -> None:
+    def told(*inputs: dict[str, np.ndarray]) -> str:
+        return Trial.sample.fget(SimpleNamespace(inputs=inputs))  # type: ignore[attr-defined]
+
+    x = np.zeros((2, 3), np.float32)
+    others = [{"x": x}, {"x": x + 1}, {"x": x.T}, {"x": x.astype(np.float64)}, {"y": x}]
+    assert told() == ""
+    assert len({told(), *map(told, others)}) == 1 + len(others)
+    assert told({"x": x.copy()}, {"x": x + 1}) == told({"x": x})

@@ -99,7 +99,7 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
             base = written(program, together(program, one), trial.folder / "base.onnx")
         model = written(program, together(program, other), trial.folder / "anew.onnx")
         program.release_weights()
-        asked = question(memory, (base, model), NAME, trial.settings[0]) if memory else None
+        asked = question(memory, (base, model), NAME, trial.settings[0], trial.sample) if memory else None
         known = asked.recall() if asked else None
         trial.progress("measure what is written anew", 0.0)
         found = known.pairs[0] if known else measured_briefly(base, model, trial, MEASURED_SHARE * trial.left)

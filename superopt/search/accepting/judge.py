@@ -39,7 +39,9 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         return original(tried, trial, f"what was found cannot be written: {error}")
     program.release_weights()
     trial.progress("compare", 0.0)
-    asked = question(memory, (trial.working, tried.candidate), trial.seed, trial.settings) if memory else None
+    asked = (
+        question(memory, (trial.working, tried.candidate), trial.seed, trial.settings, trial.sample) if memory else None
+    )
     try:
         tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import Draw, Feeds
@@ -97,6 +100,16 @@ class Trial:
     def compared(self) -> tuple[Setting, ...]:
         """The settings in which a candidate is compared with the original, in turns."""
         return compared_at(self.program, self.settings, self.asked)
+
+    @property
+    def sample(self) -> str:
+        """What tells the user's own first sample, which models are measured on, from others; empty without one."""
+        if not self.inputs:
+            return ""
+        total = hashlib.sha256()
+        for name, array in sorted(self.inputs[0].items()):
+            total.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+        return total.hexdigest()
 
     def measured_on(self, number: int) -> Draw:
         """The inputs that models are measured on in a setting: the user's own first sample, where that is of its sizes;

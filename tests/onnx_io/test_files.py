@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from superopt.errors import InvalidModel, SuperoptError, UsageError
-from superopt.onnx_io import check, copy_model, facts, files, load, save, understand, weight_files
+from superopt.onnx_io import check, facts, files, load, save, understand, weight_files
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT
 
@@ -258,28 +258,6 @@ def test_an_interrupt_as_a_model_is_in_place_leaves_it_its_weights(
         save(load(large_weight()), path, external_data=True)
     assert load(path).graph.initializers
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
-
-
-def test_a_failing_copy_of_a_model_leaves_none_of_its_weights(tmp_path: Path) -> None:
-    source, target = tmp_path / "from", tmp_path / "to"
-    for folder in (source / "parts", source / "rest", target):
-        folder.mkdir(parents=True)
-    given = large_weight()
-    second = onnx.TensorProto.FromString(given.graph.initializer[0].SerializeToString())
-    second.name = "more"
-    given.graph.initializer.append(second)
-    for weight, place in zip(given.graph.initializer, ("parts/a.data", "rest/b.data"), strict=True):
-        onnx.external_data_helper.set_external_data(weight, place)
-        (source / place).write_bytes(weight.raw_data)
-        weight.ClearField("raw_data")
-    (source / "m.onnx").write_bytes(given.SerializeToString())
-    (target / "rest").write_text("no folder")
-    with pytest.raises(UsageError, match="cannot be written"):
-        copy_model(source / "m.onnx", target / "m.onnx")
-    assert [p.name for p in target.iterdir()] == ["rest"]
-    (target / "rest").unlink()
-    assert copy_model(source / "m.onnx", target / "m.onnx")
-    assert (target / "parts/a.data").read_bytes() == (source / "parts/a.data").read_bytes()
 
 
 def test_a_folder_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:

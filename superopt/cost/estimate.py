@@ -6,7 +6,8 @@ are in what they compute and move: so what is known of a few tells where to look
 the median and 18 % in the mean where the median of a kind misses by 12 and 23 (3,666 kernels of 33 models). The less of
 both counts: what is thought too cheap is measured, and what is thought too dear is never looked at. For the same reason
 a kind of which none was measured is taken to miss it as the others do, the analytic cost itself among them: where one
-kernel is all that was measured, and slow, its parts would not be looked at.
+kernel is all that was measured, and slow, its parts would not be looked at. Point-wise kinds, which only move memory,
+are taken to miss it as other point-wise ones do.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
+from superopt.operators import Declared
 from superopt.operators.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
@@ -27,6 +29,14 @@ from superopt.term import Term, subterms
 
 Lesson: TypeAlias = "tuple[tuple[float, ...], float]"
 """How large a kernel is, and the logarithm of what it misses its analytic cost by."""
+
+
+class Kind(NamedTuple):
+    """What kernels are alike in."""
+
+    words: str
+    pointwise: bool
+
 
 NEAREST = 0.01
 """The weight of a kernel is one over the square of its distance, in natural logarithms of operations and of bytes, and
@@ -42,10 +52,10 @@ class Estimates:
 
     def __init__(self, rates: Rates = CORE) -> None:
         self._analytic = AnalyticCost(rates)
-        self._seen: dict[str, list[Lesson]] = defaultdict(list)
-        self._factors: dict[str, float] = {}
-        self._usual = 1.0
-        self._kinds: dict[tuple[Term, ...], str] = {}
+        self._seen: dict[Kind, list[Lesson]] = defaultdict(list)
+        self._factors: dict[Kind, float] = {}
+        self._usual = self._usual_pointwise = 1.0
+        self._kinds: dict[tuple[Term, ...], Kind] = {}
         self._near: dict[tuple[Term, ...], tuple[int, float]] = {}
 
     def forget_terms(self) -> None:
@@ -60,6 +70,8 @@ class Estimates:
         self._seen[kind].append((self._size(kernel), math.log(factor)))
         self._factors[kind] = math.exp(statistics.median(logarithm for _, logarithm in self._seen[kind]))
         self._usual = statistics.median_low([1.0, *self._factors.values()])
+        if kind.pointwise:
+            self._usual_pointwise = statistics.median_low(f for k, f in self._factors.items() if k.pointwise)
 
     def seconds(self, kernel: Kernel) -> float:
         """The seconds that a kernel may take; as other kinds do, where nothing of its kind was measured."""
@@ -67,29 +79,30 @@ class Estimates:
 
     def _factor(self, kernel: Kernel) -> float:
         """That by which a kernel misses its analytic cost, as those of its kind do that are near it, or all of them."""
-        lessons, key = self._seen.get(self._kind(kernel), ()), kernel.graph.outputs
+        kind, key = self._kind(kernel), kernel.graph.outputs
+        lessons = self._seen.get(kind, ())
         if not lessons:
-            return self._usual
+            return self._usual_pointwise if kind.pointwise else self._usual
         count, factor = self._near.get(key, (0, 1.0))
         if count != len(lessons):
             size = self._size(kernel)
             weights = [1.0 / (NEAREST + math.dist(size, other) ** 2) for other, _ in lessons]
             mean = math.fsum(w * logarithm for w, (_, logarithm) in zip(weights, lessons, strict=True))
-            factor = min(math.exp(mean / math.fsum(weights)), self._factors[self._kind(kernel)])
+            factor = min(math.exp(mean / math.fsum(weights)), self._factors[kind])
             self._near[key] = len(lessons), factor
         return factor
 
     def _size(self, kernel: Kernel) -> tuple[float, ...]:
         return tuple(math.log1p(count) for count in self._analytic.counted(kernel))
 
-    def _kind(self, kernel: Kernel) -> str:
+    def _kind(self, kernel: Kernel) -> Kind:
         key = kernel.graph.outputs
         if key not in self._kinds:
-            self._kinds[key] = kind(kernel)
+            self._kinds[key] = kind_of(kernel)
         return self._kinds[key]
 
 
-def kind(kernel: Kernel) -> str:
+def kind_of(kernel: Kernel) -> Kind:
     """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups, the size, and
     whether channels come in whole blocks, and whether they are brought to the front.
     """
@@ -104,7 +117,7 @@ def kind(kernel: Kernel) -> str:
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
         words.append("rows" if any(map(brings_channels_first, running)) else "images")
-    return " ".join(words)
+    return Kind(" ".join(words), isinstance(main.operator, Declared) and main.operator.pointwise)
 
 
 def _flops(term: Term) -> int:

@@ -16,7 +16,7 @@ from superopt.cost.blocks import How, how_taken
 from superopt.cost.fusions import fused, gates, step
 from superopt.operators import Declared
 from superopt.operators.activations import HardSigmoid, HardSwish
-from superopt.operators.constant import Scalar
+from superopt.operators.constant import number_of
 from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape, Slice
 from superopt.operators.linear import Conv
@@ -180,10 +180,7 @@ def forget_terms() -> None:
 
 def _has_exponent(term: Term) -> bool:
     """Whether a term is a power by a number: that decides how long it takes, so it is part of the kernel."""
-    if not isinstance(term.operator, Pow):
-        return False
-    by = term.inputs[1]
-    return isinstance((by.inputs[0] if isinstance(by.operator, Expand) else by).operator, Scalar)
+    return isinstance(term.operator, Pow) and number_of(term.inputs[1]) is not None
 
 
 def _below_channels(term: Term, within: set[Term]) -> Term:

@@ -28,7 +28,7 @@ from superopt.cost.whole import Undeclared, Unwritable, fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
 from superopt.onnx_io import needed_opset
 from superopt.operators.declare import concrete
-from superopt.operators.pointwise import Add
+from superopt.operators.pointwise import Add, Relu
 from superopt.term import REAL, Graph, Term, variable, variables
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ LONGEST_S = 30.0
 """What has not been timed by then is taken as never ending."""
 _CHAIN, _ROUNDS = 32, 4
 _IMAGE = variable("x", (1, 64, 56, 56), REAL)
-"""By which it is measured what layouts cost: one of a common size."""
+"""By which it is measured what layouts and point-wise operators cost: one of a common size."""
 
 
 class MeasuredCost:
@@ -120,6 +120,14 @@ class MeasuredCost:
                 self.child.call(LONGEST_S, run_alone, self.runtime, model)
             except RuntimeFailed as error:
                 raise UsageError(f"runtime {self._key.runtime} cannot be used here: {error}") from None
+
+    def learn_pointwise(self) -> None:
+        """Measure a point-wise kernel, by which others are estimated: a model may have none, or just one that is slow.
+
+        Raises `OutOfTime` past the deadline.
+        """
+        (kernel,) = cut(Graph((_IMAGE,), (Relu()(_IMAGE),)))
+        self._seconds(kernel)
 
     def forget_terms(self) -> None:
         """Forget the graphs that were asked about, as a search ends; the table remembers what their kernels take."""

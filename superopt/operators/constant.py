@@ -123,3 +123,9 @@ def filled(value: float, to: Shape) -> Term:
     """A number repeated over a shape."""
     number = make(Scalar(float(value)))
     return number if not to else make(Expand((), to), (number,))
+
+
+def number_of(term: Term) -> float | None:
+    """The number that a term repeats, as `filled` writes it; None of others."""
+    scalar = (term.inputs[0] if isinstance(term.operator, Expand) else term).operator
+    return scalar.value if isinstance(scalar, Scalar) else None

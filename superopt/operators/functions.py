@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
+from superopt.operators.constant import filled
 from superopt.operators.declare import NotUnderstood, Source, operator, present, reads
+from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import broadcast
 from superopt.operators.pointwise import Binary, BinaryReal, Unary, UnaryReal
 from superopt.term import FACTS, Term, make
@@ -150,10 +152,13 @@ class Pow(BinaryReal):
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
-        """Exponents are of the base's type."""
+        """Exponents are of the base's type, or one number of another."""
         x, y = present(node.inputs, 2)
         if x.type.dtype != y.type.dtype:
-            raise NotUnderstood(f"a power of {x.type.dtype} by {y.type.dtype}")
+            number = node.constant(1)
+            if number is None or number.size != 1 or x.type.dtype not in ONNX_TYPES:
+                raise NotUnderstood(f"a power of {x.type.dtype} by {y.type.dtype}")
+            y = filled(float(number.item()), y.shape)
         return make(cls(), broadcast(x, y))
 
 

@@ -12,6 +12,7 @@ from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
+from superopt.operators.powers import power
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean
 from superopt.term import Term, make
@@ -158,7 +159,9 @@ class Lrn(Composite):
 
     def _quotient(self, x: Term, scaled_sum: Term) -> Term:
         y = Add()(scaled_sum, filled(self.bias, x.shape))
-        return Div()(x, _quarter_power(y, round(self.beta * 4)))
+        root = power(y, round(self.beta * 4) / 4)
+        assert root is not None, f"beta {self.beta}"  # others are not read
+        return Div()(x, root)
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
@@ -174,13 +177,6 @@ class Lrn(Composite):
                 f"{op} over {x.shape}: four axes, beta in 0.25 … 1, alpha >= 0 and bias > 0 are declared"
             )
         return make(op, (x,))
-
-
-def _quarter_power(y: Term, quarters: int) -> Term:
-    root = Sqrt()(y)
-    if quarters == 1:
-        return Sqrt()(root)
-    return {2: root, 3: Mul()(root, Sqrt()(root)), 4: y}[quarters]
 
 
 @operator("gemm", onnx="Gemm")

@@ -8,6 +8,8 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.rates import CORE, GPU, Rates
+from superopt.operators.activations import Elu
+from superopt.operators.functions import Exp
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Sqrt
@@ -43,6 +45,17 @@ def test_a_kind_that_was_never_measured_is_taken_to_miss_as_the_others_do() -> N
     for known, factor in ((ROOT, 0.2), (PRODUCT, 3.0), (TOTAL, 0.3)):
         estimates.learn(known, factor * ANALYTIC.seconds(known))
     assert estimates.seconds(SHARES) == pytest.approx(0.3 * ANALYTIC.seconds(SHARES))
+
+
+def test_a_pointwise_kind_is_taken_to_miss_as_point_wise_ones_do_though_its_model_has_a_slow_one() -> None:
+    slow, steps = kernel(Elu()(X)), kernel(Exp()(X))
+    estimates = Estimates()
+    for known, factor in ((slow, 1.2), (PRODUCT, 3.0), (TOTAL, 2.0)):
+        estimates.learn(known, factor * ANALYTIC.seconds(known))
+    assert estimates.seconds(steps) == pytest.approx(1.2 * ANALYTIC.seconds(steps))
+    estimates.learn(ROOT, 0.1 * ANALYTIC.seconds(ROOT))
+    assert estimates.seconds(steps) == pytest.approx(0.1 * ANALYTIC.seconds(steps))
+    assert estimates.seconds(SHARES) == pytest.approx(1.2 * ANALYTIC.seconds(SHARES))
 
 
 H100_S = {(1024, 128): 239e-6, (32, 128): 39.5e-6, (64, 64): 21.1e-6, (160, 32): 17.9e-6, (256, 16): 17.4e-6}

@@ -1,4 +1,4 @@
-"""Softplus and mish in the steps that runtimes compute fast."""
+"""Softplus, mish and elu in the steps that runtimes compute fast."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ import superopt
 from superopt.api import Options
 from superopt.arithmetic import FLOAT
 from superopt.evaluate import evaluate
-from superopt.operators.activations import Mish
-from superopt.operators.exponents import mish_by_an_exponential, softplus_in_steps
+from superopt.operators.activations import Elu, Mish
+from superopt.operators.exponents import elu_by_a_maximum, mish_by_an_exponential, softplus_in_steps
 from superopt.operators.functions import Softplus
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight
 
 X = variable("x", (401,))
+
+
+def some(term: Term | None) -> Term:
+    assert term is not None
+    return term
+
+
 STEPS: dict[str, tuple[Term, Term]] = {
     "softplus": (softplus_in_steps(Softplus(), X), Softplus()(X)),
+    "elu": (some(elu_by_a_maximum(Elu(), X)), Elu()(X)),
+    "elu of half": (some(elu_by_a_maximum(Elu(0.5), X)), Elu(0.5)(X)),
     "mish": (mish_by_an_exponential(Mish(), X), Mish()(X)),
 }
 
@@ -46,7 +55,13 @@ def test_what_is_infinite_or_no_number_stays_so(name: str) -> None:
     np.testing.assert_array_equal(values(steps, x), values(function, x))
 
 
-@pytest.mark.parametrize("spelled", [["Softplus"], ["Softplus", "Tanh", "Mul"]], ids=["softplus", "mish"])
+def test_an_elu_steeper_than_its_line_is_no_maximum_with_it() -> None:
+    assert elu_by_a_maximum(Elu(1.5), X) is None
+
+
+@pytest.mark.parametrize(
+    "spelled", [["Softplus"], ["Softplus", "Tanh", "Mul"], ["Elu"]], ids=["softplus", "mish", "elu"]
+)
 def test_activations_of_a_network_are_computed_faster_and_are_the_same(spelled: list[str], options: Options) -> None:
     """Mish as exporters write it out, for operator sets that have none."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["h0"])]
@@ -58,5 +73,5 @@ def test_activations_of_a_network_are_computed_faster_and_are_the_same(spelled: 
     given = model(nodes, ends[:1], ends[1:], {"w": weight(128, 128)})
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
-    assert "Softplus" not in {n.op_type for n in result.proto().graph.node}
+    assert not {"Softplus", "Elu"} & {n.op_type for n in result.proto().graph.node}
     assert_same(result.proto(), given)

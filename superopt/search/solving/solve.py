@@ -151,4 +151,7 @@ def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> di
             continue
         if 0.0 < each < math.inf:
             starts[key] = len(places) * each
+    if starts:
+        with suppress(SuperoptError):  # estimates are rougher without it
+            objective.machine.learn_pointwise()
     return starts

@@ -28,6 +28,9 @@ class Unmeasured(MeasuredCost):
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         return [(kernel, 0.0) for kernel in cut(graph)]
 
+    def learn_pointwise(self) -> None:
+        pass
+
 
 def test_a_graph_that_keeps_no_promise_does_not_end_the_search_for_one_that_does() -> None:
     """The first of two is no faster in context, so the second is tried; it gains what it promised, and is taken."""

@@ -39,6 +39,8 @@ NOT_FOLDED = {
     "conv by tiles of matrices": "attributes are tuples of sizes",
     "cubic": "its sizes are numbers, and no template's",
     "interpolate by products": "its sizes are numbers, and no template's",
+    "pow by products and roots": "the exponent is a number, and no template's",
+    "pow by an exponential": "the exponent is a number, and no template's",
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",

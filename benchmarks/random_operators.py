@@ -28,6 +28,11 @@ def _transpose(d: Values) -> Built:
     return (x,), {"perm": ints(d.rng.permutation(x.type.rank))}
 
 
+def _rows(d: Values) -> Built:
+    x = _anything(d)
+    return (x,), {"axis": d.integer(0, x.type.rank)}
+
+
 def _reshape(d: Values) -> Built:
     x = _anything(d)
     rest, to = int(np.prod(ints(x.shape))), list[int]()
@@ -257,6 +262,7 @@ def _matrix(d: Values) -> Built:
 BUILD: dict[str, Callable[[Values], Built]] = {
     "transpose": _transpose,
     "reshape": _reshape,
+    "rows": _rows,
     "concat": _concat,
     "slice": _slice,
     "pad": _pad,

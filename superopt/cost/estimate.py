@@ -6,8 +6,8 @@ are in what they compute and move: so what is known of a few tells where to look
 the median and 18 % in the mean where the median of a kind misses by 12 and 23 (3,666 kernels of 33 models). The less of
 both counts: what is thought too cheap is measured, and what is thought too dear is never looked at. For the same reason
 a kind of which none was measured is taken to miss it as the others do, the analytic cost itself among them: where one
-kernel is all that was measured, and slow, its parts would not be looked at. Point-wise kinds, which only move memory,
-are taken to miss it as other point-wise ones do.
+kernel is all that was measured, and slow, its parts would not be looked at. Kinds that stream memory,
+point-wise ones and re-layouts, are taken to miss it as other such do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     """What kernels are alike in."""
 
     words: str
-    pointwise: bool
+    streams: bool
 
 
 NEAREST = 0.01
@@ -54,7 +54,7 @@ class Estimates:
         self._analytic = AnalyticCost(rates)
         self._seen: dict[Kind, list[Lesson]] = defaultdict(list)
         self._factors: dict[Kind, float] = {}
-        self._usual = self._usual_pointwise = 1.0
+        self._usual = self._usual_stream = 1.0
         self._kinds: dict[tuple[Term, ...], Kind] = {}
         self._near: dict[tuple[Term, ...], tuple[int, float]] = {}
 
@@ -70,8 +70,8 @@ class Estimates:
         self._seen[kind].append((self._size(kernel), math.log(factor)))
         self._factors[kind] = math.exp(statistics.median(logarithm for _, logarithm in self._seen[kind]))
         self._usual = statistics.median_low([1.0, *self._factors.values()])
-        if kind.pointwise:
-            self._usual_pointwise = statistics.median_low(f for k, f in self._factors.items() if k.pointwise)
+        if kind.streams:
+            self._usual_stream = statistics.median_low(f for k, f in self._factors.items() if k.streams)
 
     def seconds(self, kernel: Kernel) -> float:
         """The seconds that a kernel may take; as other kinds do, where nothing of its kind was measured."""
@@ -82,7 +82,7 @@ class Estimates:
         kind, key = self._kind(kernel), kernel.graph.outputs
         lessons = self._seen.get(kind, ())
         if not lessons:
-            return self._usual_pointwise if kind.pointwise else self._usual
+            return self._usual_stream if kind.streams else self._usual
         count, factor = self._near.get(key, (0, 1.0))
         if count != len(lessons):
             size = self._size(kernel)
@@ -117,7 +117,8 @@ def kind_of(kernel: Kernel) -> Kind:
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
         words.append("rows" if any(map(brings_channels_first, running)) else "images")
-    return Kind(" ".join(words), isinstance(main.operator, Declared) and main.operator.pointwise)
+    op = main.operator
+    return Kind(" ".join(words), isinstance(op, Declared) and (op.pointwise or op.moves))
 
 
 def _flops(term: Term) -> int:

@@ -20,6 +20,7 @@ from superopt.operators.constant import number_of
 from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape, Slice
 from superopt.operators.linear import Conv
+from superopt.operators.moves import Rows
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
 from superopt.term import REAL, Graph, Term, make, variable
@@ -42,7 +43,7 @@ class Kernel:
     def is_view(self) -> bool:
         """Whether it only gives memory another shape. Within a model the runtime then moves nothing."""
         (root,) = self.graph.outputs
-        return isinstance(root.operator, Reshape) and root.inputs[0].is_variable
+        return isinstance(root.operator, Reshape | Rows) and root.inputs[0].is_variable
 
     @cached_property
     def convolves(self) -> bool:

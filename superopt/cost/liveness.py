@@ -16,6 +16,7 @@ from superopt.cost.sizes import bytes_of, concretize
 from superopt.onnx_io import Program
 from superopt.operators import Declared
 from superopt.operators.layout import Reshape
+from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm
 from superopt.term import Graph, Term, running
 
@@ -113,7 +114,7 @@ def activations(program: Program, sizes: Mapping[str, int]) -> int | None:
         if len(known) < len(made):
             return None
         applied = running(*step.terms)
-        view = len(applied) == 1 and isinstance(applied[0].operator, Reshape)
+        view = len(applied) == 1 and isinstance(applied[0].operator, Reshape | Rows)
         over = len(step.terms) == 1 and all(map(_in_place, applied))
         executions.append(Execution(step.inputs, known, view, over))
     return peak_bytes(executions, {}, program.outputs)

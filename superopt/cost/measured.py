@@ -121,8 +121,8 @@ class MeasuredCost:
             except RuntimeFailed as error:
                 raise UsageError(f"runtime {self._key.runtime} cannot be used here: {error}") from None
 
-    def learn_pointwise(self) -> None:
-        """Measure a point-wise kernel, by which others are estimated: a model may have none, or just one that is slow.
+    def learn_streaming(self) -> None:
+        """Measure a point-wise kernel, by which others are estimated: a model may have none, or just slow ones.
 
         Raises `OutOfTime` past the deadline.
         """

@@ -1,4 +1,4 @@
-"""Other forms in which ONNX writes declared operators: Split, Sum, Mean, Flatten, Squeeze, Identity, Dropout, …"""
+"""Other forms in which ONNX writes declared operators: Split, Sum, Mean, Squeeze, Identity, Dropout, …"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from superopt.dim import Dim, product
+from superopt.dim import Dim
 from superopt.operators.activations import times
 from superopt.operators.declare import NotUnderstood, Source, pass_over, present, reads
 from superopt.operators.layout import Slice, broadcast, positive_axis, reshaped
@@ -73,14 +73,6 @@ def _equal_parts(size: Dim, count: int) -> list[int]:
         raise NotUnderstood(f"the size {size} is split evenly, and symbolic")
     part = -(-size // count)
     return [min(part, size - i * part) for i in range(count)]
-
-
-@reads("Flatten")
-def flatten(node: Source) -> Term:
-    """Two axes: the product of those before `axis`, and of the rest."""
-    (x,) = present(node.inputs, 1)
-    axis = positive_axis(node.attributes.get("axis", 1), x.type.rank)
-    return reshaped(x, (product(x.shape[:axis]), product(x.shape[axis:])))
 
 
 @reads("Unsqueeze")

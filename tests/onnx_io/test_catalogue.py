@@ -55,6 +55,7 @@ from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround
@@ -91,6 +92,7 @@ V = tuple(variable(f"v{i}", (4,), constant=True) for i in range(4))
 SAMPLES: dict[str, Term] = {
     "transpose": Transpose((2, 0, 3, 1))(X),
     "reshape": Reshape((8, 42))(X),
+    "rows": Rows(2)(X),
     "concat": Concat(1)(X, X),
     "concat of three": Concat(2)(Concat(2)(X, X), X),
     "slice": Slice(2, 1, 5)(X),

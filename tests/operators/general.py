@@ -17,6 +17,7 @@ from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
+from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import MODES, Pad, PadAround
@@ -73,6 +74,11 @@ def _transposes() -> Iterator[Term]:
 def _reshapes() -> Iterator[Term]:
     for a, b in itertools.product(RANKS, RANKS):
         yield Reshape(_dims("to", b))(_var("x", a))
+
+
+def _rows() -> Iterator[Term]:
+    for rank in RANKS:
+        yield from (Rows(axis)(_var("x", rank)) for axis in range(rank + 1))
 
 
 def _expands() -> Iterator[Term]:
@@ -168,6 +174,7 @@ _LISTED = {
     "log_softmax": lambda: [LogSoftmax(axis)(_var("x", rank)) for rank, axis in _along_axes()],
     "transpose": _transposes,
     "reshape": _reshapes,
+    "rows": _rows,
     "expand": _expands,
     "concat": lambda: [Concat(axis)(_var("x", rank), _var("y", rank)) for rank, axis in _along_axes()],
     "slice": lambda: [Slice(axis, symbol("start"), symbol("stop"))(_var("x", rank)) for rank, axis in _along_axes()],

@@ -153,5 +153,5 @@ def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> di
             starts[key] = len(places) * each
     if starts:
         with suppress(SuperoptError):  # estimates are rougher without it
-            objective.machine.learn_pointwise()
+            objective.machine.learn_streaming()
     return starts

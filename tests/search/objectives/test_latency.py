@@ -28,7 +28,7 @@ class Unmeasured(MeasuredCost):
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         return [(kernel, 0.0) for kernel in cut(graph)]
 
-    def learn_pointwise(self) -> None:
+    def learn_streaming(self) -> None:
         pass
 
 

@@ -41,6 +41,7 @@ NOT_FOLDED = {
     "interpolate by products": "its sizes are numbers, and no template's",
     "pow by products and roots": "the exponent is a number, and no template's",
     "pow by an exponential": "the exponent is a number, and no template's",
+    "transpose in moves": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",
     "reshape of a reshape": "attributes are tuples of sizes",

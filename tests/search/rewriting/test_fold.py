@@ -25,6 +25,7 @@ from superopt.search.rewriting.templates import Template, templates
 from superopt.term import Term, make, replace_all, subterms, variable
 from tests.search.folding import folded, named, rules_in, terms
 
+_WITH_ROWS = ("add", "sub", "mul", "div")
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
     "scaler": "arithmetic alone",
@@ -41,6 +42,8 @@ NOT_FOLDED = {
     "interpolate by products": "its sizes are numbers, and no template's",
     "pow by products and roots": "the exponent is a number, and no template's",
     "pow by an exponential": "the exponent is a number, and no template's",
+    "transpose before short rows": "rows must be constant, and a template knows of none",
+    **{f"{name} in longer rows": "rows must be constant, and a template knows of none" for name in _WITH_ROWS},
     "transpose in moves": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.quiet import GAUGE
 from superopt.cost.rates import CORE, Rates
+from superopt.cost.smooth import smooth
 from superopt.cost.steady import Steady
 from superopt.errors import SuperoptError
 
@@ -77,7 +78,8 @@ class Timing:
 
 @dataclass(frozen=True)
 class Draw:
-    """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`.
+    """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`;
+    images `smooth`, if so, with neighbours alike.
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
     and less than `below`: 0 and 1 are valid indices into every axis longer than one, valid token types and masks.
@@ -87,6 +89,7 @@ class Draw:
     scale: float = 1.0
     offset: float = 0.0
     uniform: bool = False
+    smooth: bool = False
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int = 2
@@ -94,7 +97,12 @@ class Draw:
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
 
-KERNEL = Draw(below=1)
+PHOTOGRAPH = Draw(scale=0.25, offset=0.5, smooth=True)
+"""How inputs of models are drawn that are measured: bright images as photographs are, mostly from 0 to 1. Where they
+are dark as often, more depends on what sign a number has, and what asks for none gains more than people will see.
+"""
+
+KERNEL = Draw(below=1, smooth=True)
 """How inputs of kernels and pieces are drawn: their integers may be indices into any axis."""
 
 
@@ -271,5 +279,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if not issubclass(dtype, np.floating):
         return rng.integers(0, 2 if dtype is np.bool_ else draw.below, size=shape).astype(dtype)
-    values = rng.random(shape) if draw.uniform else rng.standard_normal(shape)
+    if draw.uniform:
+        values = rng.random(shape)
+    else:
+        values = smooth(rng, shape) if draw.smooth else rng.standard_normal(shape)
     return np.asarray(draw.offset + draw.scale * values, dtype=dtype)

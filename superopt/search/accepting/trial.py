@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Draw, Feeds
+from superopt.cost.runtime import PHOTOGRAPH, Draw, Feeds
 from superopt.onnx_io import Program
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
@@ -113,10 +113,10 @@ class Trial:
 
     def measured_on(self, number: int) -> Draw:
         """The inputs that models are measured on in a setting: the user's own first sample, where that is of its sizes;
-        else random ones.
+        else random ones, of which images are smooth as photographs are.
         """
         setting, own = self.settings[number], self.inputs[0] if self.inputs else {}
-        draw = setting.draw()
+        draw = setting.draw(PHOTOGRAPH)
         shapes = {name: draw.shapes.get(name, array.shape) for name, array in own.items()}
         fits = all(
             len(shape) == own[name].ndim and all(s in (None, d) for s, d in zip(shape, own[name].shape, strict=True))

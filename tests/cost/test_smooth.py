@@ -1,0 +1,50 @@
+"""Random images whose neighbours are alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from superopt.cost.smooth import smooth
+
+SEEDS = np.random.SeedSequence(7)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(SEEDS)
+
+
+def alike(values: np.ndarray, axis: int) -> float:
+    """The correlation of neighbours along an axis."""
+    first, second = (np.take(values, range(a, values.shape[axis] - 1 + a), axis).ravel() for a in (0, 1))
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("shape", "places"), [((2, 8, 61, 67), (2, 3)), ((8, 61, 67, 3), (1, 2)), ((2, 4, 5, 61, 67), (3, 4))]
+)
+def test_neighbouring_places_of_an_image_are_alike_and_channels_are_not(
+    shape: tuple[int, ...], places: tuple[int, int]
+) -> None:
+    values = smooth(rng(), shape)
+    assert values.shape == shape
+    for axis, size in enumerate(shape):
+        if axis in places:
+            assert alike(values, axis) > 0.6, axis
+        elif size > 1:
+            assert abs(alike(values, axis)) < 0.2, axis
+
+
+def test_smooth_numbers_are_of_the_size_of_others() -> None:
+    values = smooth(rng(), (16, 16, 61, 67))
+    assert abs(float(values.mean())) < 0.1
+    assert float(values.std()) == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize("shape", [(61,), (61, 67), (3, 61, 67)], ids=str)
+def test_what_is_no_stack_of_images_is_drawn_as_before(shape: tuple[int, ...]) -> None:
+    np.testing.assert_array_equal(smooth(rng(), shape), rng().standard_normal(shape))
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    np.testing.assert_array_equal(smooth(rng(), (1, 2, 33, 34)), smooth(rng(), (1, 2, 33, 34)))

@@ -124,6 +124,26 @@ def _cubic(d: Values) -> Built:
     return (x,), {"to": to, "by": str(d.rng.choice(PLACES)), "a": -0.5, "within": d.integer(0, 1)}
 
 
+def _waves(d: Values) -> Built:
+    return (), {"n": d.integer(1, 6), "to": d.integer(1, 6), "parts": d.integer(1, 2), "back": d.integer(0, 1)}
+
+
+def _dft(d: Values) -> Built:
+    x = d.any(1, LARGEST_RANK - 1)
+    parts = d.integer(1, 2)
+    inverse = d.integer(0, 1)
+    onesided = d.integer(0, 1) if parts == 1 and not inverse else 0
+    rows = d.like((*x.shape, parts), x.type.dtype)
+    return (rows,), {"axis": d.integer(0, x.type.rank - 1), "inverse": inverse, "onesided": onesided}
+
+
+def _stft(d: Values) -> Built:
+    x = d.any(2, 2)
+    signal = d.like((*x.shape, 1), x.type.dtype)
+    window = d.like((d.integer(1, ints(x.shape)[1]),), x.type.dtype)
+    return (signal, window), {"step": d.integer(1, 3), "onesided": d.integer(0, 1)}
+
+
 def _weighing(d: Values) -> Built:
     return (), {"to": d.integer(1, 6), "n": d.integer(1, 6), "by": str(d.rng.choice(PLACES)), "a": -0.75}
 
@@ -283,6 +303,9 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "masked_attention_of_flat_rows": _masked_attention_of_flat_rows,
     "scalar": lambda d: ((), {}),
     "band": _band,
+    "waves": _waves,
+    "dft": _dft,
+    "stft": _stft,
     "weighing": _weighing,
     "matrix": _matrix,
     "count": lambda d: ((), {"n": d.integer(1, 5), "start": d.integer(0, 3)}),

@@ -10,6 +10,7 @@ from superopt.operators import (
     exponents,
     flat_heads,
     forms,
+    fourier,
     frames,
     functions,
     grouped,
@@ -41,6 +42,7 @@ from superopt.operators import (
     tiles,
     transposed,
     views,
+    waves,
 )
 from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
 
@@ -60,6 +62,7 @@ __all__ = [
     "exponents",
     "flat_heads",
     "forms",
+    "fourier",
     "frames",
     "functions",
     "grouped",
@@ -91,4 +94,5 @@ __all__ = [
     "tiles",
     "transposed",
     "views",
+    "waves",
 ]

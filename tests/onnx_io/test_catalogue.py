@@ -30,6 +30,7 @@ from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
+from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import (
     Abs,
     Ceil,
@@ -67,6 +68,7 @@ from superopt.operators.reductions import ArgMax, Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
+from superopt.operators.waves import Waves
 from superopt.term import REAL, TRUTH, Graph, Term, subterms, variable, variables
 from tests.onnx_io.networks import run
 from tests.operators.general import REDUCTIONS
@@ -83,6 +85,7 @@ U, V5 = variable("u", (5,), constant=True), variable("v5", (5,), constant=True)
 B, C = variable("b", (6,), constant=True), variable("c", (4,), constant=True)
 Y = variable("y", (2, 4, 7, 6))
 ROWS = Reshape((4, 7, 12))(X)
+PARTS = Reshape((2, 3, 16, 2))(Slice(2, 0, 4)(X))
 FLAT = Reshape((28, 12))(X)
 MASK, MASKS, KEYS = variable("mask", (7, 7)), variable("masks", (4, 7, 7)), variable("keys", (7,))
 SHARED = Slice(1, 1, 3)(Y)
@@ -199,6 +202,11 @@ SAMPLES: dict[str, Term] = {
     "imputer": Imputer()(M, U),
     "imputer of a number": Imputer(1, 0.0)(Relu()(M), U),
     **{f"normalizer by {norm}": Normalizer(norm)(M) for norm in ("L1", "L2")},
+    "waves": MatMul()(M, Waves(M.shape[1], 3)()),
+    **{f"dft along {axis}": Dft(axis)(PARTS) for axis in (1, 2)},
+    "dft back": Dft(2, inverse=1)(PARTS),
+    "dft of one side": Dft(2, onesided=1)(Reshape((2, 3, 32, 1))(PARTS)),
+    **{f"stft of {o + 1} sides": Stft(3, 1 - o)(Reshape((2, 84, 1))(Slice(1, 0, 2)(X)), U) for o in (0, 1)},
     "weighing": MatMul()(M, Weighing(M.shape[1], 6)()),
     "band": MatMul()(M, Slice(1, 0, 4)(Band(5, 1, 0)())),
 }

@@ -11,6 +11,7 @@ from superopt.operators import CATALOGUE
 from superopt.operators.attention import Attention, MaskedAttention
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
+from superopt.operators.fourier import Dft, Stft
 from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.instances import conditions, small_instances
@@ -40,6 +41,7 @@ from superopt.operators.reductions import (
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.transposed import ConvTranspose
+from superopt.operators.waves import Waves
 from superopt.term import Term, variable
 
 RANKS = range(1, 5)
@@ -79,6 +81,15 @@ def _reshapes() -> Iterator[Term]:
 def _rows() -> Iterator[Term]:
     for rank in RANKS:
         yield from (Rows(axis)(_var("x", rank)) for axis in range(rank + 1))
+
+
+def _dft() -> Iterator[Term]:
+    for rank, parts, inverse in itertools.product((1, 2, 3), (1, 2), (0, 1)):
+        x = variable("x", (*_dims("x", rank), parts))
+        for axis in range(rank):
+            yield Dft(axis, inverse)(x)
+            if parts == 1 and not inverse:
+                yield Dft(axis, onesided=1)(x)
 
 
 def _expands() -> Iterator[Term]:
@@ -192,6 +203,9 @@ _LISTED = {
     "scalar": lambda: [Scalar(0.1)()],
     "matrix": lambda: [Matrix(2, (1, -2, 3, 0, 5, 7))()],
     "count": lambda: [Count(symbol("n"), symbol("start"))()],
+    "waves": lambda: [Waves(symbol("n"), symbol("m"), parts, back)() for parts in (1, 2) for back in (0, 1)],
+    "dft": _dft,
+    "stft": lambda: [Stft(symbol("s"), o)(variable("x", (*_dims("x", 2), 1)), _var("w", 1)) for o in (0, 1)],
     "weighing": lambda: [Weighing(symbol("m"), symbol("n"), by, a)() for by in PLACES for a in (0.0, -0.75)],
     "band": lambda: [Band(symbol("n"), symbol("a"), symbol("b"))()],
 }

@@ -31,6 +31,8 @@ NOT_FOLDED = {
     "scaler": "arithmetic alone",
     "lrn": "its power is a number of roots, which no coefficient tells",
     "normalizer": "an attribute is a name",
+    "dft": "its waves are numbers, and no template's",
+    "stft": "its waves are numbers, and no template's",
     "conv of one row": "attributes are tuples of sizes",
     "conv by frames": "attributes are tuples of sizes",
     "conv frame by frame": "attributes are tuples of sizes",

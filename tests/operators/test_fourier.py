@@ -99,10 +99,11 @@ def test_spectra_of_rows_are_computed_faster_and_are_the_same(opset: int, option
     assert_same(result.proto(), given)
 
 
-def test_spectra_of_frames_are_computed_faster_and_are_the_same(options: Options) -> None:
+@pytest.mark.parametrize("said", [{"onesided": 1}, {}], ids=["of one side", "of one side by default"])
+def test_spectra_of_frames_are_computed_faster_and_are_the_same(said: dict[str, int], options: Options) -> None:
     """As the front of a recognizer of speech: frames of 25 ms, each 10."""
     nodes = [
-        helper.make_node("STFT", ["x", "step", "window"], ["f"], onesided=1),
+        helper.make_node("STFT", ["x", "step", "window"], ["f"], **said),
         helper.make_node("Mul", ["f", "f"], ["y"]),
     ]
     ends = [("x", TensorProto.FLOAT, [1, 4000, 1]), ("y", TensorProto.FLOAT, [1, 23, 201, 2])]

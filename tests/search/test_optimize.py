@@ -24,7 +24,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
-from superopt.errors import NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
@@ -67,6 +67,19 @@ def test_a_candidate_that_differs_is_an_error(cost: MeasuredCost, tmp_path: Path
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match="differs from the original"):
         tried(normalized(), [ByRule(rule)], cost, tmp_path)
+
+
+def test_where_a_candidate_is_no_valid_model_the_original_is_the_answer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(model: object, name: str) -> None:
+        raise InvalidModel(f"{name}: fails onnx's check: sizes")
+
+    monkeypatch.setattr("superopt.search.accepting.judge.check", refuse)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert not found.accepted
+    assert "the optimized model: fails onnx's check: sizes; nothing was written" in found.reason
+    assert found.alone is not None, "the original was measured"
 
 
 def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: MeasuredCost, tmp_path: Path) -> None:

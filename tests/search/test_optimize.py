@@ -43,11 +43,12 @@ from superopt.search.rewriting.rewrites import ByRule, Unfold
 from superopt.search.solving import solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
-from tests.models import confident, detector, model, normalized, unsimplified, untrained
+from tests.models import confident, detector, labelled, model, normalized, unsimplified, untrained
 from tests.onnx_io.networks import run
 from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
+WRONG_APART = WRONG.replace("0.10000000149011612", "0.20000000298023224")
 
 
 def test_where_a_candidate_cannot_be_written_the_original_comes_back(
@@ -111,6 +112,25 @@ def test_what_stands_before_a_head_of_zeros_is_compared_within(cost: MeasuredCos
     assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
     assert [o.name for o in found.agreement.outputs] == ["normal"]
     assert "constant" in found.agreement.reason
+
+
+def test_a_label_that_is_always_the_same_is_told_of_by_the_scores_that_it_is_made_of(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    found = tried(labelled(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (False, True, True)
+    assert '"label"' in found.agreement.reason
+
+
+def test_what_a_label_alone_is_made_of_is_not_told_of_by_scores_beside_it(cost: MeasuredCost, tmp_path: Path) -> None:
+    """A wrong rule, of which a label that is always the same shows nothing."""
+    (rule,) = parse_file(WRONG_APART).rules
+    found = tried(labelled(apart=True), [ByRule(rule)], cost, tmp_path)
+    assert found.cover[0].gain > 1.0
+    assert not found.accepted
+    assert '"label"' in found.reason
 
 
 def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:

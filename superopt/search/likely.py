@@ -71,9 +71,8 @@ _NAMES = (
 def likely(
     program: Program, asked: Sequence[Setting], first: Callable[[Sequence[Setting]], int | None]
 ) -> tuple[Setting, ...]:
-    """The settings asked for, with the sizes that they leave open; as they are where one batch alone is open, or several
-    that may all be of one, or no size that is tried does. `first` tells the first of several settings that the model
-    runs at.
+    """The settings asked for, with the sizes that they leave open; as they are where one batch alone is open, several
+    may be of one, or no size that is tried does. `first` tells the first of several settings that the model runs at.
     """
     kinds = {name: kind for name, kind in _axes(program).items() if name not in asked[0].sizes}
     are_batches = set(kinds.values()) <= {Axis.BATCH}
@@ -86,6 +85,17 @@ def likely(
     if found is None or all(tried[found][name] == 1 for name in kinds):
         return tuple(asked)
     return tuple(replace(sized(program, {**tried[found], **s.sizes}), likely=True) for s in asked)
+
+
+def of_first_input(program: Program, asked: Setting) -> Iterator[dict[str, int]]:
+    """Sizes to try of the first input that leaves some open, and of batches; those of other inputs may follow."""
+    kinds = {name: kind for name, kind in _axes(program).items() if name not in asked.sizes}
+    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    has = [set().union(*map(symbols, shape)).intersection(kinds) for shape in shapes]
+    main = next((names for names in has if any(kinds[n] is not Axis.BATCH for n in names)), None)
+    for side, length in _sides_and_lengths(kinds) if main else ():
+        made = _sizes(kinds, [side], length)
+        yield {n: d for n, d in made.items() if n in (main or ()) or kinds[n] is Axis.BATCH} | dict(asked.sizes)
 
 
 def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[Setting]) -> tuple[Setting, ...]:

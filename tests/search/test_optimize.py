@@ -26,29 +26,24 @@ from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import load, understand
-from superopt.operators.constant import filled
-from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
 from superopt.search import optimize
 from superopt.search.accepting import same
-from superopt.search.accepting.compared import rewritten_values
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Attempt
 from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
-from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
 from superopt.search.solving import solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
-from tests.models import confident, detector, labelled, model, normalized, unsimplified, untrained
+from tests.models import model, normalized, unsimplified
 from tests.onnx_io.networks import run
 from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
-WRONG_APART = WRONG.replace("0.10000000149011612", "0.20000000298023224")
 
 
 def test_where_a_candidate_cannot_be_written_the_original_comes_back(
@@ -91,74 +86,6 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
     (rule,) = parse_file(WRONG).rules
     with pytest.raises(VerificationFailed, match='"answer"'):
         tried(given, [ByRule(rule)], cost, tmp_path)
-
-
-def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
-    found = tried(detector(), [Unfold("lrn")], cost, tmp_path)
-    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
-    assert found.agreement is not None
-    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
-    assert "found" not in {o.name for o in found.agreement.outputs}
-    assert found.agreement.reason == "the original runs on none of the inputs, or gives nothing for them"
-    assert max(o.error for o in found.agreement.outputs) > 0
-
-
-def test_what_stands_before_a_head_of_zeros_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
-    """The head's own piece is rewritten too, and its value shows nothing whatever is given."""
-    given = untrained()
-    found = tried(given, [Unfold("lrn")], cost, tmp_path)
-    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
-    assert found.agreement is not None
-    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
-    assert [o.name for o in found.agreement.outputs] == ["normal"]
-    assert "constant" in found.agreement.reason
-
-
-def test_a_label_that_is_always_the_same_is_told_of_by_the_scores_that_it_is_made_of(
-    cost: MeasuredCost, tmp_path: Path
-) -> None:
-    found = tried(labelled(), [Unfold("lrn")], cost, tmp_path)
-    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
-    assert found.agreement is not None
-    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (False, True, True)
-    assert '"label"' in found.agreement.reason
-
-
-def test_what_a_label_alone_is_made_of_is_not_told_of_by_scores_beside_it(cost: MeasuredCost, tmp_path: Path) -> None:
-    """A wrong rule, of which a label that is always the same shows nothing."""
-    (rule,) = parse_file(WRONG_APART).rules
-    found = tried(labelled(apart=True), [ByRule(rule)], cost, tmp_path)
-    assert found.cover[0].gain > 1.0
-    assert not found.accepted
-    assert '"label"' in found.reason
-
-
-def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:
-    onnx.save(detector(), tmp_path / "m.onnx")
-    program = understand(load(tmp_path / "m.onnx"))
-    boxes, scores = (program.values[n] for n in ("boxes", "scores"))
-    bent, nothing = Relu()(boxes), filled(0.0, scores.shape)
-    assert rewritten_values(program, Placement({"boxes": bent}, {}), tmp_path / "m.onnx") == {"boxes": boxes.type}
-    assert rewritten_values(program, Placement({"boxes": bent, "scores": nothing}, {}), tmp_path / "m.onnx") == {}
-
-
-@pytest.mark.parametrize("given", [detector, confident])
-def test_a_difference_that_outputs_do_not_show_is_an_error(
-    given: Callable[[], onnx.ModelProto], cost: MeasuredCost, tmp_path: Path
-) -> None:
-    (rule,) = parse_file(WRONG).rules
-    with pytest.raises(VerificationFailed, match="differs from the original"):
-        tried(given(), [ByRule(rule)], cost, tmp_path)
-
-
-def test_what_stands_before_shares_that_are_always_the_same_is_compared_within(
-    cost: MeasuredCost, tmp_path: Path
-) -> None:
-    found = tried(confident(), [Unfold("lrn")], cost, tmp_path)
-    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
-    assert found.agreement is not None
-    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
-    assert "shares" not in {o.name for o in found.agreement.outputs}
 
 
 def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(

@@ -157,6 +157,8 @@ def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> I
         inputs = "1 input" if c.samples == 1 else f"{c.samples} inputs"
         within = f", at {len(c.outputs)} values within it since its outputs show little there" if c.inner else ""
         yield f"compared with the original on {inputs}{before}{beside}{within}: largest relative error {worst:.1e}"
+        if c.reason and not c.inner:
+            yield f"of the comparison: {c.reason}"
     else:
         yield f"nothing {report.better} was found: {report.reason}; the original comes back unchanged"
         if m is not None and m.optimized is not None:

@@ -110,6 +110,30 @@ def confident() -> onnx.ModelProto:
     return given
 
 
+def labelled(apart: bool = False) -> onnx.ModelProto:
+    """Scores by the normalized answer, and a label that is the same whatever the image is; or that is of an answer
+    normalized `apart`, which nothing else reads.
+    """
+    given = normalized()
+    weights = {"towards": np.array([0, 0, 0, 1e6, 0, 0, 0, 0], np.float32)}
+    given.graph.node.append(helper.make_node("ReduceMean", ["answer"], ["scores"], axes=[2, 3], keepdims=0))
+    if apart:
+        weights["final"] = weight(8, 64, 1, 1, seed=2)
+        given.graph.node.extend([
+            helper.make_node("LRN", ["c"], ["other"], size=5, alpha=0.2, beta=0.75, bias=1.0),
+            helper.make_node("Conv", ["other", "final"], ["second"]),
+            helper.make_node("ReduceMean", ["second"], ["means"], axes=[2, 3], keepdims=0),
+        ])  # fmt: skip
+    given.graph.node.extend([
+        helper.make_node("Add", ["means" if apart else "scores", "towards"], ["bent"]),
+        helper.make_node("ArgMax", ["bent"], ["label"], axis=1, keepdims=0),
+    ])  # fmt: skip
+    given.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in weights.items())
+    given.graph.output[0].CopyFrom(helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 8]))
+    given.graph.output.append(helper.make_tensor_value_info("label", TensorProto.INT64, [1]))
+    return given
+
+
 def one_relu() -> onnx.ModelProto:
     """Nothing makes it faster."""
     ends = [(n, TensorProto.FLOAT, ["N", 3]) for n in "xy"]

@@ -95,6 +95,7 @@ class _Rewriting:
                 self.old[name].name = writer.fresh(name)
             value.name = name
             inherit(value.producer(), producers[name])
+        writer.declare_read()
         try:
             sort(graph)
         except ValueError:
@@ -206,6 +207,7 @@ def _standalone(graph: Graph, opset: int, seed: int, highest: int) -> ir.Model:
         typed = graph_value("", _dtype(term), term.shape)
         value.type, value.shape = typed.type, typed.shape
         outputs.append(value)
+    writer.declare_read()
     made = ir.Graph(
         [values[v.label] for v in leaves if not v.constant],
         outputs,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from superopt.arithmetic import Array
 from superopt.onnx_io.files import load, save
@@ -64,6 +65,7 @@ def save_showing(
     values = {v.name: v for node in model.graph for v in node.outputs}
     shown = [name for name in names if name in values]
     model.graph.outputs[:] = [values[name] for name in shown]
+    RemoveUnusedNodesPass()(model)  # some do not run at sizes at which what is shown does
     for name, type_ in (types or {}).items():
         if name in values:
             values[name].dtype = IR_TYPES[type_.dtype]

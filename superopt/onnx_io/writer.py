@@ -52,7 +52,8 @@ class TermWriter:
         self._counts: dict[str, int] = {}
         self._names: dict[tuple[Term, str], str] = {}
         self._integers: dict[tuple[int, ...], str] = {}
-        self._shapes: dict[str, Shape] = {}
+        self._types: dict[str, tuple[str, Shape]] = {}
+        self._attentions: list[tuple[ir.Node, list[tuple[str, Shape] | None]]] = []
         # Not in a cycle: the weights that both know would stay until such are looked for.
         self._sizes = SizeWriter(weakref.proxy(self), sources)
 
@@ -83,8 +84,21 @@ class TermWriter:
         given = ir.convenience.convert_attributes(typed)
         read = [self.values[i] if i else None for i in inputs]
         self.nodes.append(ir.Node(domain, op_type, read, given, outputs=[output], name=name))
+        if op_type == "Attention":
+            self._attentions.append((self.nodes[-1], [self._types.get(i) for i in inputs]))
         self.values[name] = output
         return name
+
+    def declare_read(self) -> None:
+        """Declare what is known of inner values that Attention reads, once they are those of the finished graph.
+
+        Of a Slice with a computed bound ONNX infers no size, along no axis. Where Attention reads it, its inference
+        takes a width that it does not know for 0, and refuses what reads the result.
+        """
+        for node, types in self._attentions:
+            for value, type_ in zip(node.inputs, types, strict=True):
+                if value is not None and type_ is not None and value.producer() and not value.is_graph_output():
+                    _declare(value, *type_)
 
     def integers(self, values: Sequence[Dim]) -> str:
         """The name of a vector of int64: a constant, or computed from sizes where some are symbolic.
@@ -100,7 +114,7 @@ class TermWriter:
 
     def shape(self, name: str) -> Shape:
         """The shape of a value that a declaration was given."""
-        return self._shapes[name]
+        return self._types[name][1]
 
     def constant(self, name: str) -> Array | None:
         """The value of what is data; None for what is computed while the model runs."""
@@ -137,7 +151,7 @@ class TermWriter:
                 stack.append((term, own, form))
                 stack.extend((o, _within(term, own), None) for o in reversed(form.operands))
             if key in self._names:
-                self._shapes[self._names[key]] = term.shape
+                self._types[self._names[key]] = own, term.shape
         return self._name(root, dtype)
 
     def _name(self, term: Term, wanted: str) -> str:
@@ -192,6 +206,13 @@ def _laid_out(array: Array, dtype: str) -> Array:
         for j in range(0, array.shape[1], _BLOCK):
             laid_out[i : i + _BLOCK, j : j + _BLOCK] = array[i : i + _BLOCK, j : j + _BLOCK]
     return laid_out
+
+
+def _declare(value: ir.Value, dtype: str, shape: Shape) -> None:
+    """Declare the sizes of a value that are numbers; others stay what they were said to be."""
+    said = value.shape if value.shape and len(value.shape) == len(shape) else [None] * len(shape)
+    value.type = value.type or ir.TensorType(IR_TYPES[dtype])
+    value.shape = ir.Shape([d if isinstance(d, int) else s for d, s in zip(shape, said, strict=True)])
 
 
 def graph_value(name: str, dtype: str, shape: Iterable[Any]) -> ir.Value:

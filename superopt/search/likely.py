@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -71,18 +71,31 @@ _NAMES = (
 def likely(
     program: Program, asked: Sequence[Setting], first: Callable[[Sequence[Setting]], int | None]
 ) -> tuple[Setting, ...]:
-    """The settings asked for, with the sizes that they leave open; as they are where batches alone are open, or no size
-    that is tried does. `first` tells the first of several settings that the model runs at.
+    """The settings asked for, with the sizes that they leave open; as they are where one batch alone is open, several
+    may be of one, or no size that is tried does. `first` tells the first of several settings that the model runs at.
     """
     kinds = {name: kind for name, kind in _axes(program).items() if name not in asked[0].sizes}
-    if set(kinds.values()) <= {Axis.BATCH}:
+    are_batches = set(kinds.values()) <= {Axis.BATCH}
+    if are_batches and len(kinds) < 2:
         return tuple(asked)
-    tried = [{**_sizes(kinds, [side], length), **asked[0].sizes} for side, length in _sides_and_lengths(kinds)]
+    made = _batches(kinds) if are_batches else (_sizes(kinds, [s], n) for s, n in _sides_and_lengths(kinds))
+    tried = [{**sizes, **asked[0].sizes} for sizes in made]
     tried = [sizes for sizes in tried if _is_moderate(program, sizes) and _has_room(program, sizes)][:MOST_TRIED]
     found = first([sized(program, sizes) for sizes in tried]) if tried else None
-    if found is None:
+    if found is None or all(tried[found][name] == 1 for name in kinds):
         return tuple(asked)
     return tuple(replace(sized(program, {**tried[found], **s.sizes}), likely=True) for s in asked)
+
+
+def of_first_input(program: Program, asked: Setting) -> Iterator[dict[str, int]]:
+    """Sizes to try of the first input that leaves some open, and of batches; those of other inputs may follow."""
+    kinds = {name: kind for name, kind in _axes(program).items() if name not in asked.sizes}
+    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    has = [set().union(*map(symbols, shape)).intersection(kinds) for shape in shapes]
+    main = next((names for names in has if any(kinds[n] is not Axis.BATCH for n in names)), None)
+    for side, length in _sides_and_lengths(kinds) if main else ():
+        made = _sizes(kinds, [side], length)
+        yield {n: d for n, d in made.items() if n in (main or ()) or kinds[n] is Axis.BATCH} | dict(asked.sizes)
 
 
 def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[Setting]) -> tuple[Setting, ...]:
@@ -141,6 +154,16 @@ def _axis(name: str, place: int, shape: Shape, colours: Sequence[int]) -> Axis:
     fixed = [d for d in (shape[1:2] + shape[-1:]) if isinstance(d, int)]
     is_image = len(shape) > 3 and (any(d in colours for d in fixed) or (sum(is_open[2:]) > 1 and 1 not in fixed))
     return Axis.SIDE if is_image else Axis.LENGTH
+
+
+def _batches(names: Iterable[str]) -> Iterator[dict[str, int]]:
+    """Sizes for several batches: of one each, and where there are too few of something else, as of texts that an image
+    is held against, of more: of all but the first, then of all.
+    """
+    first, *others = names
+    yield dict.fromkeys((first, *others), 1)
+    yield {first: 1, **dict.fromkeys(others, LENGTHS[0])}
+    yield dict.fromkeys((first, *others), LENGTHS[0])
 
 
 def _sides_and_lengths(kinds: Mapping[str, Axis]) -> Iterator[tuple[int, int]]:

@@ -7,8 +7,9 @@ images of one place. So the model is run once, and they are seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from superopt.cost.child import Ask
@@ -16,11 +17,15 @@ from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, save_showing
 from superopt.search.accepting.runs import first_that_runs, shapes
-from superopt.search.likely import likely
-from superopt.search.settings import Setting
+from superopt.search.joining import with_joined
+from superopt.search.likely import likely, of_first_input
+from superopt.search.settings import Setting, sized
 
 PATIENCE_S = 60.0
 """How long a model may take to run at sizes that nobody asked for."""
+
+MOST_JOINED = 2
+"""How many sizes of the first input are tried to see those of others by."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,39 @@ def settled(
         return place
 
     settings = likely(program, asked, first)
+    if not settings[0].likely:
+        settings = _joined(program, model, settings, first, standard, ask, folder)
     try:
         seen = _seen(program, model, settings[0], standard, ask, folder)
     except SuperoptError:
         seen = {}
     return Settled(settings, {**seen, **settings[0].sizes})
+
+
+def _joined(
+    program: Program,
+    model: Path,
+    asked: Sequence[Setting],
+    first: Callable[[Sequence[Setting]], int | None],
+    standard: Runtime,
+    ask: Ask,
+    folder: Path,
+) -> tuple[Setting, ...]:
+    """The settings with likely sizes of the first input, and those of others that it is joined with; as they are where
+    the model does not run at these either.
+    """
+
+    def show(value: str, setting: Setting) -> Sequence[int] | None:
+        try:
+            return _shapes(model, [value], setting, standard, ask, folder).get(value)
+        except SuperoptError:
+            return None
+
+    for sizes in islice(of_first_input(program, asked[0]), MOST_JOINED):
+        found = with_joined(program, sizes, show)
+        if len(found) > len(sizes) and first([sized(program, found)]) is not None:
+            return tuple(replace(sized(program, {**found, **s.sizes}), likely=True) for s in asked)
+    return tuple(asked)
 
 
 def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, ask: Ask, folder: Path) -> dict[str, int]:
@@ -65,14 +98,21 @@ def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, as
     names = {name for name, _ in places.values()} - set(program.inputs)
     if not names:
         return {}
+    shape_of = _shapes(model, sorted(names), setting, standard, ask, folder)
+    told = {s: (shape_of[name], axis) for s, (name, axis) in places.items() if name in shape_of}
+    # A value may have fewer axes than it is declared to have.
+    return {s: max(shape[axis], 1) for s, (shape, axis) in told.items() if axis < len(shape)}
+
+
+def _shapes(
+    model: Path, names: Sequence[str], setting: Setting, standard: Runtime, ask: Ask, folder: Path
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of inner values at some sizes, of those that can be seen."""
     path = folder / "shown.onnx"
     try:
-        shown = save_showing(model, path, sorted(names))
+        shown = save_showing(model, path, names)
         found: list[tuple[int, ...]] = ask(shapes, standard, path, setting.draw()) if shown else []
     finally:  # with its weights, of which there may be many
         for file in (path, path.with_name(f"{path.name}.data")):
             file.unlink(missing_ok=True)
-    shape_of = dict(zip(shown, found, strict=True))
-    told = {s: (shape_of[name], axis) for s, (name, axis) in places.items() if name in shape_of}
-    # A value may have fewer axes than it is declared to have.
-    return {s: max(shape[axis], 1) for s, (shape, axis) in told.items() if axis < len(shape)}
+    return dict(zip(shown, found, strict=True))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
 from onnx import numpy_helper
 
@@ -22,6 +24,7 @@ from superopt.operators import NotUnderstood
 from superopt.operators.attention import MaskedAttention
 from superopt.operators.constant import filled
 from superopt.operators.functions import Sub
+from superopt.operators.heads import AttentionOfRows
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -41,7 +44,7 @@ B = variable("b", (4,), constant=True)
 
 
 def written(*outputs: Term) -> onnx.ModelProto:
-    made = standalone(Graph((), outputs), 17)
+    made = standalone(Graph((), outputs), 17, highest=23)
     check(made)
     return made
 
@@ -202,6 +205,39 @@ def test_sizes_that_a_reshape_computes_are_read_from_the_shapes_of_inputs() -> N
     made = written(parted)
     assert [o.op_type for o in made.graph.node] == ["Shape", "Gather", "Concat", "Reshape"]
     assert run(made, {"x": np.zeros((4, 3), np.float32)})[0].shape == (3, 4)
+
+
+def test_what_reads_attention_over_slices_with_computed_ends_is_a_valid_model() -> None:
+    """Of such a Slice ONNX infers no size at all, and takes the width of the attention for 0."""
+    n, s = symbol("N"), symbol("S")
+    with assuming():
+        rows = variable("x", (1, n + s, 24))
+        q, k, v = (Slice(1, 0, n)(Slice(2, i, i + 8)(rows)) for i in (0, 8, 16))
+        attended = AttentionOfRows(2, 0.5)(q, k, v)
+    made = written(MatMul()(attended, variable("w", (1, 8, 3), constant=True)), variable("a", (n, s)))
+    feed = {"x": np.ones((1, 7, 24), np.float32), "a": np.zeros((5, 2), np.float32)}
+    assert run(made, feed)[0].shape == (1, 5, 3)
+
+
+@pytest.mark.parametrize("anew", [(), ("s",)], ids=["carried", "written anew"])
+def test_attention_over_slices_that_stay_in_a_model_keeps_it_valid(anew: Sequence[str]) -> None:
+    source = model(
+        """g (float[1, n, 8] x, float[m] a) => (float[1, k, 1] y)
+        <float[8, 1] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[1] zero = {0}, int64[1] one = {1}>
+        { m = Shape(a) s = Slice(x, zero, m, one) r = Relu(s) y = MatMul(r, w) }""",
+        opset=23,
+        ir=11,
+    )
+    program = understand(load(source))
+    s, w = program.values["s"], program.values["w"]
+    with assuming():
+        attended = AttentionOfRows(2, 0.5)(s, s, s)
+        new = {"y": MatMul()(attended, Expand((1, 2), (1, 8, 1))(w))}
+        cut = Slice(1, 0, program.values["a"].shape[0])(program.values["x"])
+    made = rewritten(program, new | dict.fromkeys(anew, cut), {})
+    check(made)
+    feed: dict[str, Array] = {"x": np.ones((1, 7, 8), np.float32), "a": np.zeros(5, np.float32)}
+    assert run(onnx_ir.to_proto(made), feed)[0].shape == (1, 5, 1)
 
 
 def test_a_quotient_of_sizes_is_rounded_downwards_when_it_is_written() -> None:

@@ -99,6 +99,19 @@ def test_where_no_size_runs_sizes_stay_open() -> None:
     assert likely(program(["N", 3, "H", "W"]), [Setting()], lambda settings: None) == (Setting(),)
 
 
+def test_of_several_batches_more_than_one_each_is_tried_where_one_is_too_few() -> None:
+    given, tried = program(["images", 512], ["texts", 384]), list[Setting]()
+
+    def the_second(settings: Sequence[Setting]) -> int:
+        tried.extend(settings)
+        return 1
+
+    (found,) = likely(given, [Setting()], the_second)
+    assert (found.likely, found.shapes) == (True, {"x0": (1, 512), "x1": (128, 384)})
+    assert [s.shapes["x0"][0] for s in tried] == [1, 1, 128]
+    assert likely(given, [Setting()], the_first) == (Setting(),), "of one each they are as good as open"
+
+
 def test_no_huge_input_is_made_without_being_asked_for() -> None:
     (found,) = likely(program(["N", 4096, "a", "b", "c"]), [Setting()], the_first)
     assert not found.likely

@@ -48,6 +48,31 @@ def test_how_many_are_chosen_is_seen(rows: int | str, tmp_path: Path) -> None:
     assert taken(chosen(rows), tmp_path, None).sizes == found.settings[0].sizes
 
 
+def test_of_texts_that_an_image_is_held_against_there_are_as_many_as_are_to_be_found(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["texts"], ["columns"], perm=[1, 0]),
+        helper.make_node("MatMul", ["images", "columns"], ["scores"]),
+        helper.make_node("TopK", ["scores", "k"], ["best", "places"]),
+    ]
+    ends = [(n, TensorProto.FLOAT, [n[0], 8]) for n in ("images", "texts")]
+    found = taken(model(nodes, ends, [("best", TensorProto.FLOAT, ["i", 5])], {"k": np.array([5])}), tmp_path, here)
+    assert found.settings[0].shapes == {"images": (1, 8), "texts": (128, 8)}
+
+
+def test_states_are_of_the_sizes_of_what_they_are_joined_with_one_after_the_other(tmp_path: Path) -> None:
+    """Beside an image a quarter as large, and added to half of both."""
+    nodes = [
+        helper.make_node("MaxPool", ["frame"], ["small"], kernel_shape=[4, 4], strides=[4, 4]),
+        helper.make_node("Concat", ["small", "near"], ["both"], axis=1),
+        helper.make_node("MaxPool", ["both"], ["smaller"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Add", ["far", "smaller"], ["y"]),
+    ]
+    ends = [("frame", 1, ["b", 3, "h", "w"]), ("near", 1, ["b", 2, "h1", "w1"]), ("far", 1, ["b", 5, "h2", "w2"])]
+    found = taken(model(nodes, ends, [("y", 1, ["b", 5, "h3", "w3"])]), tmp_path, here)
+    assert found.settings[0].likely
+    assert found.settings[0].shapes == {"frame": (1, 3, 224, 224), "near": (1, 2, 56, 56), "far": (1, 5, 28, 28)}
+
+
 def test_a_model_that_does_not_run_has_the_sizes_that_are_known(tmp_path: Path) -> None:
     given = chosen(5)
     (rows,) = (w for w in given.graph.initializer if w.name == "rows")

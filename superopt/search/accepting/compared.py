@@ -16,12 +16,13 @@ from superopt.cost.runtime import Draw
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
 from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.own import Own
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
 from superopt.search.accepting.still import Still
 from superopt.search.accepting.trial import Trial
 from superopt.search.replay import Placement
-from superopt.term import Type
+from superopt.term import Term, Type
 
 WAITING_SHARE = 0.5
 """Of the time that is left so much may pass until values in 64 bits are there; measuring takes the rest."""
@@ -40,10 +41,25 @@ def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws:
     never_change = all(map(still.holds, trial.program.outputs))
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
-    is_told = found.examined and not found.shows_little
-    if is_told or found.differs or not trial.left:  # what is compared after the time is never measured
+    if (found.examined and not found.shows_little) or found.differs:
         return found
-    return _within(trial, candidate, placed, found, still, seed, draws)
+    own = Own(trial.program, placed, _anew(trial.program, candidate))
+    told = _told(found, [o.name for o in found.outputs if o.saturated or not o.examined], own)
+    if told or not trial.left:  # what is compared after the time is never measured
+        return told or found
+    return _within(trial, candidate, placed, own, found, still, seed, draws)
+
+
+def _told(found: Agreement, silent: Sequence[str], own: Own) -> Agreement | None:
+    """What values that agree come to where those that show nothing are made of the others by the original's own steps,
+    and are equal as well; None where that is not so.
+    """
+    told = {o.name for o in found.outputs}.difference(silent)
+    if not told or not silent or not found.agrees or not all(own.is_made_of(name, told) for name in silent):
+        return None
+    shown = ", ".join(f'"{name}"' for name in silent)
+    why = f"{shown}: little is seen of it, but it is made as in the original of what was compared"
+    return replace(found, examined=True, reason=why)
 
 
 def _examined(
@@ -73,13 +89,14 @@ def _within(
     trial: Trial,
     candidate: Path,
     placed: Placement,
+    own: Own,
     outside: Agreement,
     still: Still,
     seed: int,
     draws: Sequence[Draw],
 ) -> Agreement:
     """How a candidate whose outputs show little compares at the values that were rewritten, if all of those show
-    something that may do so; otherwise what the outputs say.
+    something that may do so, or are made of those that do; otherwise what the outputs say.
     """
 
     def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
@@ -87,6 +104,7 @@ def _within(
 
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
+    found = found and (_told(found, [o.name for o in found.outputs if not o.examined], own) or found)
     if found is None or not (found.examined or found.differs):
         return replace(outside, reason=outside.reason or _LITTLE)
     return replace(found, reason=found.reason or outside.reason)
@@ -96,11 +114,14 @@ def rewritten_values(program: Program, placed: Placement, candidate: Path) -> di
     """What a candidate computes otherwise than the original, by name: what was replaced, and what is written in another
     form since its opset is newer. Nothing where weights are among that: whether these are right shows in outputs only.
     """
-    changed = changed_values(program, placed.new, placed.origins)
-    opset = opset_of(load(candidate))
-    anew = outdated(program, opset) if opset > opset_of(program.model) else {}
-    terms = changed | dict(anew)
+    terms = changed_values(program, placed.new, placed.origins) | dict(_anew(program, candidate))
     return {} if any(t.constant for t in terms.values()) else {n: program.values[n].type for n in sorted(terms)}
+
+
+def _anew(program: Program, candidate: Path) -> Mapping[str, Term]:
+    """The values that are written in another form since the candidate's opset is newer, and their terms."""
+    opset = opset_of(load(candidate))
+    return outdated(program, opset) if opset > opset_of(program.model) else {}
 
 
 def _compared_within(

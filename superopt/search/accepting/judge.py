@@ -23,6 +23,10 @@ _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
 
 
+class NoValidModel(VerificationFailed):
+    """What was found is refused by ONNX's own check once it is written: our doing, but nothing that differs."""
+
+
 def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Memory | None = None) -> Attempt:
     """Write the model with its pieces replaced, compare it with the original, and measure both.
 
@@ -196,5 +200,5 @@ def written(program: Program, placed: Placement, path: Path) -> Path:
         check(model, "the optimized model")
         save(model, path, external_data=True, shared=True)
     except InvalidModel as error:  # our doing, not the user's
-        raise VerificationFailed(f"{error}; nothing was written") from None
+        raise NoValidModel(f"{error}; nothing was written") from None
     return path

@@ -1,0 +1,92 @@
+"""Candidates whose outputs show little, compared by what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+
+from superopt.cost.measured import MeasuredCost
+from superopt.errors import VerificationFailed
+from superopt.onnx_io import load, understand
+from superopt.operators.constant import filled
+from superopt.operators.pointwise import Relu
+from superopt.rules.format import parse_file
+from superopt.search.accepting.compared import rewritten_values
+from superopt.search.replay import Placement
+from superopt.search.rewriting.rewrites import ByRule, Unfold
+from tests.models import confident, detector, labelled, untrained
+from tests.search.trying import tried
+
+WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
+WRONG_APART = WRONG.replace("0.10000000149011612", "0.20000000298023224")
+
+
+def test_a_detector_that_finds_nothing_in_random_numbers_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(detector(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert "found" not in {o.name for o in found.agreement.outputs}
+    assert found.agreement.reason == "the original runs on none of the inputs, or gives nothing for them"
+    assert max(o.error for o in found.agreement.outputs) > 0
+
+
+def test_what_stands_before_a_head_of_zeros_is_compared_within(cost: MeasuredCost, tmp_path: Path) -> None:
+    """The head's own piece is rewritten too, and its value shows nothing whatever is given."""
+    given = untrained()
+    found = tried(given, [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert [o.name for o in found.agreement.outputs] == ["normal"]
+    assert "constant" in found.agreement.reason
+
+
+def test_a_label_that_is_always_the_same_is_told_of_by_the_scores_that_it_is_made_of(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    found = tried(labelled(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (False, True, True)
+    assert '"label"' in found.agreement.reason
+
+
+def test_what_a_label_alone_is_made_of_is_not_told_of_by_scores_beside_it(cost: MeasuredCost, tmp_path: Path) -> None:
+    """A wrong rule, of which a label that is always the same shows nothing."""
+    (rule,) = parse_file(WRONG_APART).rules
+    found = tried(labelled(apart=True), [ByRule(rule)], cost, tmp_path)
+    assert found.cover[0].gain > 1.0
+    assert not found.accepted
+    assert '"label"' in found.reason
+
+
+def test_what_became_a_weight_is_not_examined_within(tmp_path: Path) -> None:
+    onnx.save(detector(), tmp_path / "m.onnx")
+    program = understand(load(tmp_path / "m.onnx"))
+    boxes, scores = (program.values[n] for n in ("boxes", "scores"))
+    bent, nothing = Relu()(boxes), filled(0.0, scores.shape)
+    assert rewritten_values(program, Placement({"boxes": bent}, {}), tmp_path / "m.onnx") == {"boxes": boxes.type}
+    assert rewritten_values(program, Placement({"boxes": bent, "scores": nothing}, {}), tmp_path / "m.onnx") == {}
+
+
+@pytest.mark.parametrize("given", [detector, confident])
+def test_a_difference_that_outputs_do_not_show_is_an_error(
+    given: Callable[[], onnx.ModelProto], cost: MeasuredCost, tmp_path: Path
+) -> None:
+    (rule,) = parse_file(WRONG).rules
+    with pytest.raises(VerificationFailed, match="differs from the original"):
+        tried(given(), [ByRule(rule)], cost, tmp_path)
+
+
+def test_what_stands_before_shares_that_are_always_the_same_is_compared_within(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    found = tried(confident(), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert "shares" not in {o.name for o in found.agreement.outputs}

@@ -35,6 +35,7 @@ NOT_FOLDED = {
     "conv frame by frame": "attributes are tuples of sizes",
     "conv of whole blocks": "attributes are tuples of sizes",
     "conv in fewer groups": "attributes are tuples of sizes",
+    "conv by phases": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
     "cubic": "its sizes are numbers, and no template's",

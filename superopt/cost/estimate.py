@@ -7,7 +7,8 @@ the median and 18 % in the mean where the median of a kind misses by 12 and 23 (
 both counts: what is thought too cheap is measured, and what is thought too dear is never looked at. For the same reason
 a kind of which none was measured is taken to miss it as the others do, the analytic cost itself among them: where one
 kernel is all that was measured, and slow, its parts would not be looked at. Kinds that stream memory,
-point-wise ones and re-layouts, are taken to miss it as other such do.
+point-wise ones and re-layouts, are taken to miss it as other such do. And convolutions compute channels in whole
+blocks: of one of few channels it is not to be learned that others, which use them, take as long for a product.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
 from superopt.operators import Declared
-from superopt.operators.blocks import is_of_whole_blocks
+from superopt.operators.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
 from superopt.operators.pictures import brings_channels_first
@@ -56,17 +57,19 @@ class Estimates:
         self._factors: dict[Kind, float] = {}
         self._usual = self._usual_stream = 1.0
         self._kinds: dict[tuple[Term, ...], Kind] = {}
+        self._costs: dict[tuple[Term, ...], float] = {}
         self._near: dict[tuple[Term, ...], tuple[int, float]] = {}
 
     def forget_terms(self) -> None:
         """Forget the graphs that were asked about, and keep what was learned of them."""
         self._kinds.clear()
+        self._costs.clear()
         self._near.clear()
         self._analytic.forget_terms()
 
     def learn(self, kernel: Kernel, seconds: float) -> None:
         """Note what a kernel was measured to take."""
-        kind, factor = self._kind(kernel), max(seconds, LEAST_S) / self._analytic.seconds(kernel)
+        kind, factor = self._kind(kernel), max(seconds, LEAST_S) / self._in_blocks(kernel)
         self._seen[kind].append((self._size(kernel), math.log(factor)))
         self._factors[kind] = math.exp(statistics.median(logarithm for _, logarithm in self._seen[kind]))
         self._usual = statistics.median_low([1.0, *self._factors.values()])
@@ -75,7 +78,14 @@ class Estimates:
 
     def seconds(self, kernel: Kernel) -> float:
         """The seconds that a kernel may take; as other kinds do, where nothing of its kind was measured."""
-        return self._analytic.seconds(kernel) * self._factor(kernel)
+        return self._in_blocks(kernel) * self._factor(kernel)
+
+    def _in_blocks(self, kernel: Kernel) -> float:
+        """The analytic cost, or of a convolution of less than a block of channels that of the block."""
+        key = kernel.graph.outputs
+        if key not in self._costs:
+            self._costs[key] = self._analytic.seconds(kernel) * _unused(_main(kernel))
+        return self._costs[key]
 
     def _factor(self, kernel: Kernel) -> float:
         """That by which a kernel misses its analytic cost, as those of its kind do that are near it, or all of them."""
@@ -106,9 +116,7 @@ def kind_of(kernel: Kernel) -> Kind:
     """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups, the size, and
     whether channels come in whole blocks, and whether they are brought to the front.
     """
-    (root,) = kernel.graph.outputs
-    running = [t for t in subterms(root) if not t.is_variable and not isinstance(t.operator, Expand)]
-    main = max(running, key=_flops, default=root)
+    main = _main(kernel)
     words = [main.operator.name, str(main.type.rank)]
     if isinstance(main.operator, Conv):
         image, weight = (i.shape for i in main.inputs)
@@ -116,9 +124,22 @@ def kind_of(kernel: Kernel) -> Kind:
         words.append("depthwise" if grouped and image[1] == main.operator.group else "grouped" if grouped else "dense")
         words.append("points" if all(d == 1 for d in weight[2:]) else "windows")
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
-        words.append("rows" if any(map(brings_channels_first, running)) else "images")
+        words.append("rows" if any(map(brings_channels_first, subterms(*kernel.graph.outputs))) else "images")
     op = main.operator
     return Kind(" ".join(words), isinstance(op, Declared) and (op.pointwise or op.moves))
+
+
+def _main(kernel: Kernel) -> Term:
+    """The operator that computes most."""
+    (root,) = kernel.graph.outputs
+    running = [t for t in subterms(root) if not t.is_variable and not isinstance(t.operator, Expand)]
+    return max(running, key=_flops, default=root)
+
+
+def _unused(main: Term) -> float:
+    """How many times more channels a convolution computes than there are."""
+    count = main.shape[1] if isinstance(main.operator, Conv) and main.operator.group == 1 else LAID_OUT
+    return max(LAID_OUT / count, 1.0) if isinstance(count, int) else 1.0
 
 
 def _flops(term: Term) -> int:

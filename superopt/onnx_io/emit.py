@@ -48,7 +48,7 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
     anew: Mapping[str, Term] = {}
     if opset > opset_of(model):
         if opset > highest_opset(program):
-            raise NotUnderstood(f"the model has nodes that would mean something else in opset {opset}")
+            raise NotUnderstood(f"the model has nodes that would mean something else, or take longer, in opset {opset}")
         anew = outdated(program, opset)
         raise_opset(model, opset)
         origins = {t: n for t, n in origins.items() if n not in anew}

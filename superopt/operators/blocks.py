@@ -46,11 +46,11 @@ def of_whole_blocks(conv: Conv, x: Term, k: Term) -> Term | None:
         return None
     more = -channels % BLOCK
     if conv.group == 1:
-        return make(conv, (_with_zeros(x, 1, more), _with_zeros(k, 1, more)))
+        return make(conv, (with_zeros(x, 1, more), with_zeros(k, 1, more)))
     if not conv.group == channels == out:
         return None
     wide = Conv(conv.strides, conv.pads, conv.dilations, channels + more)
-    return make(Slice(1, 0, channels), (make(wide, (_with_zeros(x, 1, more), _with_zeros(k, 0, more))),))
+    return make(Slice(1, 0, channels), (make(wide, (with_zeros(x, 1, more), with_zeros(k, 0, more))),))
 
 
 @defines("conv", "in fewer groups")
@@ -71,8 +71,8 @@ def in_fewer_groups(conv: Conv, x: Term, k: Term) -> Term | None:
     if joined == 1 or joined * (groups + more) > MOST_TIMES * groups:
         return None
     wide = Conv(conv.strides, conv.pads, conv.dilations, (groups + more) // joined)
-    kernel = _of_joined_groups(_with_zeros(k, 0, more * given), (groups + more) // joined, joined)
-    y = make(wide, (_with_zeros(x, 1, more * taken), kernel))
+    kernel = _of_joined_groups(with_zeros(k, 0, more * given), (groups + more) // joined, joined)
+    y = make(wide, (with_zeros(x, 1, more * taken), kernel))
     return make(Slice(1, 0, groups * given), (y,)) if more else y
 
 
@@ -80,11 +80,11 @@ def _of_joined_groups(k: Term, groups: int, joined: int) -> Term:
     """The kernel of so many groups, each joined of so many: what comes of one of these takes zeros of the others."""
     out, taken = concrete(k.shape[:2], "groups")
     apart = reshaped(k, (groups, joined, out // (groups * joined), *k.shape[1:]))
-    parts = [_with_zeros(Slice(1, i, i + 1)(apart), 3, taken * (joined - 1 - i), taken * i) for i in range(joined)]
+    parts = [with_zeros(Slice(1, i, i + 1)(apart), 3, taken * (joined - 1 - i), taken * i) for i in range(joined)]
     return reshaped(reduce(lambda a, b: Concat(1)(a, b), parts), (out, taken * joined, *k.shape[2:]))
 
 
-def _with_zeros(term: Term, axis: int, more: int, before: int = 0) -> Term:
+def with_zeros(term: Term, axis: int, more: int, before: int = 0) -> Term:
     """A term with further zeros behind an axis, and before it."""
     rank = term.type.rank
     widths = tuple(before if i == axis else more if i == rank + axis else 0 for i in range(2 * rank))

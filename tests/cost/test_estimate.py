@@ -120,3 +120,14 @@ def test_convolutions_over_whole_blocks_of_channels_are_no_measure_of_others() -
     estimates.learn(conv(60), 2.0 * ANALYTIC.seconds(conv(60)))
     assert estimates.seconds(conv(61)) == pytest.approx(9.0 * ANALYTIC.seconds(conv(61)))
     assert estimates.seconds(conv(64)) == pytest.approx(2.0 * ANALYTIC.seconds(conv(64)))
+
+
+def test_of_less_than_a_block_of_channels_the_block_is_what_was_measured() -> None:
+    """A convolution of 3 channels takes four times as long as one of 12 over a fourth of the places."""
+    few, more = (
+        kernel(Conv(steps, (0,) * 4)(tensor("x", 1, 64, 66, 66), weight("k", out, 64, 3, 3)))
+        for out, steps in ((3, (1, 1)), (12, (2, 2)))
+    )
+    estimates = Estimates()
+    estimates.learn(few, 1e-3)
+    assert estimates.seconds(more) == pytest.approx(1e-3 / 4, rel=0.1)

@@ -94,6 +94,17 @@ def test_an_opaque_node_that_would_mean_something_else_holds_the_opset_down() ->
     assert rewritten(free, {"e": Gelu(0)(free.values["x"])}, {}).opset_imports[""] == 20
 
 
+@pytest.mark.parametrize(("opset", "highest"), [(14, 18), (18, 18), (20, 20)])
+def test_a_pool_of_means_holds_the_opset_where_runtimes_compute_it_fast(opset: int, highest: int) -> None:
+    """So what is gained elsewhere by an operator of a newer one is not lost there, and not even offered."""
+    text = "g (float[1, 4, 8, 8] x) => (float[1, 4, 6, 6] y) { r = Relu(x) y = AveragePool<kernel_shape = [3, 3]>(r) }"
+    program = understand(load(model(text, opset)))
+    assert highest_opset(program) == highest
+    if highest < needed_opset([Gelu(0)(program.values["x"])], (), opset):
+        with pytest.raises(SuperoptError, match="take longer, in opset 20"):
+            rewritten(program, {"r": Gelu(0)(program.values["x"])}, {})
+
+
 @pytest.mark.parametrize("old", [13, 17])
 def test_a_split_into_equal_parts_says_how_many_where_the_opset_rises(old: int) -> None:
     text = "g (float[6, 4] x) => (float[2, 4] a, float[2, 4] b, float[2, 4] y) { a, b, c = Split(x) y = Relu(c) }"

@@ -31,6 +31,9 @@ WITHOUT_A_CASE = {"Equal", "Not", "CastLike", "Range", "ConstantOfShape", "Scatt
 and `test_scatter`, have some.
 """
 
+ROUNDED = {"DFT", "STFT"}
+"""Where sums cancel, onnxruntime 1.32 is off by 10⁻⁷ of the largest: these are run by ONNX's reference evaluator."""
+
 
 @cache
 def cases() -> dict[str, list[tuple[str, Program, Feed, Feed]]]:
@@ -102,7 +105,8 @@ def test_a_node_that_is_written_anew_computes_what_onnx_says(op_type: str) -> No
     for name, program, feed, expected in understood(op_type):
         model = rewritten(program, terms(program), {})
         check(model)
-        for output, actual in zip(program.outputs, run(ir.to_proto(model), feed)[0], strict=True):
+        found, _ = run(ir.to_proto(model), feed, "reference" if op_type in ROUNDED else "")
+        for output, actual in zip(program.outputs, found, strict=True):
             np.testing.assert_allclose(actual, expected[output], rtol=1e-3, atol=1e-5, err_msg=name)
         seen += 1
     assert seen

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms, which are products with matrices of waves, and of frames convolutions with them.
 
 onnxruntime 1.32 transforms 64 rows of 100 numbers in 458 µs, and 64 of 128, a power of two, in 86. A product takes 11
-and 14. Of a second of speech, in frames of 400, its STFT takes 3.2 ms, and a convolution 0.3.
+and 14. Of a second of speech, in frames of 400, its STFT takes 3.1 ms, and a convolution over frames 0.15.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Dft(Composite):
         (x,) = inputs
         n, parts = x.shape[self.axis], x.shape[-1]
         to = _waves(n, self.onesided)
-        if not isinstance(n, int) or not isinstance(to, int) or not isinstance(parts, int) or n * to > LARGEST // 4:
+        if not isinstance(n, int) or not isinstance(to, int) or not isinstance(parts, int):
+            return None
+        if n * parts * to * 2 > LARGEST:
             return None
         others = [a for a in range(x.type.rank - 1) if a != self.axis]
         moved = _transposed(x, (*others, self.axis, x.type.rank - 1))
@@ -119,7 +121,7 @@ class Stft(Composite):
         x, window = inputs
         (n,) = window.shape
         to = _waves(n, self.onesided)
-        if not isinstance(n, int) or not isinstance(to, int) or n * to > LARGEST // 2:
+        if not isinstance(n, int) or not isinstance(to, int) or n * to * 2 > LARGEST:
             return None
         weighed = Mul()(make(Waves(n, to)), Expand((0,), (n, 2 * to))(window))
         kernel = reshaped(Transpose((1, 0))(weighed), (2 * to, 1, n))

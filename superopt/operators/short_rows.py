@@ -7,10 +7,9 @@ channels come first in 0.015, and in rows of 224 by three in 0.028.
 from __future__ import annotations
 
 from superopt.operators.declare import Declared
-from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.meanings import defines
-from superopt.operators.pointwise import Add, Binary, Div, Mul
+from superopt.operators.pointwise import Binary
 from superopt.term import Term, make
 
 SHORT = 16
@@ -35,31 +34,11 @@ def before_short_rows(op: Transpose, x: Term) -> Term | None:
 
 
 @defines("add", "in longer rows")
-def add_in_longer_rows(op: Add, x: Term, y: Term) -> Term | None:
-    """A short row added to many places, in rows of several places."""
-    return _in_longer_rows(op, x, y)
-
-
 @defines("sub", "in longer rows")
-def sub_in_longer_rows(op: Sub, x: Term, y: Term) -> Term | None:
-    """A short row subtracted likewise, or from which is subtracted."""
-    return _in_longer_rows(op, x, y)
-
-
 @defines("mul", "in longer rows")
-def mul_in_longer_rows(op: Mul, x: Term, y: Term) -> Term | None:
-    """A short row multiplied likewise."""
-    return _in_longer_rows(op, x, y)
-
-
 @defines("div", "in longer rows")
-def div_in_longer_rows(op: Div, x: Term, y: Term) -> Term | None:
-    """A short row divided by likewise, or which is divided."""
-    return _in_longer_rows(op, x, y)
-
-
-def _in_longer_rows(op: Binary, x: Term, y: Term) -> Term | None:
-    """`f(x, rows)` where the last two axes are one, and the row is repeated as data; None where no such is long."""
+def in_longer_rows(op: Binary, x: Term, y: Term) -> Term | None:
+    """`f(x, rows)` in rows of several places, the short one repeated as data; None where none is short."""
     if x.type.rank < 2 or x.constant == y.constant or not any(map(_is_short, (x, y))):
         return None
     places, size = x.shape[-2:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -21,21 +20,12 @@ from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.operators.short_rows import (
     LARGEST,
     SHORT,
-    add_in_longer_rows,
     before_short_rows,
-    div_in_longer_rows,
-    mul_in_longer_rows,
-    sub_in_longer_rows,
+    in_longer_rows,
 )
 from superopt.term import Term, variable
 from tests.models import assert_same, model
 
-LONGER: dict[str, Callable[..., Term | None]] = {
-    "add": add_in_longer_rows,
-    "sub": sub_in_longer_rows,
-    "mul": mul_in_longer_rows,
-    "div": div_in_longer_rows,
-}
 OPERATORS = {"add": Add(), "sub": Sub(), "mul": Mul(), "div": Div()}
 
 
@@ -51,7 +41,7 @@ def assert_equal(found: Term | None, wanted: Term) -> None:
     np.testing.assert_array_equal(evaluate(found, FLOAT, values), evaluate(wanted, FLOAT, values))
 
 
-@pytest.mark.parametrize("name", LONGER)
+@pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("shape", [(5, 3), (2, 4, 3), (1, 6, 7, 4)], ids=str)
 @pytest.mark.parametrize("turned", [False, True], ids=["row last", "row first"])
 def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
@@ -59,7 +49,7 @@ def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
 ) -> None:
     x, short = variable("x", shape), row(shape[-1], shape)
     inputs = (short, x) if turned else (x, short)
-    assert_equal(LONGER[name](OPERATORS[name], *inputs), OPERATORS[name](*inputs))
+    assert_equal(in_longer_rows(OPERATORS[name], *inputs), OPERATORS[name](*inputs))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +67,7 @@ def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
     ids=["long", "of one", "one place", "much", "of another axis", "computed", "how many is not known", "not repeated"],
 )
 def test_what_is_no_short_row_over_many_places_stays(inputs: tuple[Term, Term]) -> None:
-    assert add_in_longer_rows(Add(), *inputs) is None
+    assert in_longer_rows(Add(), *inputs) is None
 
 
 @pytest.mark.parametrize("perm", list(itertools.permutations(range(4))), ids=str)

@@ -35,8 +35,7 @@ from superopt.term import Graph, Term, subterms
 
 OPSETS = (24, 17)
 
-_COARSE = 1e-5
-_SLACK = {"float32": _COARSE, "float64": 1e-6}
+_SLACK = {"float32": 1e-5, "float64": 1e-6}
 """What is allowed, of the largest value or 0.1, besides what rounding explains; attributes of ONNX have 32 bits."""
 _NOISE = 30.0
 """Several times as much as the noisy copies differ by: they are few."""
@@ -101,11 +100,6 @@ def misread_by_reference(term: Term) -> bool:
 def _cancels(term: Term) -> bool:
     """Whether ONNX's reference evaluator takes the root of a variance that may round to less than 0."""
     return isinstance(term.operator, GroupNorm | InstanceNorm)
-
-
-def _weighs_in_32_bits(term: Term) -> bool:
-    """Whether ONNX's reference evaluator computes with an attribute of 32 bits, of numbers of 64 too."""
-    return isinstance(term.operator, Cubic)
 
 
 def _spreads(term: Term) -> bool:
@@ -176,8 +170,7 @@ def _demand_equal(what: str, by: str, actual: Sequence[Array], expected: Sequenc
         assert _same_kind(a[odd], e[odd]), f"{where}: {a[odd][:4]}, not {e[odd][:4]}"
         judged &= np.isfinite(e)
         size = abs(e[judged]).max(initial=0.1)
-        coarse = by == "reference" and any(map(_weighs_in_32_bits, subterms(term)))
-        allowed = _NOISE * noise + (_COARSE if coarse else _SLACK.get(term.type.dtype, _COARSE)) * size
+        allowed = _NOISE * noise + _SLACK.get(term.type.dtype, 1e-5) * size
         wrong = judged & ~(abs(a - e) <= allowed)
         assert not wrong.any(), f"{where}: {a[wrong][:4]}, not {e[wrong][:4]} (up to {allowed[wrong][:4]})"
 

@@ -97,7 +97,7 @@ def _declared() -> Iterator[type[Declared]]:
 
 
 def _group(module: str) -> str:
-    return module.removeprefix(f"{PACKAGE}.")
+    return module.rpartition(".")[2]
 
 
 def entry(cls: type[Declared]) -> str:

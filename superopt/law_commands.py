@@ -17,7 +17,7 @@ from superopt.bars import stage_bar
 from superopt.errors import RuleError, UsageError
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.files import declare_files
-from superopt.operators.laws import Law, declared_laws
+from superopt.operators.laws.collected import Law, declared_laws
 from superopt.options import OperatorFiles
 from superopt.term import subterms
 from superopt.text import show

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from superopt.operators.files import apart
-from superopt.operators.laws import forget_laws, written_laws
+from superopt.operators.laws.collected import forget_laws, written_laws
 from superopt.operators.pointwise import Relu
 from superopt.verify.law_check import families
 from tests.commands import Ran, assert_refused

@@ -22,10 +22,10 @@ from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
 from superopt.operators import Declared
-from superopt.operators.blocks import LAID_OUT, is_of_whole_blocks
+from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
+from superopt.operators.definitions.pictures import brings_channels_first
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
-from superopt.operators.pictures import brings_channels_first
 from superopt.term import Term, subterms
 
 Lesson: TypeAlias = "tuple[tuple[float, ...], float]"

@@ -18,11 +18,11 @@ from itertools import chain
 from operator import attrgetter
 
 from superopt.operators.activations import HardSigmoid, HardSwish, LeakyRelu
+from superopt.operators.definitions.pictures import brings_channels_first, brings_channels_last
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
-from superopt.operators.pictures import brings_channels_first, brings_channels_last
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.repeats import unwritten
 from superopt.operators.shuffles import shuffle_of

@@ -20,9 +20,9 @@ from superopt.operators.constant import number_of
 from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape, Slice
 from superopt.operators.linear import Conv
-from superopt.operators.moves import Rows
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp
+from superopt.operators.rows import Rows
 from superopt.term import REAL, Graph, Term, make, variable
 from superopt.text import Sexp, form, show
 

@@ -16,8 +16,8 @@ from superopt.cost.sizes import bytes_of, concretize
 from superopt.onnx_io import Program
 from superopt.operators import Declared
 from superopt.operators.layout import Reshape
-from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm
+from superopt.operators.rows import Rows
 from superopt.term import Graph, Term, running
 
 V = TypeVar("V", bound=Hashable)

@@ -16,12 +16,12 @@ import onnx_ir as ir
 
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program
-from superopt.operators.attention import MaskedAttention
+from superopt.operators.attention.dot_product import MaskedAttention
+from superopt.operators.attention.flat_heads import MaskedAttentionOfFlatRows
+from superopt.operators.attention.grouped import MaskedGroupedAttention
+from superopt.operators.attention.heads import MaskedAttentionOfRows
 from superopt.operators.constant import Scalar, filled
-from superopt.operators.flat_heads import MaskedAttentionOfFlatRows
 from superopt.operators.functions import Max
-from superopt.operators.grouped import MaskedGroupedAttention
-from superopt.operators.heads import MaskedAttentionOfRows
 from superopt.operators.layout import Expand
 from superopt.operators.logic import Less, Where
 from superopt.operators.pointwise import Add, Mul

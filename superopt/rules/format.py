@@ -27,9 +27,9 @@ from types import ModuleType
 
 from superopt.dim import assuming
 from superopt.errors import ParseError, RuleError, SuperoptError
-from superopt.operators import derived_laws, law, laws, layout_laws, reduction_laws
 from superopt.operators.declare import CATALOGUE, is_shipped
-from superopt.operators.laws import declared_laws
+from superopt.operators.laws import collected, derived, law, layout, reductions
+from superopt.operators.laws.collected import declared_laws
 from superopt.operators.reader import (
     condition_sexp,
     dim_sexp,
@@ -45,7 +45,7 @@ from superopt.term import Term, subterms, variable
 from superopt.text import Atom, Form, Place, Sexp, form, read, show
 
 FORMAT = 1
-LAW_MODULES = (law, laws, derived_laws, layout_laws, reduction_laws)
+LAW_MODULES = (law, collected, derived, layout, reductions)
 """What laws are derived by."""
 _PARTS = ("given", "if", "from", "where", "to", "by")
 _DIGESTS = ("operators", "laws", "seal")

@@ -26,7 +26,7 @@ from superopt.arithmetic import EXACT, FLOAT, Array, Carrier
 from superopt.dim import Dim, assuming, symbols
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.instances import all_symbols, conditions, resize
-from superopt.operators.laws import Law, Scope, laws_in, scope_of, widened
+from superopt.operators.laws.collected import Law, Scope, laws_in, scope_of, widened
 from superopt.term import Operator, Term, subterms, variable, variables
 from superopt.verify.law_sizes import LIMIT, Columns, Sizes, generator, small_sizes
 from superopt.verify.prove import Proved, Unknown, prove

@@ -14,7 +14,7 @@ from superopt.arithmetic import Array
 from superopt.dim import Condition, Dim, Floor, Symbol, symbol
 from superopt.errors import ShapeError
 from superopt.operators.instances import all_symbols, fitting
-from superopt.operators.laws import Law
+from superopt.operators.laws.collected import Law
 from superopt.term import size_symbols
 
 LARGEST = 4

@@ -16,7 +16,7 @@ from typing import Any
 from superopt.dim import Condition, Dim, assuming, symbol_name, symbols
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
-from superopt.operators.laws import Law, laws_in, scope_of, widened
+from superopt.operators.laws.collected import Law, laws_in, scope_of, widened
 from superopt.operators.layout import Reshape
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.contexts import CONTEXTS

@@ -7,7 +7,7 @@ import pytest
 
 from superopt.cost.kernels import cut
 from superopt.operators.activations import HardSigmoid, HardSwish
-from superopt.operators.attention import MaskedAttention
+from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS

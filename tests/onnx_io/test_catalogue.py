@@ -26,10 +26,12 @@ from superopt.operators.activations import (
     Swish,
     plus,
 )
-from superopt.operators.attention import Attention, MaskedAttention
+from superopt.operators.attention.dot_product import Attention, MaskedAttention
+from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
+from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
+from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
-from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import (
     Abs,
@@ -51,12 +53,9 @@ from superopt.operators.functions import (
     Sub,
     Tanh,
 )
-from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
-from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
-from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround
@@ -67,6 +66,7 @@ from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import ArgMax, Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
+from superopt.operators.rows import Rows
 from superopt.operators.transposed import ConvTranspose
 from superopt.operators.waves import Waves
 from superopt.term import REAL, TRUTH, Graph, Term, subterms, variable, variables

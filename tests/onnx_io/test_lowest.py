@@ -17,7 +17,7 @@ from superopt.dim import assuming
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
 from superopt.onnx_io.lowest import _raised
-from superopt.operators.attention import MaskedAttention
+from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.term import REAL, variable
 from tests.models import model
 from tests.onnx_io.networks import run

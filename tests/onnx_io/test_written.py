@@ -21,10 +21,11 @@ from superopt.onnx_io import check, load, random_weights, rewritten, standalone,
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
-from superopt.operators.attention import MaskedAttention
+from superopt.operators.attention.dot_product import MaskedAttention
+from superopt.operators.attention.heads import AttentionOfRows
 from superopt.operators.constant import filled
+from superopt.operators.definitions.tiles import by_tiles
 from superopt.operators.functions import Sub
-from superopt.operators.heads import AttentionOfRows
 from superopt.operators.layout import Concat, Expand, Reshape, Slice
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
@@ -32,7 +33,6 @@ from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Mean
 from superopt.operators.resize import Interpolate
-from superopt.operators.tiles import by_tiles
 from superopt.term import Graph, Term, make, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

@@ -8,17 +8,16 @@ from functools import cache, partial
 
 from superopt.dim import Dim, assuming, symbol
 from superopt.operators import CATALOGUE
-from superopt.operators.attention import Attention, MaskedAttention
+from superopt.operators.attention.dot_product import Attention, MaskedAttention
+from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
+from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
+from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.constant import Band, Count, Matrix, Scalar
-from superopt.operators.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.fourier import Dft, Stft
-from superopt.operators.grouped import GroupedAttention, MaskedGroupedAttention
-from superopt.operators.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
-from superopt.operators.moves import Rows
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import MODES, Pad, PadAround
@@ -40,6 +39,7 @@ from superopt.operators.reductions import (
 )
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
+from superopt.operators.rows import Rows
 from superopt.operators.transposed import ConvTranspose
 from superopt.operators.waves import Waves
 from superopt.term import Term, variable

@@ -15,7 +15,7 @@ from superopt.dim import Shape
 from superopt.evaluate import evaluate, sample
 from superopt.operators import CATALOGUE
 from superopt.operators.along import Origins, origins, read_along, widened
-from superopt.operators.attention import Attention
+from superopt.operators.attention.dot_product import Attention
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Every, Reshape, Slice

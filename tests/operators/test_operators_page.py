@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.operators_page import PAGE, page
 from superopt.operators import CATALOGUE, Declared
-from superopt.operators.laws import written_laws
+from superopt.operators.laws.collected import written_laws
 
 SHOWN = page()
 SECTIONS = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##|\Z)", SHOWN, re.DOTALL | re.MULTILINE))

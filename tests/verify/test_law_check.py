@@ -12,7 +12,7 @@ from superopt.dim import Dim
 from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE
 from superopt.operators.instances import all_symbols, resize
-from superopt.operators.laws import Law, forget_laws, written_laws
+from superopt.operators.laws.collected import Law, forget_laws, written_laws
 from superopt.operators.layout import Transpose
 from superopt.operators.pointwise import Relu
 from superopt.term import subterms, variables

@@ -14,7 +14,7 @@ from benchmarks.mutants import mutants
 from superopt.dim import assuming, symbol
 from superopt.operators.constant import Scalar
 from superopt.operators.instances import all_symbols, small_instances
-from superopt.operators.laws import Law, Scope, laws_in
+from superopt.operators.laws.collected import Law, Scope, laws_in
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules, parse_file, print_rule

@@ -8,14 +8,14 @@ import pytest
 from superopt.arithmetic import FLOAT
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate_all, sample
-from superopt.operators.attention import MaskedAttention
+from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.constant import filled
+from superopt.operators.definitions.spellings import attention_cleared
 from superopt.operators.layout import Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Where
 from superopt.operators.normalize import Softmax
 from superopt.operators.reader import read_term
-from superopt.operators.spellings import attention_cleared
 from superopt.term import TRUTH, variable
 from superopt.text import read
 from tests.search.folding import folded, named, rules_in, terms

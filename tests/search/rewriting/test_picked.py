@@ -10,7 +10,7 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
-from superopt.operators.attention import Attention
+from superopt.operators.attention.dot_product import Attention
 from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Softmax

@@ -1,0 +1,1 @@
+"""Laws, which all proofs rest on: those that declarations write, and those that follow from what these state."""

@@ -1,0 +1,68 @@
+"""Convolutions along one axis and three are those of pictures: exactly, in the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from superopt.arithmetic import FIELD
+from superopt.dim import Shape, assuming, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.definitions.frames import by_frames, frame_by_frame, of_one_row
+from superopt.operators.instances import resize
+from superopt.operators.linear import Conv
+from superopt.term import Term, variable
+
+ROWS = [
+    (Conv((2,), (1, 2), (2,), 1), (2, 4, 9), (6, 4, 3)),
+    (Conv((1,), (1, 1), (1,), 4), (2, 4, 9), (4, 1, 3)),
+]
+GROUPS = [
+    (Conv((2, 1, 2), (1, 0, 1, 2, 1, 0), (1, 2, 1), 4), (2, 4, 7, 8, 9), (4, 1, 3, 2, 3)),
+    (Conv((1, 2, 2), (1, 1, 1, 1, 1, 1), (1, 1, 1), 2), (1, 4, 4, 5, 6), (6, 2, 3, 3, 3)),
+    (Conv((1, 1, 1), (0, 0, 0, 0, 0, 0), (2, 1, 1), 3), (1, 3, 6, 4, 4), (6, 1, 2, 1, 1)),
+]
+FRAMES = [
+    (Conv((2, 1, 2), (1, 0, 1, 2, 1, 0), (1, 2, 1), 1), (2, 3, 7, 8, 9), (5, 3, 3, 2, 3)),
+    (Conv((1, 1, 1), (0, 1, 1, 0, 1, 1), (1, 1, 1), 1), (1, 3, 4, 5, 6), (5, 3, 1, 3, 3)),
+    (Conv((1, 1, 1), (1, 0, 0, 1, 0, 0), (2, 1, 1), 1), (1, 2, 6, 4, 4), (3, 2, 2, 1, 1)),
+]
+
+
+def given(conv: Conv, x: Shape, k: Shape) -> tuple[Term, Term, Term]:
+    picture, kernel = variable("x", x, "float32"), variable("k", k, "float32", constant=True)
+    return conv(picture, kernel), picture, kernel
+
+
+def way(conv: Conv) -> Callable[..., Term | None]:
+    """The definition that applies."""
+    if len(conv.strides) == 1:
+        return of_one_row
+    return by_frames if conv.group == 1 else frame_by_frame
+
+
+@pytest.mark.parametrize(("conv", "x", "k"), [*ROWS, *GROUPS, *FRAMES])
+def test_the_picture_has_the_same_convolution(conv: Conv, x: Shape, k: Shape) -> None:
+    direct, *inputs = given(conv, x, k)
+    meaning = way(conv)(conv, *inputs)
+    assert meaning is not None
+    assert meaning.type == direct.type
+    values = sample((direct,), FIELD, 0)
+    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
+
+
+@pytest.mark.parametrize(("conv", "x", "k"), [*GROUPS, *FRAMES])
+def test_how_many_images_there_are_may_be_a_symbol(conv: Conv, x: Shape, k: Shape) -> None:
+    kernel, (images, any_number) = variable("k", k), (variable("x", (n, *x[1:])) for n in (3, symbol("n")))
+    with assuming():
+        meaning = way(conv)(conv, any_number, kernel)
+    assert meaning is not None
+    assert resize((meaning,), {"n": 3}) == (way(conv)(conv, images, kernel),)
+
+
+def test_groups_are_summed_frame_by_frame_and_what_is_no_group_is_joined() -> None:
+    for group, left in ((2, by_frames), (1, frame_by_frame)):
+        conv = Conv((1, 1, 1), (0,) * 6, (1, 1, 1), group)
+        _, *inputs = given(conv, (1, 4, 3, 3, 3), (2, 4 // group, 1, 1, 1))
+        assert left(conv, *inputs) is None

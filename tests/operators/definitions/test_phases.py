@@ -1,0 +1,106 @@
+"""Convolutions of few channels are those by phases: exactly."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.arithmetic import FIELD
+from superopt.dim import Shape, assuming, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.definitions.phases import MOST, by_phases, in_steps
+from superopt.operators.instances import resize
+from superopt.operators.linear import Conv
+from superopt.term import Term, subterms, variable
+from tests.models import assert_same, model, weight
+
+ONES = (1, 1)
+KERNELS = [
+    ((1, 1, 1, 1), (1, 3, 8, 12), (2, 3, 3, 3)),
+    ((0, 0, 0, 0), (2, 4, 7, 10), (3, 4, 3, 2)),
+    ((2, 0, 1, 3), (1, 2, 5, 9), (1, 2, 4, 1)),
+    ((0, 4, 0, 0), (1, 1, 3, 6), (2, 1, 3, 7)),
+]
+STEPS = [*itertools.product(range(1, MOST + 1), repeat=2)]
+FEW = [(1, 64, (3, 3)), (3, 32, (7, 7)), (8, 16, (3, 39)), (2, 6, (1, 9)), (1, 8, (5, 5)), (5, 3, (9, 1))]
+LEFT = {
+    "one place": (Conv(), (1, 16, 8, 8), (3, 16, 1, 1)),
+    "a block of channels": (Conv(), (1, 16, 8, 8), (16, 16, 3, 3)),
+    "most of a block": (Conv(), (1, 16, 8, 8), (12, 16, 3, 3)),
+    "longer steps": (Conv((1, 2)), (1, 16, 8, 8), (3, 16, 3, 3)),
+    "gaps": (Conv(dilations=(2, 1)), (1, 16, 8, 8), (3, 16, 3, 3)),
+    "groups": (Conv(group=3), (1, 9, 8, 8), (3, 3, 3, 3)),
+    "few places": (Conv(), (1, 16, 3, 3), (3, 16, 3, 3)),
+    "one axis": (Conv((1,), (0, 0), (1,)), (1, 16, 8), (3, 16, 3)),
+}
+
+
+def given(conv: Conv, x: Shape, k: Shape) -> tuple[Term, Term, Term]:
+    picture, kernel = variable("x", x, "float32"), variable("k", k, "float32", constant=True)
+    return conv(picture, kernel), picture, kernel
+
+
+def assert_equal(meaning: Term | None, direct: Term) -> None:
+    assert meaning is not None
+    assert meaning.type == direct.type
+    values = sample((direct,), FIELD, 0)
+    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize(("pads", "x", "k"), KERNELS)
+def test_in_steps_it_is_the_same_convolution(pads: Shape, x: Shape, k: Shape, steps: tuple[int, int]) -> None:
+    """Of sizes that they divide and of others, wherever it is padded."""
+    conv = Conv(ONES, pads)
+    direct, *inputs = given(conv, x, k)
+    assert_equal(in_steps(conv, inputs[0], inputs[1], steps), direct)
+
+
+@pytest.mark.parametrize(("o", "c", "window"), FEW)
+@pytest.mark.parametrize("size", [(16, 40), (21, 45)])
+def test_few_channels_are_computed_by_phases(size: tuple[int, int], o: int, c: int, window: tuple[int, int]) -> None:
+    conv = Conv(ONES, (window[0] // 2, window[1] // 2) * 2)
+    direct, *inputs = given(conv, (1, c, *size), (o, c, *window))
+    meaning = by_phases(conv, *inputs)
+    assert_equal(meaning, direct)
+    assert meaning is not None
+    (inner,) = (t for t in subterms(meaning) if isinstance(t.operator, Conv))
+    assert inner.inputs[1].constant
+    assert inner.inputs[1].shape[0] > o
+
+
+@pytest.mark.parametrize(("conv", "x", "k"), LEFT.values(), ids=LEFT)
+def test_other_convolutions_are_left(conv: Conv, x: Shape, k: Shape) -> None:
+    _, *inputs = given(conv, x, k)
+    assert by_phases(conv, *inputs) is None
+
+
+def test_a_kernel_that_is_computed_is_left() -> None:
+    assert by_phases(Conv(), variable("x", (1, 16, 8, 8)), variable("k", (3, 16, 3, 3))) is None
+
+
+def test_sizes_that_are_no_numbers_are_left_but_there_may_be_any_number_of_images() -> None:
+    k = variable("k", (3, 16, 3, 3), constant=True)
+    assert by_phases(Conv(), variable("x", (1, 16, symbol("h"), 8)), k) is None
+    with assuming():
+        any_number = by_phases(Conv(), variable("x", (symbol("n"), 16, 8, 8)), k)
+    assert any_number is not None
+    assert resize((any_number,), {"n": 2}) == (by_phases(Conv(), variable("x", (2, 16, 8, 8)), k),)
+
+
+def test_an_image_is_made_of_many_channels_faster_and_is_the_same(options: Options) -> None:
+    """As generators end."""
+    nodes = [
+        helper.make_node("Conv", ["x", "k", "b"], ["c"], pads=[3, 3, 3, 3]),
+        helper.make_node("Tanh", ["c"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, [1, 32, 66, 67]), ("y", TensorProto.FLOAT, [1, 3, 66, 67])]
+    given = model(nodes, ends[:1], ends[1:], {"k": weight(3, 32, 7, 7), "b": weight(3)})
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert {"Conv", "Transpose"} <= {n.op_type for n in result.proto().graph.node}
+    assert_same(result.proto(), given)

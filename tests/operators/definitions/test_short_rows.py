@@ -1,0 +1,114 @@
+"""Short rows that are repeated over many places: brought before a transpose, and made longer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import superopt
+from superopt.api import Options
+from superopt.arithmetic import FLOAT
+from superopt.dim import Dim, assuming, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.activations import plus
+from superopt.operators.definitions.short_rows import (
+    LARGEST,
+    SHORT,
+    before_short_rows,
+    in_longer_rows,
+)
+from superopt.operators.functions import Max, Sub
+from superopt.operators.layout import Expand, Transpose
+from superopt.operators.pointwise import Add, Div, Mul, Relu
+from superopt.term import Term, variable
+from tests.models import assert_same, model
+
+OPERATORS = {"add": Add(), "sub": Sub(), "mul": Mul(), "div": Div()}
+
+
+def row(size: int, to: tuple[Dim, ...], axis: int = -1) -> Term:
+    with assuming():
+        return Expand((axis % len(to),), to)(variable("row", (size,), constant=True))
+
+
+def assert_equal(found: Term | None, wanted: Term) -> None:
+    assert found is not None
+    assert found.shape == wanted.shape
+    values = {v: np.abs(a) + 1.0 for v, a in sample((found, wanted), FLOAT, 0).items()}
+    np.testing.assert_array_equal(evaluate(found, FLOAT, values), evaluate(wanted, FLOAT, values))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("shape", [(5, 3), (2, 4, 3), (1, 6, 7, 4)], ids=str)
+@pytest.mark.parametrize("turned", [False, True], ids=["row last", "row first"])
+def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
+    name: str, shape: tuple[int, ...], turned: bool
+) -> None:
+    x, short = variable("x", shape), row(shape[-1], shape)
+    inputs = (short, x) if turned else (x, short)
+    assert_equal(in_longer_rows(OPERATORS[name], *inputs), OPERATORS[name](*inputs))
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        (variable("x", (5, SHORT)), row(SHORT, (5, SHORT))),
+        (variable("x", (5, 1)), row(1, (5, 1))),
+        (variable("x", (1, 3)), row(3, (1, 3))),
+        (variable("x", (LARGEST, 3)), row(3, (LARGEST, 3))),
+        (variable("x", (5, 3)), row(5, (5, 3), axis=0)),
+        (variable("x", (5, 3)), Expand((1,), (5, 3))(variable("r", (3,)))),
+        (variable("x", (symbol("n"), 3)), row(3, (symbol("n"), 3))),
+        (variable("x", (3,)), variable("r", (3,), constant=True)),
+    ],
+    ids=["long", "of one", "one place", "much", "of another axis", "computed", "how many is not known", "not repeated"],
+)
+def test_what_is_no_short_row_over_many_places_stays(inputs: tuple[Term, Term]) -> None:
+    assert in_longer_rows(Add(), *inputs) is None
+
+
+@pytest.mark.parametrize("perm", list(itertools.permutations(range(4))), ids=str)
+def test_a_transpose_comes_before_a_short_row_and_what_else_is_constant(perm: tuple[int, ...]) -> None:
+    shape = (2, 4, 5, 3)
+    x, several = variable("x", shape), Expand((1, 3), shape)(variable("several", (4, 3), constant=True))
+    for other in (row(3, shape), several):
+        once = Sub()(other, x)
+        wanted = Transpose(perm)(Div()(once, row(3, shape)))
+        found = before_short_rows(Transpose(perm), wanted.inputs[0])
+        assert_equal(found, wanted)
+        assert found is not None
+        assert found.inputs[0] == Transpose(perm)(once)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        Relu()(variable("x", (2, 3))),
+        plus(variable("x", (2, 3)), 1.0),
+        Add()(variable("x", (2, SHORT)), row(SHORT, (2, SHORT))),
+        Max()(variable("x", (2, 3)), variable("y", (2, 3))),
+        variable("x", (2, 3)),
+    ],
+    ids=["no row", "a number", "a long row", "two that are computed", "nothing"],
+)
+def test_a_transpose_stays_behind_what_repeats_no_short_row(x: Term) -> None:
+    assert before_short_rows(Transpose((1, 0)), x) is None
+
+
+@pytest.mark.parametrize("after", [["Transpose"], []], ids=["channels first", "channels last"])
+def test_images_are_scaled_faster_and_are_the_same(after: list[str], options: Options) -> None:
+    nodes = [
+        helper.make_node("Sub", ["x", "mean"], ["b"]),
+        helper.make_node("Div", ["b", "spread"], ["c" if after else "y"]),
+        *[helper.make_node(op, ["c"], ["y"], perm=[0, 3, 1, 2]) for op in after],
+    ]
+    shape = [1, 224, 224, 3]
+    ends = [("x", TensorProto.FLOAT, shape), ("y", TensorProto.FLOAT, [1, 3, 224, 224] if after else shape)]
+    constants = {n: np.array([i + 60, 58, 57], np.float32) for i, n in enumerate(("mean", "spread"))}
+    given = model(nodes, ends[:1], ends[1:], constants)
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)

@@ -11,7 +11,8 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.instances import all_symbols, conditions
-from superopt.operators.layout import Concat, Slice, Transpose
+from superopt.operators.layout import Concat, Transpose
+from superopt.operators.picks import Slice
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, replace_all, subterms
 

@@ -26,8 +26,8 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, standalone, understand
 from superopt.operators import Declared
-from superopt.operators.layout import Every
 from superopt.operators.norms import GroupNorm, InstanceNorm
+from superopt.operators.picks import Every
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.resampling import Cubic
 from superopt.operators.resize import Interpolate

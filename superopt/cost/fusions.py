@@ -19,10 +19,11 @@ from operator import attrgetter
 
 from superopt.operators.activations import HardSigmoid, HardSwish, LeakyRelu
 from superopt.operators.definitions.pictures import brings_channels_first, brings_channels_last
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.repeats import unwritten
 from superopt.operators.shuffles import shuffle_of

@@ -29,8 +29,9 @@ from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
-from superopt.operators.layout import Concat, Expand, Reshape, Slice
+from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.rules.match import commuted, rewrites
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule

@@ -22,7 +22,7 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
-from superopt.operators.layout import PastTheEnd
+from superopt.operators.picks import PastTheEnd
 from superopt.term import Term, Type, variable
 
 OLDEST_OPSET = 7

@@ -10,9 +10,10 @@ from superopt.dim import Dim, Shape, are_equal, equal_shapes, is_one
 from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
-from superopt.operators.layout import END, Concat, Every, Expand, Reshape, Slice, Transpose, common_shape, reshaped
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose, common_shape, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
+from superopt.operators.picks import END, Every, Slice
 from superopt.operators.pointwise import Add
 from superopt.operators.reductions import Reduction
 from superopt.operators.repeats import unwritten

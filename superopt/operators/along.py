@@ -16,9 +16,10 @@ from typing import TypeAlias, TypeVar
 from superopt.dim import Dim, Shape, are_equal, assuming, is_one, product
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import AlongAxis
+from superopt.operators.picks import Slice
 from superopt.operators.reductions import Reduction
 from superopt.term import Term, Type, variable, variables
 

@@ -10,7 +10,8 @@ from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, at_most, nonnegative, require
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
-from superopt.operators.layout import Concat, Slice, positive_axis
+from superopt.operators.layout import Concat, positive_axis
+from superopt.operators.picks import Slice
 from superopt.term import FACTS, Term, make
 
 MODES = ("edge", "reflect", "wrap")

@@ -29,8 +29,9 @@ from superopt.operators.layout import Expand, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Equal, IsNan, Where
 from superopt.operators.normalize import Gemm, Softmax
+from superopt.operators.picks import taken
 from superopt.operators.pointwise import Add, Div, Mul
-from superopt.operators.rearrange import Gather, taken
+from superopt.operators.rearrange import Gather
 from superopt.operators.reductions import ArgMax, Norm1, Norm2
 from superopt.term import Term, make
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, is_one, require
+from superopt.dim import Dim, Shape, is_one, require
 from superopt.operators.declare import (
     Declared,
-    Emitter,
     NotUnderstood,
     Source,
     attr,
@@ -19,7 +18,8 @@ from superopt.operators.declare import (
     present,
     reads,
 )
-from superopt.operators.layout import Expand, Slice, Transpose, positive_axis, reshaped, spread
+from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
+from superopt.operators.picks import taken
 from superopt.term import Term, Type, make
 
 
@@ -46,32 +46,6 @@ class Gather(Declared):
         return np.asarray(np.take(x, np.asarray(i, np.int64) % x.shape[self.axis], axis=self.axis))
 
 
-@operator("take")
-class Take(Declared):
-    """`y[.., i, ..] = x[.., indices[i], ..]` along an axis."""
-
-    linear = (0,)
-    zero = True
-    moves = True
-    axis: int = attr(sample=[0, 1])
-    indices: tuple[int, ...] = attr(sample=[(1, 0)])
-
-    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
-        """As many along the axis as there are indices, each of which is there."""
-        require(self.axis < len(x), f"take: no axis {self.axis} in {x}")
-        require(min(self.indices, default=-1) >= 0, f"take: {self.indices} are none, or negative")
-        require(at_most(max(self.indices) + 1, x[self.axis]), f"take: {x} has no {max(self.indices)} on {self.axis}")
-        return (*x[: self.axis], len(self.indices), *x[self.axis + 1 :])
-
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """What stands there."""
-        return np.take(x, self.indices, axis=self.axis)
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """With its indices as a constant."""
-        return out.node("Gather", (*inputs, out.integers(self.indices)), {"axis": self.axis})
-
-
 @reads("Gather")
 def gather(node: Source) -> Term:
     """By constant indices a take, or a slice where they follow each other; else by the indices that there will be."""
@@ -84,12 +58,6 @@ def gather(node: Source) -> Term:
         (size,) = concrete((x.shape[axis],), "gather by negative indices")
         flat = [i + size if i < 0 else i for i in flat]
     return reshaped(taken(x, axis, flat), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-
-
-def taken(x: Term, axis: int, indices: Sequence[int]) -> Term:
-    """Elements along an axis by their places: a slice where these follow each other."""
-    follow = list(indices) == list(range(indices[0], indices[0] + len(indices)))
-    return make(Slice(axis, indices[0], indices[-1] + 1) if follow else Take(axis, tuple(indices)), (x,))
 
 
 def repeated(x: Term, counts: Shape, *, within: bool) -> Term:

@@ -24,7 +24,8 @@ from superopt.operators.declare import (
 )
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import positive_axis, spread
-from superopt.operators.rearrange import Take, repeated
+from superopt.operators.picks import Take
+from superopt.operators.rearrange import repeated
 from superopt.term import Term, make
 
 PLACES = ("half_pixel", "align_corners", "asymmetric")

@@ -9,7 +9,8 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.operators.declare import NotUnderstood, Source, concrete, present, reads
-from superopt.operators.layout import Concat, Slice, reshaped
+from superopt.operators.layout import Concat, reshaped
+from superopt.operators.picks import Slice
 from superopt.term import Term
 
 Box = Sequence[tuple[int, int]]

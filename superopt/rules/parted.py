@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from superopt.dim import Shape, assuming, symbols
 from superopt.operators.instances import all_symbols
-from superopt.operators.layout import Concat, Slice
+from superopt.operators.layout import Concat
+from superopt.operators.picks import Slice
 from superopt.rules.rule import Rule
 from superopt.term import replace_all, subterms, variable, variables
 

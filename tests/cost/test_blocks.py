@@ -11,11 +11,12 @@ from superopt.cost.blocks import FEW, how_taken, in_blocks
 from superopt.operators import CATALOGUE
 from superopt.operators.activations import HardSigmoid, Relu, Sigmoid
 from superopt.operators.constant import Scalar
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.logic import Cast, Clip, Comparison, IsNan, Logical
 from superopt.operators.normalize import BatchNorm, Lrn
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.term import Term

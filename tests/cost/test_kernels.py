@@ -8,10 +8,11 @@ import pytest
 from superopt.cost.kernels import cut
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.attention.dot_product import MaskedAttention
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import BatchNorm, Gemm
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term, term_text
 from superopt.term import Term, make, variable, variables

@@ -22,8 +22,8 @@ from superopt.cost.whole import written
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate
 from superopt.operators.declare import concrete
-from superopt.operators.layout import Slice
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import REAL, Graph, make, variable, variables
 from tests.cost.graphs import graph, tensor, weight

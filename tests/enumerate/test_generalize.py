@@ -8,9 +8,10 @@ from superopt.dim import assuming, symbol
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized, typed
 from superopt.operators.constant import Band
-from superopt.operators.layout import Expand, Reshape, Slice
+from superopt.operators.layout import Expand, Reshape
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean

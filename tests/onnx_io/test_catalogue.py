@@ -53,15 +53,16 @@ from superopt.operators.functions import (
     Sub,
     Tanh,
 )
-from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround
+from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
-from superopt.operators.rearrange import Gather, Take, repeated
+from superopt.operators.rearrange import Gather, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import ArgMax, Sum
 from superopt.operators.resampling import Cubic, Weighing

@@ -26,9 +26,10 @@ from superopt.operators.attention.heads import AttentionOfRows
 from superopt.operators.constant import filled
 from superopt.operators.definitions.tiles import by_tiles
 from superopt.operators.functions import Sub
-from superopt.operators.layout import Concat, Expand, Reshape, Slice
+from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Mean

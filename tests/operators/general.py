@@ -15,14 +15,15 @@ from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionO
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.instances import conditions, small_instances
-from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import MODES, Pad, PadAround
+from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
-from superopt.operators.rearrange import Gather, Take
+from superopt.operators.rearrange import Gather
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
     ArgMax,

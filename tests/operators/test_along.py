@@ -18,10 +18,10 @@ from superopt.operators.along import Origins, origins, read_along, widened
 from superopt.operators.attention.dot_product import Attention
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Every, Reshape, Slice
+from superopt.operators.layout import Concat, Reshape
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Softmax
-from superopt.operators.rearrange import Take
+from superopt.operators.picks import Every, Slice, Take
 from superopt.term import Term, make, variable
 from tests.operators.general import examples, general_terms
 

@@ -8,8 +8,9 @@ from superopt.dim import Condition, assuming, floor_div, substitute_condition, s
 from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE
 from superopt.operators.instances import all_symbols, conditions, resize, small_instances, unify
-from superopt.operators.layout import Concat, Reshape, Slice
+from superopt.operators.layout import Concat, Reshape
 from superopt.operators.linear import MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
 from superopt.term import Term, subterms, variable
 from tests.operators.general import general_terms

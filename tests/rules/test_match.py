@@ -15,8 +15,9 @@ from superopt.evaluate import evaluate_all, sample
 from superopt.operators.declare import Declared
 from superopt.operators.facts import supposing
 from superopt.operators.instances import small_instances
-from superopt.operators.layout import Concat, Slice, Transpose
+from superopt.operators.layout import Concat, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.rules.match import Bindings, build, commuted, instance_of, matches, rewrites

@@ -18,7 +18,7 @@ from onnxscript.rewriter import RULE_NAME_TAG
 
 from superopt.onnx_io import standalone
 from superopt.operators.instances import small_instances
-from superopt.operators.layout import Slice
+from superopt.operators.picks import Slice
 from superopt.rules.exchange.onnxscript_source import onnxscript_refusals, to_onnxscript
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.ranks import at_ranks

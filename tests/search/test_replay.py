@@ -13,7 +13,7 @@ import pytest
 from superopt.cost.analytic import AnalyticCost
 from superopt.errors import UsageError
 from superopt.onnx_io import load, rewritten, understand
-from superopt.operators.rearrange import Take
+from superopt.operators.picks import Take
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.replay import fits, report_again
 from superopt.search.report import OutputError, Report, Rewritten, Solution

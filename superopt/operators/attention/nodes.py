@@ -12,10 +12,11 @@ from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionO
 from superopt.operators.constant import Band
 from superopt.operators.declare import NotUnderstood, Source, concrete, pass_over, reads
 from superopt.operators.functions import Tanh
-from superopt.operators.layout import Concat, Expand, Slice, spread
+from superopt.operators.layout import Concat, Expand, spread
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast
 from superopt.operators.normalize import Softmax
+from superopt.operators.picks import Slice
 from superopt.term import TRUTH, Term, make
 
 

@@ -7,8 +7,9 @@ the other. What is cut out of the rows first is not moved before.
 from __future__ import annotations
 
 from superopt.dim import Shape, are_equal, product
-from superopt.operators.layout import Reshape, Slice, Transpose, reshaped
+from superopt.operators.layout import Reshape, Transpose, reshaped
 from superopt.operators.meanings import defines
+from superopt.operators.picks import Slice
 from superopt.term import Term
 
 

@@ -15,9 +15,10 @@ from functools import reduce
 
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import LAID_OUT, with_zeros
-from superopt.operators.layout import Concat, Slice, Transpose, reshaped
+from superopt.operators.layout import Concat, Transpose, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
+from superopt.operators.picks import Slice
 from superopt.operators.rows import Rows
 from superopt.term import Term, make
 

@@ -8,9 +8,10 @@ from superopt.dim import Dim, Shape
 from superopt.operators.constant import filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
-from superopt.operators.layout import Expand, Slice, Transpose, reshaped
+from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import defines
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Div
 from superopt.term import Term, make
 

@@ -11,8 +11,9 @@ from superopt.operators.declare import Declared
 from superopt.operators.functions import Neg
 from superopt.operators.laws.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.laws.layout import padded, picked
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.term import Term, variable
 

@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 from superopt.dim import Condition, symbol
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.layout import Expand, Reshape, Transpose
+from superopt.operators.picks import Take
 from superopt.operators.reader import condition_sexp, fact_sexp, term_sexp
-from superopt.operators.rearrange import Take
 from superopt.operators.reductions import Reduction
 from superopt.term import Fact, Operator, Term, subterms, variable, variables
 from superopt.text import form, show

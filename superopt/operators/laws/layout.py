@@ -8,10 +8,10 @@ from functools import cache
 from superopt.dim import assuming, symbol
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.laws.law import Law, Scope, composed, sizes, tensor
-from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Div, Mul
-from superopt.operators.rearrange import Take
 from superopt.term import Term, variable
 
 

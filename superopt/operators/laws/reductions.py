@@ -9,7 +9,8 @@ from superopt.operators.constant import Scalar
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.functions import Neg
 from superopt.operators.laws.law import Law, Scope, sizes, tensor
-from superopt.operators.layout import Concat, Expand, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Transpose
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
 from superopt.term import Fact, Term, make, variable

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from superopt.dim import Dim
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.rules.exchange.onnxscript_places import NotInOnnxscript
 from superopt.term import Term
 

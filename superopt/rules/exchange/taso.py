@@ -31,9 +31,10 @@ from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.constant import Band, filled
 from superopt.operators.functions import Sigmoid, Tanh
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Pointwise, Relu
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.reductions import Mean

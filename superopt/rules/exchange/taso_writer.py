@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from superopt.dim import Dim, Shape
 from superopt.errors import RuleError, SuperoptError
-from superopt.operators.layout import Concat, Expand, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.rules.exchange.taso import cut_of, rules_of

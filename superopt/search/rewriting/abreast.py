@@ -17,7 +17,8 @@ from superopt.dim import are_equal, assuming
 from superopt.errors import SuperoptError
 from superopt.operators.along import origins, widened
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Expand, Reshape, Slice
+from superopt.operators.layout import Concat, Expand, Reshape
+from superopt.operators.picks import Slice
 from superopt.term import Term, make
 
 Pair: TypeAlias = "tuple[Term, Term, Term, Term]"

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Every, Slice
-from superopt.operators.rearrange import Take
+from superopt.operators.picks import Every, Slice, Take
 from superopt.search.rewriting.fewer import Fewer
 from superopt.term import Term, make, subterms
 

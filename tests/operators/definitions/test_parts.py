@@ -11,7 +11,8 @@ from superopt.arithmetic import FLOAT
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.parts import of_parts
-from superopt.operators.layout import Reshape, Slice, Transpose
+from superopt.operators.layout import Reshape, Transpose
+from superopt.operators.picks import Slice
 from superopt.term import Term, subterms, variable, variables
 
 ROWS = {

@@ -8,8 +8,9 @@ from superopt.arithmetic import FIELD
 from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.functions import Neg
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.rule import Rule
 from superopt.search.rewriting.matching import Application, Matching

@@ -26,6 +26,7 @@ from superopt.term import Term, make, replace_all, subterms, variable
 from tests.search.folding import folded, named, rules_in, terms
 
 _WITH_ROWS = ("add", "sub", "mul", "div")
+_OF_AN_ORDER = ("transpose", "cast", "add", "sub", "mul", "div", "conv", "matmul")
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
     "scaler": "arithmetic alone",
@@ -54,6 +55,8 @@ NOT_FOLDED = {
     "pow by an exponential": "the exponent is a number, and no template's",
     "transpose before short rows": "rows must be constant, and a template knows of none",
     **{f"{name} in longer rows": "rows must be constant, and a template knows of none" for name in _WITH_ROWS},
+    **{f"{name} of another order": "an order is of numbers, and no template's" for name in _OF_AN_ORDER},
+    "concat of places of one": "an order is of numbers, and no template's",
     "transpose in moves": "attributes are tuples of sizes",
     "transpose as a reshape": "forms see through both",
     "transpose of a stack": "attributes are tuples of sizes",

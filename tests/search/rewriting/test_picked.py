@@ -11,12 +11,12 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.attention.dot_product import Attention
-from superopt.operators.layout import Concat, Every, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm
+from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.operators.rearrange import Take
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.picked import Picking
 from superopt.search.rewriting.rewrites import Picked, rewrites_of

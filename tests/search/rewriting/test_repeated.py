@@ -13,10 +13,11 @@ from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.declare import concrete
-from superopt.operators.layout import Concat, Expand, Reshape, Slice, Transpose
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.norms import LayerNorm
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.rules.otherwise import otherwise

@@ -110,9 +110,9 @@ def confident() -> onnx.ModelProto:
     return given
 
 
-def labelled(apart: bool = False) -> onnx.ModelProto:
+def labelled(apart: bool = False, inner: bool = False) -> onnx.ModelProto:
     """Scores by the normalized answer, and a label that is the same whatever the image is; or that is of an answer
-    normalized `apart`, which nothing else reads.
+    normalized `apart`, which nothing else reads; or both are made of `inner` logits, which are no output.
     """
     given = normalized()
     weights = {"towards": np.array([0, 0, 0, 1e6, 0, 0, 0, 0], np.float32)}
@@ -129,7 +129,10 @@ def labelled(apart: bool = False) -> onnx.ModelProto:
         helper.make_node("ArgMax", ["bent"], ["label"], axis=1, keepdims=0),
     ])  # fmt: skip
     given.graph.initializer.extend(numpy_helper.from_array(w, n) for n, w in weights.items())
-    given.graph.output[0].CopyFrom(helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 8]))
+    shown = "shares" if inner else "scores"
+    if inner:
+        given.graph.node.append(helper.make_node("Tanh", ["scores"], [shown]))
+    given.graph.output[0].CopyFrom(helper.make_tensor_value_info(shown, TensorProto.FLOAT, [1, 8]))
     given.graph.output.append(helper.make_tensor_value_info("label", TensorProto.INT64, [1]))
     return given
 

@@ -22,10 +22,13 @@ from superopt.term import Term
 
 @dataclass(frozen=True)
 class Placement:
-    """The terms that replace the values of a piece, by name, and the value that each old term is."""
+    """The terms that replace the values of a piece, by name, and the value that each old term is. Of those that are
+    `supposed` nobody found that they are equal: their names are given to what stands in their places.
+    """
 
     new: dict[str, Term]
     origins: dict[Term, str]
+    supposed: frozenset[str] = frozenset()
 
 
 def placement(piece: Piece, after: Sequence[Term], anew: bool = False) -> Placement:

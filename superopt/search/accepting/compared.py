@@ -104,6 +104,9 @@ def _within(
 
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
     found = _compared_within(types, trial.working, candidate, trial.folder, between)
+    if found and found.differs and placed.supposed:
+        known = {n: t for n, t in types.items() if n not in placed.supposed}
+        found = _compared_within(known, trial.working, candidate, trial.folder, between)
     found = found and (_told(found, [o.name for o in found.outputs if not o.examined], own) or found)
     if found is None or not (found.examined or found.differs):
         return replace(outside, reason=outside.reason or _LITTLE)

@@ -12,6 +12,7 @@ from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared
 from superopt.search.accepting.judgement import Judgement, Question, now, question
+from superopt.search.accepting.labels import with_named
 from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import LATEST, Attempt, Trial
 from superopt.search.paired import Paired, compare, faster, latency, loses
@@ -190,7 +191,7 @@ def together(program: Program, found: Sequence[Placement]) -> Placement:
     for placed in found:
         new |= placed.new
         origins |= {term: name for term, name in placed.origins.items() if name not in hidden}
-    return Placement(new, origins)
+    return with_named(program, Placement(new, origins))
 
 
 def written(program: Program, placed: Placement, path: Path) -> Path:

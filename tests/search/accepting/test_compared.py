@@ -55,6 +55,16 @@ def test_a_label_that_is_always_the_same_is_told_of_by_the_scores_that_it_is_mad
     assert '"label"' in found.agreement.reason
 
 
+@pytest.mark.parametrize("of", ["apart", "inner"])
+def test_a_label_is_told_of_by_inner_values_that_keep_their_name(of: str, cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(labelled(**{of: True}), [Unfold("lrn")], cost, tmp_path)
+    assert (found.accepted, found.reason) == (True, "confirmed in fresh sessions")
+    assert found.agreement is not None
+    assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
+    assert "bent" in {o.name for o in found.agreement.outputs}
+    assert '"label"' in found.agreement.reason
+
+
 def test_what_a_label_alone_is_made_of_is_not_told_of_by_scores_beside_it(cost: MeasuredCost, tmp_path: Path) -> None:
     """A wrong rule, of which a label that is always the same shows nothing."""
     (rule,) = parse_file(WRONG_APART).rules

@@ -1,6 +1,8 @@
 """The application: its parts in a column, and how it is served."""
 
 import asyncio
+import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
@@ -17,6 +19,8 @@ from service.store import ReportStore
 __all__ = ["Settings", "create_app", "serve"]
 
 _CLEAN_WITHIN = 5  # seconds
+_NO_START = 3
+"""The exit code of a server that cannot start, as uvicorn has it."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -58,8 +62,8 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until told to stop."""
-    uvicorn.run(
+    """Serve until told to stop. Exits where it cannot start, as on a port that is taken."""
+    config = uvicorn.Config(
         create_app(settings),
         host=settings.host,
         port=settings.port,
@@ -69,3 +73,10 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=settings.stop_after,
         server_header=False,
     )
+    server = uvicorn.Server(config)
+    # Who forces it to end by another Ctrl-C need not read what was under way then.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
+    with suppress(KeyboardInterrupt):  # it stopped, and comes again
+        server.run()
+    if not server.started:
+        sys.exit(_NO_START)

@@ -124,3 +124,21 @@ def test_a_server_that_is_told_to_stop_leaves_no_files(start: StartServer) -> No
         server.process.terminate()
         server.process.wait(timeout=30)
     assert list(server.temporary.iterdir()) == []
+
+
+def test_a_server_that_is_interrupted_twice_ends_at_once_without_a_traceback(
+    start: StartServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server, said = start(stop_after=20), list[str]()
+
+    def says(text: str) -> bool:
+        said.append(capfd.readouterr().err)
+        return text in "".join(said)
+
+    with ThreadPoolExecutor() as pool:
+        start_a_search(server, pool)
+        server.process.send_signal(signal.SIGINT)
+        assert eventually(lambda: says("Waiting for connections"))
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(timeout=10)
+    assert not says("Traceback")

@@ -105,6 +105,7 @@ def optimize(
     )
     with progress_line() as progress:
         result = api.optimize(source, options, progress)
+    _demand_targets(source, None if dry_run else target, report, overwrite, read, timings)  # some may be there by now
     _deliver(result, source, None if dry_run else target, report, save_external, json)
 
 
@@ -149,6 +150,7 @@ def replay(
     )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)
+    _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
     _deliver(result, source, None if dry_run else target, new_report, save_external, json)
 
 

@@ -8,12 +8,14 @@ import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from superopt import api
 from tests.commands import Ran, assert_refused, files, superopt
 from tests.models import model, normalized, one_relu, weight, with_weights_beside
 from tests.usable import why_not
@@ -46,6 +48,23 @@ def test_an_invalid_model_is_refused_by_name(inside: Command, kind: str, tmp_pat
     ran = inside("optimize", "m.onnx", "o.onnx", "--report", "r.json", "--rules", rules, cwd=tmp_path)
     assert_refused(ran, 3, "m.onnx", "weights.bin" if kind == "without weights" else "")
     assert files(tmp_path) == before
+
+
+def test_a_file_that_appears_during_a_search_is_left_as_it_is(
+    inside: Command, tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx.save(one_relu(), tmp_path / "m.onnx")
+    searched = api.optimize
+
+    def meanwhile(*given: Any) -> api.Result:
+        (tmp_path / "o.onnx").write_text("precious")
+        return searched(*given)
+
+    monkeypatch.setattr(api, "optimize", meanwhile)
+    ran = inside("optimize", "m.onnx", "o.onnx", "--report", "r.json", "--rules", rules, "--time", "5", cwd=tmp_path)
+    assert_refused(ran, 2, "o.onnx", "exists already")
+    assert files(tmp_path).keys() == {"m.onnx", "o.onnx"}
+    assert (tmp_path / "o.onnx").read_text() == "precious"
 
 
 @pytest.fixture(scope="module")

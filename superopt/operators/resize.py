@@ -168,6 +168,8 @@ def resize(node: Source) -> Term:
     if by not in PLACES or mode not in ("nearest", *_MAPS):
         raise NotUnderstood(f"resize by {mode}, {by}")
     if all(map(is_one, x.shape[2:])) and equal_shapes(x.shape[:2], to[:2]):
+        pass_over(node, "nearest_mode")
+        pass_over(node, "cubic_coeff_a")
         return spread(x, to)  # between a place and itself
     if mode == "nearest":
         pass_over(node, "cubic_coeff_a")

@@ -37,12 +37,13 @@ def test_a_resize_to_the_nearest_by_a_fraction_is_understood_of_any_number_of_im
         assert_close(run(made, feed), run(source, feed))
 
 
-@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 def test_one_place_that_is_resized_is_repeated(mode: str) -> None:
-    """As the pooled branch of DeepLab's heads is."""
+    """As the pooled branch of DeepLab's heads is, with all that torch writes."""
     source = model(f"""g (float[n, 3, 1, 1] x) => (float[n, 3, 5, 4] y)
       <int64[2] to = {{5, 4}}, int64[1] zero = {{0}}, int64[1] two = {{2}}>
-      {{ s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to) y = Resize<mode = "{mode}">(x, , , t) }}""")
+      {{ s = Shape(x) f = Slice(s, zero, two) t = Concat<axis = 0>(f, to)
+         y = Resize<mode = "{mode}", nearest_mode = "floor", cubic_coeff_a = -0.75>(x, , , t) }}""")
     program = understand(load(source))
     assert [step.terms[0].operator.name for step in program.steps] == ["expand"]
     made = ir.to_proto(rewritten(program, terms(program), {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from superopt.operators.declare import concrete
-from superopt.operators.layout import Concat, Transpose, reshaped
+from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.padding import Pad
@@ -19,10 +19,26 @@ def of_one_row(conv: Conv, x: Term, k: Term) -> Term | None:
     """Along one axis, as over a picture of one row: runtimes have their best kernels for pictures."""
     if x.type.rank != 3:
         return None
-    images = [reshaped(t, (*t.shape[:2], 1, t.shape[2])) for t in (x, k)]
+    images = [as_row(x), reshaped(k, (*k.shape[:2], 1, k.shape[2]))]
     (stride,), (before, after), (dilation,) = conv.strides, conv.pads, conv.dilations
     y = make(Conv((1, stride), (0, before, 0, after), (1, dilation), conv.group), images)
     return reshaped(y, (*y.shape[:2], y.shape[3]))
+
+
+def as_row(x: Term) -> Term:
+    """A picture of one row. What is joined stays joined, and what is repeated so: it may be taken apart, or computed
+    once.
+    """
+    op, (n, c, size) = x.operator, x.shape
+    if isinstance(op, Concat):
+        return Concat(_OF_ROW[op.axis])(*map(as_row, x.inputs))
+    if isinstance(op, Expand):
+        return Expand(tuple(_OF_ROW[a] for a in op.axes), (n, c, 1, size))(*x.inputs)
+    return reshaped(x, (n, c, 1, size))
+
+
+_OF_ROW = (0, 1, 3)
+"""Where axes are in a picture of one row."""
 
 
 @defines("conv", "by frames")

@@ -16,6 +16,7 @@ from superopt.dim import Shape
 from superopt.operators.constant import filled
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import of_whole_blocks
+from superopt.operators.definitions.frames import as_row
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
@@ -35,7 +36,7 @@ def of_one_row(op: Pool, x: Term) -> Term | None:
     """Along one axis, as over a picture of one row."""
     if x.type.rank != 3:
         return None
-    return reshaped(make(_along(op, None, 0), (_row(x),)), op.shape(x.shape))
+    return reshaped(make(_along(op, None, 0), (as_row(x),)), op.shape(x.shape))
 
 
 @defines("maxpool", "by pictures")
@@ -64,7 +65,7 @@ def by_equal_weights(op: AvgPool, x: Term) -> Term | None:
     one axis at once, since as means of one row they may take longer than they did.
     """
     if x.type.rank == 3:
-        y = by_equal_weights(_along(op, None, 0), _row(x))
+        y = by_equal_weights(_along(op, None, 0), as_row(x))
         return None if y is None else reshaped(y, op.shape(x.shape))
     channels, counted = x.shape[1], op.whole or all(p == 0 for p in op.pads)
     decided = (channels, *op.kernel, *(() if counted else (*x.shape[2:], *op.sizes())))
@@ -83,12 +84,6 @@ def by_equal_weights(op: AvgPool, x: Term) -> Term | None:
 def _of_each(conv: Conv, x: Term, k: Term) -> Term:
     """A convolution of each channel by itself, of whole blocks: others take a runtime longer than what they are for."""
     return of_whole_blocks(conv, x, k) or make(conv, (x, k))
-
-
-def _row(x: Term) -> Term:
-    """A picture of one row."""
-    n, c, size = x.shape
-    return reshaped(x, (n, c, 1, size))
 
 
 def _along(op: P, *axes: int | None) -> P:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+import superopt
+from superopt.api import Options
 from superopt.arithmetic import FIELD
 from superopt.dim import Shape, assuming, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.definitions.frames import by_frames, frame_by_frame, of_one_row
+from superopt.operators.definitions.frames import as_row, by_frames, frame_by_frame, of_one_row
 from superopt.operators.instances import resize
+from superopt.operators.layout import Concat, Expand, reshaped
 from superopt.operators.linear import Conv
-from superopt.term import Term, variable
+from superopt.term import Term, subterms, variable
+from tests.models import assert_same, model, weight
 
 ROWS = [
     (Conv((2,), (1, 2), (2,), 1), (2, 4, 9), (6, 4, 3)),
@@ -66,3 +73,36 @@ def test_groups_are_summed_frame_by_frame_and_what_is_no_group_is_joined() -> No
         conv = Conv((1, 1, 1), (0,) * 6, (1, 1, 1), group)
         _, *inputs = given(conv, (1, 4, 3, 3, 3), (2, 4 // group, 1, 1, 1))
         assert left(conv, *inputs) is None
+
+
+POINTS, CLOUD = variable("points", (2, 3, 7)), variable("cloud", (2, 4))
+PARTS = {
+    "of channels": Concat(1)(POINTS, Expand((0, 1), (2, 4, 7))(CLOUD)),
+    "of places": Concat(2)(POINTS, Expand((0, 1), (2, 3, 2))(variable("one", (2, 3)))),
+    "repeated places": Expand((1, 2), (2, 3, 7))(variable("each", (3, 7))),
+}
+
+
+@pytest.mark.parametrize("x", PARTS.values(), ids=PARTS)
+def test_what_is_joined_or_repeated_stays_so_in_a_picture_of_one_row(x: Term) -> None:
+    found = as_row(x)
+    assert found.shape == (*x.shape[:2], 1, x.shape[2])
+    assert [type(t.operator) for t in subterms(found)].count(Expand) == 1
+    values = sample((x,), FIELD, 0)
+    assert (evaluate(found, FIELD, values) == evaluate(reshaped(x, found.shape), FIELD, values)).all()
+
+
+def test_a_feature_of_a_whole_cloud_beside_each_of_its_points_is_convolved_once(options: Options) -> None:
+    points, cloud, width = 1024, 512, 64
+    nodes = [
+        helper.make_node("Expand", ["cloud", "to"], ["each"]),
+        helper.make_node("Concat", ["each", "points"], ["both"], axis=1),
+        helper.make_node("Conv", ["both", "k"], ["y"]),
+    ]
+    weights = {"to": np.array([1, cloud, points]), "k": weight(128, cloud + width, 1)}
+    ends = [("cloud", TensorProto.FLOAT, [1, cloud, 1]), ("points", TensorProto.FLOAT, [1, width, points])]
+    source = model(nodes, ends, [("y", TensorProto.FLOAT, [1, 128, points])], weights)
+    result = superopt.optimize(source, replace(options, rules=None))  # the shipped ones
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), source)
+    assert "Concat" not in {node.op_type for node in result.proto().graph.node}

@@ -17,6 +17,7 @@ from superopt.operators.definitions import (
     spellings,
     sums,
     tiles,
+    transposed,
     views,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "spellings",
     "sums",
     "tiles",
+    "transposed",
     "views",
 ]

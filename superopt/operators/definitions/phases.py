@@ -57,20 +57,26 @@ def _cost(o: int, window: list[int], sizes: tuple[int, ...], steps: Steps) -> fl
 def in_steps(conv: Conv, x: Term, k: Term, steps: Steps) -> Term:
     """A convolution at stride 1, by the phases of so many rows and columns; what is too much at the end is cut off."""
     result = make(conv, (x, k)).shape
-    n, o, sizes = result[0], *concrete(result[1:2], "phases"), concrete(result[2:], "phases")
+    sizes = concrete(result[2:], "phases")
     rows, columns = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
     more = (rows * steps[0] - sizes[0], columns * steps[1] - sizes[1])
     pads = (*conv.pads[:2], *(p + m for p, m in zip(conv.pads[2:], more, strict=True)))
-    y = make(Conv(steps, pads), (x, _moved(_moved(k, 3, steps[1]), 2, steps[0])))
+    y = side_by_side(make(Conv(steps, pads), (x, _moved(_moved(k, 3, steps[1]), 2, steps[0]))), steps)
+    for axis in (2, 3):
+        y = Slice(axis, 0, result[axis])(y) if more[axis - 2] else y
+    return y
+
+
+def side_by_side(y: Term, steps: Steps) -> Term:
+    """Channels (row, column, c) moved to the rows and columns of their places, by one axis and then the other."""
+    n, channels, rows, columns = y.shape
+    o = channels // math.prod(steps)
     if steps[1] > 1:
         y = Transpose((0, 2, 1))(reshaped(y, (n * steps[0], steps[1], o * rows * columns)))
         y = Rows()(y) if steps[0] > 1 else y
     if steps[0] > 1:
         y = Transpose((0, 2, 1, 3))(reshaped(y, (n, steps[0], o * rows, columns * steps[1])))
-    y = reshaped(y, (n, o, rows * steps[0], columns * steps[1]))
-    for axis in (2, 3):
-        y = Slice(axis, 0, result[axis])(y) if more[axis - 2] else y
-    return y
+    return reshaped(y, (n, o, rows * steps[0], columns * steps[1]))
 
 
 def _moved(k: Term, axis: int, steps: int) -> Term:

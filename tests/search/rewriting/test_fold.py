@@ -26,6 +26,7 @@ from superopt.term import Term, make, replace_all, subterms, variable
 from tests.search.folding import folded, named, rules_in, terms
 
 _WITH_ROWS = ("add", "sub", "mul", "div")
+_PHASES = ("by phases", "phase by phase")
 _OF_AN_ORDER = ("transpose", "cast", "add", "sub", "mul", "div", "conv", "matmul")
 NOT_FOLDED = {
     "reciprocal": "arithmetic alone: it would match every quotient",
@@ -42,6 +43,7 @@ NOT_FOLDED = {
     "conv by phases": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
+    **{f"{name} {how}": "attributes are tuples of sizes" for name in ("conv_transpose", "add") for how in _PHASES},
     "maxpool of one row": "attributes are tuples of sizes",
     "avgpool of one row": "attributes are tuples of sizes",
     "maxpool by pictures": "attributes are tuples of sizes",

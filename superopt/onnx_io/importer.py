@@ -13,6 +13,7 @@ from superopt.errors import InvalidModel, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.inferred import Known, inferred
+from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
@@ -30,11 +31,12 @@ OLDEST_OPSET = 7
 
 
 def understand(model: ir.Model) -> Program:
-    """The model as terms over its values. What the catalogue does not cover is opaque, never an error.
+    """The model as terms over its values, its functions inlined. What the catalogue does not cover is opaque, never an
+    error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    within = frozenset[Cut]()
+    model, within = inlined(model), frozenset[Cut]()
     while True:
         reading = _Reading(model, within)
         program = reading.program()

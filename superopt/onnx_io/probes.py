@@ -16,6 +16,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from superopt.arithmetic import Array
 from superopt.onnx_io.files import load, save
+from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.tensors import IR_TYPES
 from superopt.term import Type
 
@@ -53,11 +54,12 @@ def save_nudged(source: Path, target: Path, seed: int) -> None:
 def save_showing(
     source: Path, target: Path, names: Collection[str], types: Mapping[str, Type] | None = None
 ) -> list[str]:
-    """Write a copy of a model whose outputs are inner values of these names, and say which, in order: those that are
-    there. None are, and nothing is written, where weights of more than `MOST_BYTES` would have to be copied. Of types
-    that are given the element type and the rank are declared. Raises what `load` and `save` do.
+    """Write a copy of a model whose outputs are inner values of these names, those of functions as they are called
+    where these are inlined, and say which, in order: those that are there. None are, and nothing is written, where
+    weights of more than `MOST_BYTES` would have to be copied. Of types that are given the element type and the rank are
+    declared. Raises what `load` and `save` do.
     """
-    model = load(source)
+    model = inlined(load(source))
     tensors = [v.const_value for v in model.graph.initializers.values()]
     outside = [t for t in tensors if isinstance(t, ir.ExternalTensor) and Path(t.base_dir) != target.parent]
     if sum(t.nbytes for t in outside) > MOST_BYTES:

@@ -239,11 +239,12 @@ def test_a_node_of_another_domain_stays_as_it_is() -> None:
     assert [a.name for a in twist.attribute] == ["k", "s"]
 
 
-def test_functions_of_the_model_survive() -> None:
-    source = model("g (float[2] x) => (float[2] y) { a = Relu(x) y = custom.twice(a) }")
+def test_functions_of_the_model_that_are_not_inlined_survive() -> None:
+    source = model("g (float[2] x) => (float[2] y) { a = Relu(x) y = com.microsoft.twice(a) }")
+    source.opset_import.add(domain="com.microsoft", version=1)
     body = [onnx.helper.make_node("Add", ["v", "v"], ["w"])]
     opsets = [onnx.helper.make_opsetid("", 17)]
-    source.functions.append(onnx.helper.make_function("custom", "twice", ["v"], ["w"], body, opsets))
+    source.functions.append(onnx.helper.make_function("com.microsoft", "twice", ["v"], ["w"], body, opsets))
     made = written(source)
     assert made.functions == source.functions
     assert_close(run(made), run(source))

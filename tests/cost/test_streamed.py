@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from superopt.cost.whole import written
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate
 from superopt.operators.declare import concrete
+from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu
@@ -52,6 +54,14 @@ def test_what_uses_its_weights_a_few_times_has_as_many_copies_as_its_model_has_w
 @pytest.mark.parametrize("other", OTHERS)
 def test_what_uses_them_often_or_has_few_is_alone(other: Graph) -> None:
     assert copies(other, 2**40) == 1
+
+
+def test_values_that_are_more_than_the_weights_count_instead() -> None:
+    shape = (FEW_USES * 2, 128, 128)
+    mask = make(Expand((1, 2), shape), (weight("m", 128, 128),))
+    masked = graph(make(Add(), (tensor("x", *shape), mask)))
+    values = 2 * 4 * math.prod(shape)  # what is read and what is written, in bytes
+    assert copies(masked, 2**40) == MOST_BYTES // values
 
 
 def test_each_copy_computes_the_same_of_weights_and_inputs_of_its_own() -> None:

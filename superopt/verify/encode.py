@@ -99,9 +99,25 @@ def function(head: Head) -> Any:
     return _symbol(str(head), *inputs, sort(head.rank)) if inputs else Z3.Const(str(head), sort(head.rank))
 
 
-_quotient = _symbol("quotient", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
-_multiple = _symbol("divides", Z3.IntSort(), Z3.IntSort(), Z3.BoolSort())
-_product = _symbol("product", Z3.IntSort(), Z3.IntSort(), Z3.IntSort())
+@cache
+def _of_two(name: str, *, holds: bool = False) -> Function:
+    """A function symbol of two integers: of one, or of whether something holds.
+
+    It is made when it is asked for: z3's own context takes 16 MB, and who trusts rules that were proved needs none.
+    """
+    return _symbol(name, Z3.IntSort(), Z3.IntSort(), Z3.BoolSort() if holds else Z3.IntSort())
+
+
+def _quotient(numerator: Any, denominator: Any) -> Any:
+    return _of_two("quotient")(numerator, denominator)
+
+
+def _multiple(number: Any, of: Any) -> Any:
+    return _of_two("divides", holds=True)(number, of)
+
+
+def _product(left: Any, right: Any) -> Any:
+    return _of_two("product")(left, right)
 
 
 def encode_dim(dim: Dim, ints: Ints) -> Any:

@@ -26,7 +26,7 @@ from superopt.cost.runtime import Bound, Draw, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
 from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
-from superopt.memory import give_back
+from superopt.memory import give_back, trim
 from superopt.search.interval import CONFIDENCE, interval
 
 Model = Path | bytes
@@ -244,6 +244,7 @@ def _round(
     models: tuple[Model, ...], runtime: Runtime, share_s: float, seed: int, draw: Draw | None, backwards: bool
 ) -> list[list[float]]:
     """One fresh session of each model, run in turns: there and back, so that drift falls on all alike."""
+    trim()  # what earlier rounds left; all that follows is warmed up anew
     start = time.perf_counter()
     order = list(range(len(models)))[:: -1 if backwards else 1]
     bound: dict[int, Bound] = {}

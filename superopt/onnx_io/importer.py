@@ -18,6 +18,7 @@ from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
+from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
@@ -58,6 +59,7 @@ class _Reading:
         self.sources: dict[str, tuple[str, int]] = {}
         self.symbols = Symbols(self.tensors[v.name or ""] for v in model.graph.inputs if v.name in self.tensors)
         self.terms: dict[str, Term] = {}
+        self.factors: dict[Term, Apart | None] = {}
         self.names = {v.name for node in model.graph for v in node.outputs} | {v.name for v in model.graph.inputs}
         self.names |= set(model.graph.initializers)
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
@@ -222,7 +224,21 @@ class _Reading:
         _demand_only_bounds(conditions)
         attributes.demand_all_read(node.op_type, opset if not node.domain else 0)
         terms = made if isinstance(made, tuple) else (made,)
+        if len(inputs) > 1 and inputs[1] is not None and may_be_product(node.op_type, inputs[1]):
+            parts = self._factors(names[1], inputs[1])
+            computed = tuple(t for t in terms if t is not None)
+            terms = terms if parts is None else one_axis_after_the_other(computed, inputs[1], parts)
         return self._checked(node, outputs, terms)
+
+    def _factors(self, name: str, k: Term) -> Apart | None:
+        """The columns and rows that a kernel is a product of, if it is: the same for all nodes that read it."""
+        if k not in self.factors:
+            parts = factors(self.constants.data(name))
+            self.factors[k] = None
+            if parts is not None:
+                column, row = (self._enter_weight(name, *p) for p in zip(("column", "row"), parts, strict=True))
+                self.factors[k] = column, row
+        return self.factors[k]
 
     def _number(self, value: ir.Value) -> float | None:
         """The floating-point number that a constant holds, if it is one; of a node that may stand behind too."""

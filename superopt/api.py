@@ -21,7 +21,7 @@ from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtimes import RUNTIMES, runtime_named
 from superopt.cost.table import Table
-from superopt.cost.whole import around
+from superopt.cost.whole import around, take_much
 from superopt.errors import NoRoom, UsageError
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, seldom_collecting
@@ -211,7 +211,8 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         ask = within(child, min(PATIENCE_S, TRYING_SHARE * options.time))
         found = settled(program, working, asked, runtime.standard, ask, folder)
         sizes, highest = dict(found.sizes), highest_opset(program)
-        beside = around(before.bytes, activations(program, sizes))
+        values = activations(program, sizes)
+        beside = around(before.bytes, values)
         cost = MeasuredCost(
             runtime,
             table,
@@ -234,6 +235,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             progress=progress,
             settings=found.settings,
             asked=asked,
+            one_by_one=take_much(before.bytes, values),
             start=start,
         )
         yield before, trial

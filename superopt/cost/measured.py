@@ -19,6 +19,7 @@ from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
+from superopt.cost.liveness import PeakCost
 from superopt.cost.runtime import KERNEL, Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import bytes_of, concretize
 from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 LONGEST_S = 30.0
 """What has not been timed by then is taken as never ending."""
+MOST_HELD = 10**8
+"""Pieces whose values take more bytes at a time are timed one by one: two sessions hold twice as much."""
 _CHAIN, _ROUNDS = 32, 4
 _IMAGE = variable("x", (1, 64, 56, 56), REAL)
 """By which it is measured what layouts and point-wise operators cost: one of a common size."""
@@ -291,7 +294,9 @@ class MeasuredCost:
                     shapes = {v.label: concrete(v.shape, "input") for v in graphs[0].inputs if v.label in axes}
                     draw = replace(KERNEL, shapes=shapes)
                     with self._written(graphs, axes) as models:
-                        known = list(self._apart("whole pieces", time_in_turns, self.runtime, models, around, draw))
+                        much = max(map(PeakCost().cost, graphs)) > MOST_HELD
+                        asked = self.runtime, models, around, draw, much
+                        known = list(self._apart("whole pieces", time_in_turns, *asked))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)

@@ -13,6 +13,7 @@ import numpy as np
 
 from superopt.cost.runtime import KERNEL, Draw, Runtime, Timing, in_turn, summary, warmed_up
 from superopt.cost.steady import Steady
+from superopt.memory import trim
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
@@ -36,15 +37,27 @@ def time_alone(runtime: Runtime, model: Path) -> Timing:
     return runtime.time(session, runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
 
 
-def time_in_turns(runtime: Runtime, models: Sequence[Path], around: int = 0, draw: Draw = KERNEL) -> tuple[Timing, ...]:
+def time_in_turns(
+    runtime: Runtime, models: Sequence[Path], around: int = 0, draw: Draw = KERNEL, one_by_one: bool = False
+) -> tuple[Timing, ...]:
     """Time models, one run of each after the other, so that drift falls on all alike. Raises `RuntimeFailed`.
 
     Before each run `around` bytes are read: what a model that they are parts of would have put into the caches since.
     Sessions are made in one order and then in the other: those made first are slower, by 2 to 10 % for small models.
+    Models that hold much are timed `one_by_one`, in both orders as well; each goes through more than caches hold.
     """
-    there = _in_turns(runtime, models, around, draw)
-    back = _in_turns(runtime, models[::-1], around, draw)[::-1]
-    return tuple(map(_mean, there, back))
+    if one_by_one:
+        there, back = (tuple(_by_itself(runtime, m, draw) for m in way) for way in (models, models[::-1]))
+    else:
+        there, back = (_in_turns(runtime, way, around, draw) for way in (models, models[::-1]))
+    return tuple(map(_mean, there, back[::-1]))
+
+
+def _by_itself(runtime: Runtime, model: Path, draw: Draw) -> Timing:
+    """Time a model in a session that is alone, and gone afterwards."""
+    (timing,) = _in_turns(runtime, (model,), 0, draw)
+    trim()
+    return timing
 
 
 def _in_turns(runtime: Runtime, models: Sequence[Path], around: int, draw: Draw) -> tuple[Timing, ...]:

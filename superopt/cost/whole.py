@@ -34,6 +34,17 @@ def around(weights: int, activations: int | None) -> int:
     return min(1 << touched.bit_length(), MOST_AROUND)
 
 
+MOST_OF_TWO = 10**8
+"""Bytes of a model's values, beyond a quarter of its weights: so much two sessions may hold of each."""
+
+
+def take_much(weights: int, activations: int | None) -> bool:
+    """Whether two sessions of a model, each with its weights and values, would pass the memory that is allowed: 2.5
+    times the model and 500 MB, of which 300 MB are the two processes' own.
+    """
+    return (activations or 0) > MOST_OF_TWO + weights // 4
+
+
 class Unwritable(RuntimeFailed):
     """There is no room, or no right, to write what was to be timed."""
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here, Unending
-from superopt.cost.runtime import Bound, Draw, Runtime, in_turn, warmed_up
+from superopt.cost.runtime import Bound, Draw, Feeds, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
 from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
@@ -114,6 +114,7 @@ def compare(
     caller: Caller | None = None,
     most_s: float = math.inf,
     asked: int = 1,
+    one_by_one: bool = False,
 ) -> Paired:
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again. Of several candidates that are `asked` about each has to be that much
@@ -121,20 +122,20 @@ def compare(
 
     The budget is aimed at, but each of at least six rounds has at least two runs, or one that takes long. Where the
     first round shows that so many take longer than `most_s`, there are as many as do not. At most one session of each
-    model is alive. Sessions are the `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that
-    does not run, and `OutOfTime` as soon as it is known that not even three rounds end in time.
+    model is alive; of models that are run `one_by_one`, as large ones should be, one of all. Sessions are the
+    `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that does not run, and `OutOfTime` as
+    soon as it is known that not even three rounds end in time.
     """
     both, start = (original, candidate), time.monotonic()
     look = min(budget_s, LOOK_S)
-    rounds = _measure(both, runtime, sessions, look, seed, progress, draw, lock_directory, caller, most_s)
+    measure = partial(_measure, both, runtime, sessions, one_by_one=one_by_one)
+    rounds = measure(look, seed, progress, draw, lock_directory, caller, most_s)
     found, took = _paired(rounds, seed, asked), time.monotonic() - start
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
     left, left_s, before = min(budget_s - took, LOOK_S), most_s - took, len(rounds)
     with suppress(OutOfTime):  # the first look says what it does
-        rounds += _measure(
-            both, runtime, sessions, left, seed, progress, draw, lock_directory, caller, left_s, before=before
-        )
+        rounds += measure(left, seed, progress, draw, lock_directory, caller, left_s, before=before)
     return _paired(rounds, seed, asked)
 
 
@@ -194,11 +195,12 @@ def _measure(
     caller: Caller | None,
     most_s: float = math.inf,
     before: int = 0,
+    one_by_one: bool = False,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model. As many rounds were `before`, whose turns of order go on."""
     caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
     sessions = max(sessions, LEAST_SESSIONS)
-    give_back()  # two sessions are alive from here on
+    give_back()  # sessions are alive from here on
     rounds: list[list[list[float]]] = []
     spent = 0.0
     while (done := len(rounds)) < sessions:
@@ -213,7 +215,8 @@ def _measure(
                 start, left = time.perf_counter(), _left(begun, most_s)
                 asked = models, runtime, share, seed + number, draw, number % 2 == 1
                 try:
-                    rounds.append(caller.call(min(limit, left), _round, *asked))
+                    run = _round_one_by_one if one_by_one else _round
+                    rounds.append(caller.call(min(limit, left), run, *asked))
                 except Unending as error:
                     raise error if limit < left else OutOfTime(str(error)) from None
                 spent += time.perf_counter() - start
@@ -255,8 +258,7 @@ def _round(
         # One thread's own time is not what other programs take of the processor meanwhile.
         bound[i] = runtime.bound(session, feeds)
     expected = warmed_up([bound[i] for i in order])
-    left = share_s - (time.perf_counter() - start)
-    count = min(max(int(left / expected), 1 if expected > LONG_S * len(models) else LEAST_RUNS), MOST_RUNS)
+    count = _count(share_s - (time.perf_counter() - start), expected, len(models))
     times: list[list[float]] = [[] for _ in models]
     steady = Steady()
     for turn in range(count):
@@ -264,3 +266,37 @@ def _round(
         for i, seconds in zip(way, steady(partial(in_turn, [bound[i] for i in way])), strict=True):
             times[i].append(seconds)
     return times
+
+
+def _round_one_by_one(
+    models: tuple[Model, ...], runtime: Runtime, share_s: float, seed: int, draw: Draw | None, backwards: bool
+) -> list[list[float]]:
+    """One fresh session of each model, made when the one before it is gone: two large ones take twice the memory.
+
+    Runs that are compared lie further apart, so that drift shows in the ratios of rounds: every other round has the
+    other order, and intervals are as wide as rounds differ.
+    """
+    end = time.perf_counter() + share_s
+    found: dict[int, list[float]] = {}
+    feeds: Feeds | None = None
+    count = 0
+    for i in list(range(len(models)))[:: -1 if backwards else 1]:
+        start = time.perf_counter()
+        session = runtime.session(models[i])
+        feeds = feeds or runtime.feeds(session, seed, draw)
+        bound = runtime.bound(session, feeds)
+        expected = warmed_up([bound])
+        made = time.perf_counter()
+        loading = (made - start) * (len(models) - 1)  # those to come are taken to load and run as the first
+        count = count or _count(end - made - loading, expected * len(models), len(models))
+        steady = Steady()
+        found[i] = [steady(bound.run) for _ in range(count)]
+        del session, bound
+        trim()
+    return [found[i] for i in range(len(models))]
+
+
+def _count(left_s: float, expected_s: float, models: int) -> int:
+    """How often each of so many models is run in the seconds that are left, where all take the expected once."""
+    least = 1 if expected_s > LONG_S * models else LEAST_RUNS
+    return min(max(int(left_s / expected_s), least), MOST_RUNS)

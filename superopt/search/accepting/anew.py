@@ -124,4 +124,5 @@ def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Pa
         draw=trial.measured_on(0),
         caller=trial.cost.child,
         most_s=most_s,
+        one_by_one=trial.one_by_one,
     )

@@ -82,6 +82,7 @@ def _examined(
         working=working,
         longest_s=trial.longest,
         until=time.monotonic() + WAITING_SHARE * trial.left,
+        one_by_one=trial.one_by_one,
     )
 
 

@@ -145,6 +145,7 @@ def _paired(tried: Attempt, trial: Trial, candidate: Path, number: int) -> Paire
         draw=trial.measured_on(number),
         caller=trial.cost.child,
         asked=tried.candidates,
+        one_by_one=trial.one_by_one,
     )
 
 

@@ -61,6 +61,7 @@ def examine(
     working: Path | None = None,
     longest_s: float = LONGEST_S,
     until: float = math.inf,
+    one_by_one: bool = False,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
@@ -68,7 +69,8 @@ def examine(
     is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
     itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
     original as it loads sooner, if it does: by it is told how far rounding alone takes it. All runs together take
-    `longest_s` at most; for values in 64 bits nobody waits beyond `until`, a time of `time.monotonic`.
+    `longest_s` at most. Values in 64 bits are computed meanwhile, or where that is to be `one_by_one`, afterwards; for
+    those nobody waits beyond `until`, a time of `time.monotonic`.
 
     Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never ends; a candidate that does
     not load or crashes does not agree. Raises `OutOfTime` where that has not ended in time, or where values in 64 bits
@@ -78,8 +80,12 @@ def examine(
     ask, standard = within(caller or Here(), longest_s), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
     feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
-    # The values in 64 bits are computed while the caller, which may be another process, runs the models.
-    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until) as exact:
+    # The values in 64 bits are computed while the caller, which may be another process, runs the models; large ones
+    # when it has.
+    begin = Event()
+    if not one_by_one:
+        begin.set()
+    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until, begin) as exact:
         interface, outputs = ask(expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
@@ -92,6 +98,7 @@ def examine(
         difference = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
+        begin.set()
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
         noise = Noise(working or original, runtime, interface, seed, in_time, folder)
         noise.of_rounding(rough)
@@ -128,16 +135,18 @@ def _are_empty(outputs: Sequence[Value]) -> bool:
 
 @contextmanager
 def _evaluated(
-    reference: Reference | None, feeds: Sequence[Feeds], folder: Path, until: float
+    reference: Reference | None, feeds: Sequence[Feeds], folder: Path, until: float, begin: Event
 ) -> Iterator[Callable[[int], Sequence[Value | None] | None]]:
     """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
-    from now on, large ones laid in a folder. It raises `TimeoutError` for those that are not there by then.
+    from when it may `begin`, large ones laid in a folder. It raises `TimeoutError` for those that are not there `until`
+    then.
 
     Matrix products are that thread's alone: others of the library would wait for those that run the models.
     """
     stop = Event()
 
     def evaluated(known: Reference, given: Feeds) -> Sequence[Value | None]:
+        begin.wait()
         values = known(given, stop.is_set)
         return [None if value is None or stop.is_set() else laid(value, folder) for value in values]
 
@@ -146,7 +155,8 @@ def _evaluated(
             found = [pool.submit(evaluated, reference, given) for given in feeds] if reference else []
             yield lambda i: found[i].result(_seconds_to(until)) if found else None
         finally:
-            stop.set()  # who interrupts waits for one operator at most
+            stop.set()
+            begin.set()  # who interrupts waits for one operator at most
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -75,7 +75,8 @@ class Trial:
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
     sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
     `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
-    open. `limit` is in seconds from the `start`, a time of `time.monotonic`.
+    open. Where the model's values take much, it and candidates are measured `one_by_one`, and run while nothing else
+    holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`.
     """
 
     program: Program
@@ -89,6 +90,7 @@ class Trial:
     progress: Progress
     settings: Sequence[Setting] = (Setting(),)
     asked: Sequence[Setting] = (Setting(),)
+    one_by_one: bool = False
     start: float = field(default_factory=time.monotonic)
 
     @property

@@ -38,6 +38,9 @@ class Caller(Protocol):
     def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
         """What a function gives."""
 
+    def rest(self) -> None:
+        """Hold as little memory as may be until the next call."""
+
 
 class Here:
     """This process; what never ends is waited for."""
@@ -45,6 +48,9 @@ class Here:
     def call(self, limit_s: float, function: Callable[..., T], *arguments: Any) -> T:
         """What a function gives; raises what that does."""
         return function(*arguments)
+
+    def rest(self) -> None:
+        """Nothing: it is in use."""
 
 
 class Ask(Protocol):
@@ -95,6 +101,10 @@ class Child:
         if not succeeded:
             raise value
         return value  # type: ignore[no-any-return]
+
+    def rest(self) -> None:
+        """End the process; the next call starts another, which takes most of a second."""
+        self.close()
 
     def close(self) -> None:
         """End the process, whatever it does."""

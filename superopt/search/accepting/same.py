@@ -77,7 +77,8 @@ def examine(
     were late, and outputs do not agree without them.
     """
     give_back()  # a session of a model that was just written needs as much again
-    ask, standard = within(caller or Here(), longest_s), runtime.standard
+    caller = caller or Here()
+    ask, standard = within(caller, longest_s), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
     feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models; large ones
@@ -98,10 +99,12 @@ def examine(
         difference = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
         if difference:
             return Agreement(False, True, difference, len(samples), ())
-        begin.set()
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
         noise = Noise(working or original, runtime, interface, seed, in_time, folder)
         noise.of_rounding(rough)
+        if one_by_one:
+            caller.rest()
+            begin.set()
         told_exactly = list[Sample]()
         for i, sample in zip(accepted, samples, strict=True):
             with suppress(TimeoutError):

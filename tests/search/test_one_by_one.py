@@ -1,0 +1,77 @@
+"""Large models: one of them in memory at a time."""
+
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from superopt.cost.child import Here
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Draw, Feeds, Session
+from superopt.cost.timed import time_in_turns
+from superopt.cost.whole import take_much
+from superopt.search.accepting.same import examine
+from superopt.search.paired import compare, faster
+from tests.search.networks import classifier, products
+
+ALIVE: weakref.WeakSet[Any] = weakref.WeakSet()
+MOST: list[int] = []
+
+
+class Watched(OnnxRuntime):
+    """Notes how many sessions there are when one is made."""
+
+    def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> Session:
+        made = super().session(model, optimize, profile)
+        ALIVE.add(made)
+        MOST.append(len(ALIVE))
+        return made
+
+
+@pytest.mark.parametrize(("one_by_one", "most"), [(True, 1), (False, 2)])
+def test_so_many_sessions_are_alive_in_a_round(tmp_path: Path, one_by_one: bool, most: int) -> None:
+    model = classifier(tmp_path / "a.onnx")
+    MOST.clear()
+    compare(model, model, Watched(), budget_s=0, lock_directory=tmp_path, one_by_one=one_by_one)
+    assert max(MOST) == most
+
+
+@pytest.mark.parametrize(("one_by_one", "most"), [(True, 1), (False, 2)])
+def test_so_many_sessions_are_alive_where_pieces_are_timed(tmp_path: Path, one_by_one: bool, most: int) -> None:
+    model = classifier(tmp_path / "a.onnx")
+    MOST.clear()
+    time_in_turns(Watched(), [model, model], draw=Draw(), one_by_one=one_by_one)
+    assert max(MOST) == most
+
+
+def test_a_model_with_twice_the_products_is_slower_one_by_one(tmp_path: Path) -> None:
+    short, long = products(tmp_path / "a.onnx", 2), products(tmp_path / "b.onnx", 6)
+    assert faster(compare(long, short, OnnxRuntime(), budget_s=3, lock_directory=tmp_path, one_by_one=True))
+    assert compare(short, long, OnnxRuntime(), budget_s=3, lock_directory=tmp_path, one_by_one=True).ratio < 0.7
+
+
+def test_large_models_are_evaluated_when_all_has_run_and_the_caller_rests(tmp_path: Path) -> None:
+    model, happened = classifier(tmp_path / "a.onnx"), list[str]()
+
+    class Noting(Here):
+        def call(self, limit_s: float, function: Any, *arguments: Any) -> Any:
+            happened.append("run")
+            return super().call(limit_s, function, *arguments)
+
+        def rest(self) -> None:
+            happened.append("rest")
+
+    def exact(feeds: Feeds, stopped: object = None) -> list[None]:
+        happened.append("exact")
+        return [None]
+
+    assert examine(model, model, OnnxRuntime(), exact, caller=Noting(), one_by_one=True).agrees  # type: ignore[arg-type]
+    assert happened[happened.index("rest") :] == ["rest"] + 5 * ["exact"]
+    assert "exact" not in happened[: happened.index("rest")]
+
+
+def test_a_model_takes_much_by_its_values_and_less_so_beside_many_weights() -> None:
+    assert take_much(10**6, 143 * 10**6)
+    assert not take_much(574 * 10**6, 143 * 10**6)
+    assert not take_much(10**6, None)

@@ -47,12 +47,8 @@ def convolution(k: NDArray[Any], channels: int = 3, times: int = 1, **attributes
 
 
 def convs(program: Program) -> list[Term]:
-    return [
-        t
-        for s in program.steps
-        for t in subterms(*(t for t in s.terms if t is not None))
-        if isinstance(t.operator, Conv)
-    ]
+    terms = [t for step in program.steps for t in step.terms]
+    return [t for t in subterms(*filter(None, terms)) if isinstance(t.operator, Conv)]
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -2,6 +2,7 @@
 
 from superopt.operators.definitions import (
     blocks,
+    columns_first,
     exponents,
     frames,
     moves,
@@ -23,6 +24,7 @@ from superopt.operators.definitions import (
 
 __all__ = [
     "blocks",
+    "columns_first",
     "exponents",
     "frames",
     "moves",

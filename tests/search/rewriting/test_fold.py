@@ -41,6 +41,7 @@ NOT_FOLDED = {
     "conv of whole blocks": "attributes are tuples of sizes",
     "conv in fewer groups": "attributes are tuples of sizes",
     "conv by phases": "attributes are tuples of sizes",
+    "conv columns first": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",
     **{f"{name} {how}": "attributes are tuples of sizes" for name in ("conv_transpose", "add") for how in _PHASES},

@@ -56,6 +56,7 @@ from superopt.operators.functions import (
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.lookups import Lookups
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround
@@ -153,6 +154,7 @@ SAMPLES: dict[str, Term] = {
         X, variable("k", (4, 3, 3, 2), constant=True)
     ),
     "gather": Gather(1)(X, Cast("int64")(Slice(0, 1, 4)(V[0]))),
+    "lookups": Lookups((14, 14))(FLAT, Cast("int64")(Reshape((2, 2))(V[0]))),
     "take": Take(2, (3, 0, 3))(X),
     "every": Every(2, 3)(X),
     "every of a slice": Every(3, 2)(Slice(3, 1, 6)(X)),
@@ -229,7 +231,7 @@ def oldest(term: Term) -> int:
     # Before there was Expand, there was Tile.
     since = [min(s.since_version for s in SCHEMAS if s.name == n) for n in written if n and n != "Expand"]
     forms = [opset for name, opset in NEW_FORMS.items() if name in written]
-    steps = [10 for t in subterms(term) if isinstance(t.operator, Every)]
+    steps = [10 for t in subterms(term) if isinstance(t.operator, Every | Lookups)]
     return max([1, *since, *forms, *steps])
 
 

@@ -18,6 +18,7 @@ from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
+from superopt.operators.lookups import Lookups
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import MODES, Pad, PadAround
@@ -82,6 +83,10 @@ def _reshapes() -> Iterator[Term]:
 def _rows() -> Iterator[Term]:
     for rank in RANKS:
         yield from (Rows(axis)(_var("x", rank)) for axis in range(rank + 1))
+
+
+def _in_pairs() -> Iterator[Term]:
+    yield from (variable("i", (*_dims("i", rank), 2)) for rank in range(3))
 
 
 def _dft() -> Iterator[Term]:
@@ -174,6 +179,7 @@ _LISTED = {
     "every": lambda: [Every(axis, symbol("step"))(_var("x", rank)) for rank, axis in _along_axes()],
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
     "gather": lambda: [Gather(axis)(_var("x", rank), _var("i", r)) for rank, axis in _along_axes() for r in range(3)],
+    "lookups": lambda: [Lookups((2, 3))(variable("x", (5, symbol("width"))), i) for i in _in_pairs()],
     "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),
     "rmsnorm": lambda: _over_last(RmsNorm),

@@ -63,7 +63,7 @@ def test_the_shape_rule_on_symbols_is_the_shape_of_the_value(name: str) -> None:
             assert found.dtype == ring.dtype, (term, ring.name)
 
 
-OF_ANY_RANK = ("gather",)
+OF_ANY_RANK = ("gather", "lookups")
 """Operators whose last input may have any number of axes."""
 
 

@@ -17,9 +17,10 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.norms import LayerNorm
 from superopt.operators.pointwise import Add
+from superopt.operators.rearrange import Gather
 from superopt.operators.reductions import Mean
 from superopt.search.cutting.moments import moments
-from superopt.term import Operator, subterms
+from superopt.term import Operator, Term, subterms
 
 NORM_STEPS = 8
 """Within how many steps a norm that is written out reads what it is of."""
@@ -54,6 +55,8 @@ def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> l
         beyond = run[len(window) + SMALLEST : min(most, len(run) - SMALLEST) + 1]
         if narrower := [i for i in beyond if crossing[i] < crossing.get(end, 0)]:
             end = min(narrower, key=lambda i: (crossing[i], i))
+        elif len(run) <= most and any(_looks_up(term) for i in run for term in steps[i].terms):
+            break  # the tables stay together where what little follows them is too few steps for a piece
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts
@@ -64,8 +67,14 @@ def _is_pointwise(op: Operator) -> bool:
 
 
 def _is_view(step: Step) -> bool:
-    """Whether a step only gives what it reads another shape."""
-    return all(isinstance(term.operator, Reshape) for term in step.terms)
+    """Whether a step only gives what it reads another shape, or moves indices, or looks rows of a table up by them:
+    many tables are looked up at once.
+    """
+    return all(isinstance(t.operator, Reshape) or "int" in t.type.dtype or _looks_up(t) for t in step.terms)
+
+
+def _looks_up(term: Term) -> bool:
+    return isinstance(term.operator, Gather) and term.inputs[0].constant
 
 
 def _begins(step: Step, scores: Container[str]) -> bool:

@@ -21,8 +21,9 @@ from superopt.search.rewriting.parting import parting, taken_apart
 from superopt.search.rewriting.picked import Picking
 from superopt.search.rewriting.regroup import regrouped, regrouping
 from superopt.search.rewriting.repeated import Repeating
-from superopt.search.rewriting.rewrites import Abreast, Fold, Once, Picked, Rewrite
+from superopt.search.rewriting.rewrites import Abreast, AtOnce, Fold, Once, Picked, Rewrite
 from superopt.search.rewriting.rough import Rough
+from superopt.search.rewriting.tables import LookingUp
 from superopt.search.rewriting.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, make, subterms, variable
 
@@ -104,6 +105,7 @@ class Matching:
         self._fewer: list[tuple[Rewrite, Fewer]] = [
             *((r, Picking()) for r in rewrites if isinstance(r, Picked)),
             *((r, Repeating()) for r in rewrites if isinstance(r, Once)),
+            *((r, LookingUp()) for r in rewrites if isinstance(r, AtOnce)),
         ]
         for numbered in enumerate(rewrites):
             number, rewrite = numbered

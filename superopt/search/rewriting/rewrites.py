@@ -192,6 +192,13 @@ class Once(_FoundElsewhere):
     name: str = "what is repeated computed once"
 
 
+@dataclass(frozen=True)
+class AtOnce(_FoundElsewhere):
+    """Rows of several tables, looked up at once. Where that is, `tables.py` finds."""
+
+    name: str = "looked up at once"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -206,7 +213,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked(), Once()] if definitions else [])
+    found.extend([Abreast(), Picked(), Once(), AtOnce()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

@@ -155,12 +155,6 @@ def _gather(d: Values) -> Built:
     return (x, d.indices(d.several(d.integer(0, 2), 1, 4), size)), {"axis": axis}
 
 
-def _lookups(d: Values) -> Built:
-    rows = tuple(d.integer(1, 3) for _ in range(d.integer(1, 3)))
-    x = d.like((sum(rows), d.integer(1, 4)), d.floating())
-    return (x, d.indices((*d.several(d.integer(0, 2), 1, 3), len(rows)), min(rows))), {"rows": rows}
-
-
 def _every(d: Values) -> Built:
     x = _anything(d, 1)
     axis = d.integer(0, x.type.rank - 1)
@@ -296,7 +290,6 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "expand": _expand,
     "take": _take,
     "gather": _gather,
-    "lookups": _lookups,
     "every": _every,
     "interpolate": _interpolate,
     "cubic": _cubic,

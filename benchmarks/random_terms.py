@@ -16,8 +16,13 @@ from superopt.operators import CATALOGUE, Declared
 from superopt.operators.reductions import Reduction
 from superopt.term import Graph, Term, make, subterms
 
-NAMES = tuple(name for name, cls in CATALOGUE.items() if not cls.domain and name != "argmax")
-"""ONNX's own: other domains want weights. Of elements that are equal but for rounding, any may be the largest."""
+UNDRAWN = ("argmax", "lookups")
+"""Of elements that are equal but for rounding, any may be the largest; and what lookups compute of indices, with
+integers, is not read again as terms.
+"""
+
+NAMES = tuple(name for name, cls in CATALOGUE.items() if not cls.domain and name not in UNDRAWN)
+"""ONNX's own: other domains want weights."""
 _LARGEST_SIZE, _MOST_ELEMENTS, _LARGEST_VALUE = 10, 1500, 200.0
 _EXACT = (
     *("relu", "neg", "abs", "max", "min", "less", "less_or_equal", "equal", "is_nan", "not", "and", "or"),

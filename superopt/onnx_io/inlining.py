@@ -13,6 +13,7 @@ from onnx_ir.passes.common import InlinePass
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
 from superopt.onnx_io.skeleton import imported_opset
+from superopt.operators import READERS
 
 MOST_NODES = 2**15
 """Models that would come to more nodes keep their functions."""
@@ -89,8 +90,9 @@ def _called(of: ir.Graph | ir.Function, functions: Functions) -> list[Key]:
 
 
 def _can_be(function: ir.Function, model: ir.Model, times: int) -> bool:
-    """Whether a function can be inlined; then its opsets are the model's."""
-    if function.domain in _OWN or function.domain.startswith(_OF_RUNTIMES):
+    """Whether a function can be inlined; then its opsets are the model's. One that the user declared is an operator."""
+    declared = (function.domain, function.name) in READERS
+    if declared or function.domain in _OWN or function.domain.startswith(_OF_RUNTIMES):
         return False
     attributes = [a for node in function.all_nodes() for a in node.attributes.values()]
     if any(a.is_ref() and a.type in _GRAPHS for a in attributes):

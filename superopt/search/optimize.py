@@ -13,7 +13,7 @@ from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew
-from superopt.search.accepting.judge import NoValidModel, advice, judged, original
+from superopt.search.accepting.judge import Unusable, advice, judged, original
 from superopt.search.accepting.runs import run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
@@ -84,8 +84,8 @@ def attempt(
         if memory is not None and cut.forget(memory):
             # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
             return attempt(trial, rewrites, strategy, alpha, memory)
-        if isinstance(error, NoValidModel):
-            return original(tried, trial, f"what was found cannot be used, which is a bug of superopt's: {error}")
+        if isinstance(error, Unusable):
+            return original(tried, trial, f"what was found cannot be used, which is a bug: {error}")
         raise
 
 

@@ -25,16 +25,17 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
-from superopt.onnx_io import load, understand
+from superopt.onnx_io import Program, load, understand
 from superopt.rules.format import parse_file
 from superopt.search import optimize
-from superopt.search.accepting import same
+from superopt.search.accepting import judge, same
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Attempt
 from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
+from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
 from superopt.search.solving import solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
@@ -75,6 +76,23 @@ def test_where_a_candidate_is_no_valid_model_the_original_is_the_answer(
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert not found.accepted
     assert "the optimized model: fails onnx's check: sizes; nothing was written" in found.reason
+    assert found.alone is not None, "the original was measured"
+
+
+def test_where_a_candidate_does_not_run_the_original_is_the_answer(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the runtime makes of some of its nodes what it then cannot load."""
+    real = judge.written
+
+    def broken(program: Program, placed: Placement, path: Path) -> Path:
+        real(program, placed, path).write_bytes(b"what no runtime loads")
+        return path
+
+    monkeypatch.setattr("superopt.search.accepting.judge.written", broken)
+    found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
+    assert not found.accepted
+    assert found.reason.startswith("what was found cannot be used, which is a bug: candidate: ")
     assert found.alone is not None, "the original was measured"
 
 

@@ -13,6 +13,7 @@ import itertools
 import math
 from functools import reduce
 
+from superopt.dim import Dim, Shape, are_equal
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import LAID_OUT, with_zeros
 from superopt.operators.layout import Concat, Transpose, reshaped
@@ -28,6 +29,9 @@ MOST = 4
 WORTH = 0.8
 """Where more than this of the time would be left it is not even offered: results have to be moved to their places."""
 
+OPEN = 64
+"""What a size that symbols leave open counts as where the form is chosen; the search times it at the sizes given."""
+
 Steps = tuple[int, int]
 
 
@@ -35,12 +39,12 @@ Steps = tuple[int, int]
 def by_phases(conv: Conv, x: Term, k: Term) -> Term | None:
     """Over pictures, by constant kernels of few channels at stride 1, in the steps that cost least."""
     plain = x.type.rank == 4 and (*conv.strides, *conv.dilations, conv.group) == (1, 1, 1, 1, 1) and k.constant
-    if not plain or not all(isinstance(d, int) for d in (*x.shape[2:], *k.shape, *conv.pads)):
-        return None  # but for how many images there are, sizes decide what phases there are
+    if not plain or not all(isinstance(d, int) for d in (*k.shape, *conv.pads)):
+        return None
     o, _, *window = concrete(k.shape, "phases")
     if o >= LAID_OUT or window == [1, 1]:
         return None
-    sizes = concrete(make(conv, (x, k)).shape[2:], "phases")
+    sizes = tuple(d if isinstance(d, int) else OPEN for d in make(conv, (x, k)).shape[2:])
     counts = range(1, MOST + 1)
     costs = {steps: _cost(o, window, sizes, steps) for steps in itertools.product(counts, counts)}
     steps = min(costs, key=costs.__getitem__)
@@ -57,13 +61,20 @@ def _cost(o: int, window: list[int], sizes: tuple[int, ...], steps: Steps) -> fl
 def in_steps(conv: Conv, x: Term, k: Term, steps: Steps) -> Term:
     """A convolution at stride 1, by the phases of so many rows and columns; what is too much at the end is cut off."""
     result = make(conv, (x, k)).shape
-    sizes = concrete(result[2:], "phases")
-    rows, columns = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
-    more = (rows * steps[0] - sizes[0], columns * steps[1] - sizes[1])
-    pads = (*conv.pads[:2], *(p + m for p, m in zip(conv.pads[2:], more, strict=True)))
+    pads = (*conv.pads[:2], *(p + missing(*axis) for p, *axis in zip(conv.pads[2:], result[2:], steps, strict=True)))
     y = side_by_side(make(Conv(steps, pads), (x, _moved(_moved(k, 3, steps[1]), 2, steps[0]))), steps)
-    for axis in (2, 3):
-        y = Slice(axis, 0, result[axis])(y) if more[axis - 2] else y
+    return within(y, result)
+
+
+def missing(size: Dim, step: int) -> int:
+    """How many places are to be added to a size for whole steps: for one that symbols leave open, as many as may be."""
+    return -size % step if isinstance(size, int) else step - 1
+
+
+def within(y: Term, shape: Shape, first: Steps = (0, 0)) -> Term:
+    """Pictures cut to the rows and columns of a shape, from these on."""
+    for axis, start in enumerate(first, start=2):
+        y = y if are_equal(y.shape[axis], shape[axis]) else Slice(axis, start, start + shape[axis])(y)
     return y
 
 

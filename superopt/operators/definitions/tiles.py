@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from superopt.dim import Dim, Shape
+from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
+from superopt.operators.definitions.phases import OPEN, missing, within
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import defines
-from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Div
 from superopt.term import Term, make
 
@@ -48,8 +48,8 @@ def worthwhile_matrices(conv: Conv, x: Term, k: Term) -> Term | None:
 def _sharing(conv: Conv, x: Term, k: Term) -> float:
     """How many products a number that is moved is part of, for each place of a tile; 0 where there is no such form."""
     plain = k.shape[2:] == (TAPS, TAPS) and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
-    if not plain or not k.constant or not all(isinstance(d, int) for d in (*x.shape[1:], *k.shape, *conv.sizes())):
-        return 0.0  # but for how many images there are, sizes decide what tiles there are
+    if not plain or not k.constant or not all(isinstance(d, int) for d in (x.shape[1], *k.shape, *conv.sizes())):
+        return 0.0
     o, c = concrete((k.shape[0] // conv.group, k.shape[1]), "tiles")
     return o * c / (o + c)
 
@@ -57,7 +57,7 @@ def _sharing(conv: Conv, x: Term, k: Term) -> float:
 def _side(conv: Conv, x: Term, k: Term, sharing: float) -> int:
     """Of the two sizes of tiles, the cheaper."""
     n, _, *sizes = make(conv, (x, k)).shape
-    results = (n if isinstance(n, int) else 1, *concrete(tuple(sizes), "tiles"))
+    results = (n if isinstance(n, int) else 1, *(d if isinstance(d, int) else OPEN for d in sizes))
     return min((4, 2), key=lambda side: _cost(results, sharing, side))
 
 
@@ -77,29 +77,28 @@ def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False)
     groups, or of matrices.
     """
     result = make(conv, (x, k)).shape
-    counts = tuple(-(-size // side) for size in concrete(result[2:], "tiles"))
     groups = conv.group * (side + TAPS - 1) ** 2
-    data, kernels = _data(conv, x, side, counts), _kernels(k, side)
+    data, kernels = _data(conv, x, result, side), _kernels(k, side)
     products = _matrices(groups, data, kernels) if of_matrices else Conv(group=groups)(data, kernels)
-    return _results(products, result, side, counts)
+    return _results(products, result, side, data.shape[2:])
 
 
 def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
     """A 1×1 convolution in groups, as products of matrices: n (group o) (row column)."""
-    n, c, *counts = data.shape[0], *concrete(data.shape[1:], "tiles")
-    o, g = concrete((kernels.shape[0], groups), "tiles")
+    n, _, *counts = data.shape
+    o, c, g = concrete((kernels.shape[0], data.shape[1], groups), "tiles")
     weights = Expand((1, 2, 3), (n, g, o // g, c // g))(reshaped(kernels, (g, o // g, c // g)))
-    return MatMul()(weights, reshaped(data, (n, g, c // g, math.prod(counts))))
+    return MatMul()(weights, reshaped(data, (n, g, c // g, product(counts))))
 
 
-def _data(conv: Conv, x: Term, side: int, counts: tuple[int, ...]) -> Term:
+def _data(conv: Conv, x: Term, result: Shape, side: int) -> Term:
     """Tiles that overlap, a side apart, each transformed: an array n (place c) row column."""
     reach = side + TAPS - 1
-    n, c, *sizes = x.shape[0], *concrete(x.shape[1:], "tiles")
-    before = concrete(conv.pads[:2], "tiles")
-    after = [t * side + TAPS - 1 - size - b for t, size, b in zip(counts, sizes, before, strict=True)]
+    n, c, *sizes = x.shape
+    pads = (*conv.pads[:2], *(p + missing(d, side) for p, d in zip(conv.pads[2:], result[2:], strict=True)))
     kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_data)), (reach**2, 1, reach, reach))
-    tiles = Conv((side, side), (*before, *after))(reshaped(x, (n * c, 1, *sizes)), kernel)
+    tiles = Conv((side, side), pads)(reshaped(x, (n * c, 1, *sizes)), kernel)
+    counts = tiles.shape[2:]
     by_place = Transpose((0, 2, 1, 3, 4))(reshaped(tiles, (n, c, reach**2, *counts)))
     return reshaped(by_place, (n, reach**2 * c, *counts))
 
@@ -114,10 +113,10 @@ def _kernels(k: Term, side: int) -> Term:
     return reshaped(MatMul()(transform, flat), (reach**2 * o, c, 1, 1))
 
 
-def _results(products: Term, result: Shape, side: int, counts: tuple[int, ...]) -> Term:
+def _results(products: Term, result: Shape, side: int, counts: Shape) -> Term:
     """Products n (place o) row column, transformed to tiles, side by side, cut where the last reach too far."""
     places = (side + TAPS - 1) ** 2
-    n, o, *sizes = result
+    n, o, *_ = result
     transform = Expand((1, 2), (n, side**2, places))(_kronecker(matrix(minimal_filtering(side).of_products)))
     rows, columns = counts
     # A convolution would do as well, if its layout were not another one than that of what follows.
@@ -125,11 +124,7 @@ def _results(products: Term, result: Shape, side: int, counts: tuple[int, ...]) 
     # One move after the other, by rows of numbers that stay together: all at once take a runtime five times longer.
     by_row = Transpose((0, 2, 1))(reshaped(tiles, (n * side, side, o * rows * columns)))
     in_place = Transpose((0, 2, 1, 3))(reshaped(by_row, (n, side, o * rows, columns * side)))
-    joined = reshaped(in_place, (n, o, rows * side, columns * side))
-    for axis, size in enumerate(sizes, start=2):
-        if joined.shape[axis] != size:
-            joined = Slice(axis, 0, size)(joined)
-    return joined
+    return within(reshaped(in_place, (n, o, rows * side, columns * side)), result)
 
 
 def _kronecker(a: Term) -> Term:

@@ -14,11 +14,10 @@ from collections.abc import Callable
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from superopt.dim import Shape, are_equal
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import with_zeros
 from superopt.operators.definitions.frames import as_row
-from superopt.operators.definitions.phases import side_by_side
+from superopt.operators.definitions.phases import side_by_side, within
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
@@ -108,7 +107,7 @@ def _phase_by_phase(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> T
         y = make(Conv((1, 1), pads, (1, 1), op.group), (x, _kernel(k, axes, (i, j), op)))
         parts.append(_plus(y, bias))
     y = side_by_side(reduce(lambda p, q: Concat(1)(p, q), parts), (rows.stride, columns.stride))
-    return _cut(y, (0, 0), op.shape(x.shape, k.shape))
+    return within(y, op.shape(x.shape, k.shape))
 
 
 def _by_phases(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> Term | None:
@@ -124,7 +123,7 @@ def _by_phases(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> Term |
     kernel = reduce(lambda p, q: Concat(0)(p, q), [_of_full_reach(_kernel(k, axes, p, op), axes) for p in phases])
     biases = bias and reduce(lambda p, q: Concat(0)(p, q), [bias] * math.prod(steps))
     y = side_by_side(_plus(make(Conv((1, 1), pads), (x, kernel)), biases), steps)
-    return _cut(y, (rows.before % rows.stride, columns.before % columns.stride), op.shape(x.shape, k.shape))
+    return within(y, op.shape(x.shape, k.shape), (rows.before % rows.stride, columns.before % columns.stride))
 
 
 def _plus(y: Term, bias: Term | None) -> Term:
@@ -162,13 +161,6 @@ def _of_full_reach(kernel: Term, axes: tuple[_Axis, _Axis]) -> Term:
         (own,) = concrete((kernel.shape[at],), "phases")
         kernel = with_zeros(kernel, at, 0, axis.reach(0) - own) if own < axis.reach(0) else kernel
     return kernel
-
-
-def _cut(y: Term, starts: tuple[int, int], to: Shape) -> Term:
-    for axis, start in enumerate(starts, start=2):
-        if not are_equal(y.shape[axis], to[axis]):
-            y = Slice(axis, start, start + to[axis])(y)
-    return y
 
 
 def _pictured(op: ConvTranspose, x: Term, k: Term, bias: Term | None, meaning: Meaning) -> Term | None:

@@ -60,7 +60,7 @@ class Agreement:
     """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined.
 
     Where outputs show little, those are `inner` values instead, and `reason` says what was not examined, if
-    anything was not.
+    anything was not. A candidate that never `ran` does not agree, but differs in nothing either.
     """
 
     agrees: bool
@@ -69,6 +69,7 @@ class Agreement:
     samples: int
     outputs: tuple[OutputAgreement, ...]
     inner: bool = False
+    ran: bool = True
 
     @property
     def differs(self) -> bool:

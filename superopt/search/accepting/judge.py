@@ -24,8 +24,10 @@ _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
 
 
-class NoValidModel(VerificationFailed):
-    """What was found is refused by ONNX's own check once it is written: our doing, but nothing that differs."""
+class Unusable(VerificationFailed):
+    """What was found is refused by ONNX's own check once it is written, or the runtime does not run it: our doing, or
+    the runtime's, but nothing that differs.
+    """
 
 
 def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Memory | None = None) -> Attempt:
@@ -62,6 +64,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
     if tried.agreement.differs:
         if asked:
             asked.forget()
+        if not tried.agreement.ran:
+            raise Unusable(f"{tried.agreement.reason}; nothing was written")
         raise VerificationFailed(
             f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
         )
@@ -202,5 +206,5 @@ def written(program: Program, placed: Placement, path: Path) -> Path:
         check(model, "the optimized model")
         save(model, path, external_data=True, shared=True)
     except InvalidModel as error:  # our doing, not the user's
-        raise NoValidModel(f"{error}; nothing was written") from None
+        raise Unusable(f"{error}; nothing was written") from None
     return path

@@ -96,9 +96,9 @@ def examine(
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
         in_time = _in_time(ask)
-        difference = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
-        if difference:
-            return Agreement(False, True, difference, len(samples), ())
+        refused = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
+        if refused:
+            return refused
         rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
         noise = Noise(working or original, runtime, interface, seed, in_time, folder)
         noise.of_rounding(rough)
@@ -176,9 +176,9 @@ def _run_all(
     samples: Sequence[Sample],
     ask: Ask,
     folder: Path,
-) -> str:
-    """Run the candidate on all samples, and the original where its runtime is not the standard; why that cannot be.
-    Raises what `examine` does.
+) -> Agreement | None:
+    """Run the candidate on all samples, and the original where its runtime is not the standard; what it comes to where
+    that cannot be. Raises what `examine` does.
     """
     feeds = [sample.feeds for sample in samples]
     if runtime.standard != runtime:  # it may round otherwise, or lack an operator: that is not the candidate's doing
@@ -189,12 +189,12 @@ def _run_all(
         try:
             difference, outputs = ask(ran, where, candidate, optimize, interface, feeds, folder)
         except RuntimeFailed as error:
-            return f"candidate: {error}"
+            return Agreement(False, True, f"candidate: {error}", len(samples), (), ran=False)
         if difference:
-            return difference
+            return Agreement(False, True, difference, len(samples), ())
         for sample, found in zip(samples, outputs, strict=True):
             sample.found.append(found)
-    return ""
+    return None
 
 
 def _apart(names: Sequence[str], samples: Sequence[Sample]) -> list[Sample]:

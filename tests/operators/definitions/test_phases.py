@@ -83,13 +83,24 @@ def test_a_kernel_that_is_computed_is_left() -> None:
     assert by_phases(Conv(), variable("x", (1, 16, 8, 8)), variable("k", (3, 16, 3, 3))) is None
 
 
-def test_sizes_that_are_no_numbers_are_left_but_there_may_be_any_number_of_images() -> None:
+def test_there_may_be_any_number_of_images() -> None:
     k = variable("k", (3, 16, 3, 3), constant=True)
-    assert by_phases(Conv(), variable("x", (1, 16, symbol("h"), 8)), k) is None
     with assuming():
         any_number = by_phases(Conv(), variable("x", (symbol("n"), 16, 8, 8)), k)
     assert any_number is not None
     assert resize((any_number,), {"n": 2}) == (by_phases(Conv(), variable("x", (2, 16, 8, 8)), k),)
+
+
+@pytest.mark.parametrize("size", [(3, 4), (8, 8), (9, 14)])
+def test_rows_and_columns_may_be_any_number(size: tuple[int, int]) -> None:
+    """Of steps that divide it and of others."""
+    conv = Conv(ONES, (1, 1, 1, 1))
+    with assuming():
+        direct, *inputs = given(conv, (symbol("n"), 16, symbol("h"), symbol("w")), (3, 16, 3, 3))
+        meaning = by_phases(conv, *inputs)
+    assert meaning is not None
+    sizes = {"n": 1, "h": size[0], "w": size[1]}
+    assert_equal(resize((meaning,), sizes)[0], resize((direct,), sizes)[0])
 
 
 def test_an_image_is_made_of_many_channels_faster_and_is_the_same(options: Options) -> None:

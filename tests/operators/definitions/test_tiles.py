@@ -52,6 +52,20 @@ def test_of_a_number_of_images_that_is_a_symbol_it_is_that_of_any_number(of_matr
         assert resize((tiled(symbol("n")),), {"n": count}) == (tiled(count),)
 
 
+@pytest.mark.parametrize("size", [(4, 8), (5, 7), (14, 3)])
+@pytest.mark.parametrize("of_matrices", [False, True])
+def test_of_rows_and_columns_that_are_symbols_it_is_that_of_any_sizes(of_matrices: bool, size: tuple[int, int]) -> None:
+    conv, sizes = Conv(pads=(1, 1, 1, 1)), {"h": size[0], "w": size[1]}
+    x, k = variable("x", (1, 64, symbol("h"), symbol("w"))), variable("k", (192, 64, 3, 3), constant=True)
+    with assuming():
+        tiled = (worthwhile_matrices if of_matrices else worthwhile_tiles)(conv, x, k)
+        direct = conv(x, k)
+    assert tiled is not None
+    made, expected = (resize((t,), sizes)[0] for t in (tiled, direct))
+    values = sample((expected,), FIELD, seed=size[0])
+    assert_array_equal(evaluate(made, FIELD, values), evaluate(expected, FIELD, values))
+
+
 @pytest.mark.parametrize("outputs", [2, 3, 4])
 def test_filtering_multiplies_as_often_as_it_says(outputs: int) -> None:
     by, often = minimal_filtering(outputs), outputs + TAPS - 1

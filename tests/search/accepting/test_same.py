@@ -153,6 +153,7 @@ def test_a_candidate_that_does_not_load_does_not_agree(tmp_path: Path) -> None:
     (tmp_path / "b.onnx").write_bytes(b"no model")
     found = examine(classifier(tmp_path / "a.onnx"), tmp_path / "b.onnx", RUNTIME)
     assert not found.agrees
+    assert not found.ran
     assert found.reason.startswith("candidate: ")
     with pytest.raises(RuntimeFailed):
         examine(tmp_path / "b.onnx", classifier(tmp_path / "a.onnx"), RUNTIME)

@@ -13,7 +13,7 @@ import itertools
 import math
 from functools import reduce
 
-from superopt.dim import Dim, Shape, are_equal
+from superopt.dim import Shape, are_equal
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import LAID_OUT, with_zeros
 from superopt.operators.layout import Concat, Transpose, reshaped
@@ -61,14 +61,17 @@ def _cost(o: int, window: list[int], sizes: tuple[int, ...], steps: Steps) -> fl
 def in_steps(conv: Conv, x: Term, k: Term, steps: Steps) -> Term:
     """A convolution at stride 1, by the phases of so many rows and columns; what is too much at the end is cut off."""
     result = make(conv, (x, k)).shape
-    pads = (*conv.pads[:2], *(p + missing(*axis) for p, *axis in zip(conv.pads[2:], result[2:], steps, strict=True)))
+    pads = of_whole_steps(conv.pads, result, steps)
     y = side_by_side(make(Conv(steps, pads), (x, _moved(_moved(k, 3, steps[1]), 2, steps[0]))), steps)
     return within(y, result)
 
 
-def missing(size: Dim, step: int) -> int:
-    """How many places are to be added to a size for whole steps: for one that symbols leave open, as many as may be."""
-    return -size % step if isinstance(size, int) else step - 1
+def of_whole_steps(pads: Shape, result: Shape, steps: Steps) -> Shape:
+    """Pads with more at the end, for results in whole steps: where sizes are left open, as much as may be lacking."""
+    lacking = (
+        -size % step if isinstance(size, int) else step - 1 for size, step in zip(result[2:], steps, strict=True)
+    )
+    return (*pads[:2], *(pad + more for pad, more in zip(pads[2:], lacking, strict=True)))
 
 
 def within(y: Term, shape: Shape, first: Steps = (0, 0)) -> Term:

@@ -8,7 +8,7 @@ from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
-from superopt.operators.definitions.phases import OPEN, missing, within
+from superopt.operators.definitions.phases import OPEN, of_whole_steps, within
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import defines
@@ -95,7 +95,7 @@ def _data(conv: Conv, x: Term, result: Shape, side: int) -> Term:
     """Tiles that overlap, a side apart, each transformed: an array n (place c) row column."""
     reach = side + TAPS - 1
     n, c, *sizes = x.shape
-    pads = (*conv.pads[:2], *(p + missing(d, side) for p, d in zip(conv.pads[2:], result[2:], strict=True)))
+    pads = of_whole_steps(conv.pads, result, (side, side))
     kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_data)), (reach**2, 1, reach, reach))
     tiles = Conv((side, side), pads)(reshaped(x, (n * c, 1, *sizes)), kernel)
     counts = tiles.shape[2:]

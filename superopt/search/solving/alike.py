@@ -2,7 +2,8 @@
 
 The blocks of a network differ by their channels and by the size of their images: of DenseNet's 60 pieces 52 are of one
 structure. The rewrites that led to a graph of one of them, followed in another, come to the same graph in a tenth of
-the time of a search, where they apply there; and whether it gains there too is timed as ever.
+the time of a search, where they apply there; and whether it gains there too is timed as ever. Where that came to
+what sums of kernels promise a few times, it need not be timed again: that takes most of what following does.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ AS_GOOD = 0.5
 """What gains at least this share of another gain (of their logarithms) is as good, until all pieces had their turn."""
 
 
+TOLD = 3
+"""Of so many pieces that followed another their gains tell those of further ones, by what sums promise."""
+
+
 class Gained:
-    """The pieces that were searched and gained, by structure: of each the last that was about as good as the best."""
+    """The pieces that were searched and gained, by structure: of each the last that was about as good as the best; and
+    what came of it in others.
+    """
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Solved] = {}
         self._most: dict[Hashable, float] = {}
+        self._told: dict[Hashable, list[tuple[float, float]]] = {}
 
     def learn(self, solved: Solved) -> None:
         """Note a piece that gained by rewrites of its own."""
@@ -43,6 +51,20 @@ class Gained:
         """Another piece of the same structure, if one has gained."""
         found = self._found.get(structure(piece.canonical.outputs))
         return None if found is None or found.places[0] is piece else found
+
+    def tell(self, piece: Piece, promised: float, gain: float) -> None:
+        """Note what came of following another: what sums promised, and what it gained when it was timed."""
+        self._told.setdefault(structure(piece.canonical.outputs), []).append((promised, gain))
+
+    def expected(self, piece: Piece, promised: float) -> float | None:
+        """What a piece may be taken to gain of which sums promise so much, but for what promises of its kind came to;
+        None before enough of these were timed.
+        """
+        told = self._told.get(structure(piece.canonical.outputs), [])
+        logs = [sum(map(math.log, each)) for each in zip(*told, strict=True)]
+        if len(told) < TOLD or logs[0] <= 0.0 or promised <= 1.0:
+            return None
+        return float(promised ** min(max(logs[1] / logs[0], 0.0), 1.0))
 
 
 def is_as_good(gain: float, other: float) -> bool:

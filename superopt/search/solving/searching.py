@@ -11,6 +11,7 @@ from superopt.cost.layouts import Place
 from superopt.errors import OutOfTime
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
+from superopt.search.objectives.promises import promise
 from superopt.search.objectives.refuted import refuted
 from superopt.search.rewriting.matching import Matching
 from superopt.search.solving.alike import Gained, followed, is_as_good
@@ -132,7 +133,13 @@ class Search:
         with suppress(OutOfTime):
             if same is not None and (found := measured(same, cost, limits.alpha * start.cost)) is not None:
                 outcome.seen, outcome.best = 2, [found, start]
+        promised = promise(start, outcome.best[0])
+        expected = self.gained.expected(places[0], promised) if self.objective.tries(outcome) else None
+        if expected is not None and is_as_good(expected, other.gain):
+            return Solved(tuple(places), outcome, outcome.best[0], expected), 0
         winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
+        if self.objective.tries(outcome) and not untried:
+            self.gained.tell(places[0], promised, gain)
         return Solved(tuple(places), outcome, winner, gain), untried
 
     def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:

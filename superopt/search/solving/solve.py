@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS
 from superopt.search.solving.again import Again
+from superopt.search.solving.alike import structure
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.solution import Terms
@@ -27,6 +28,9 @@ COMPARING_RUNS, MEASURING_RUNS = 15, 77
 inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six to ten pairs
 of sessions, each of them run four times and more.
 """
+
+FOLLOWING_SHARE = 0.2
+"""Of what is at stake in a piece, what its time is by where another that is alike was searched before."""
 
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
@@ -82,7 +86,7 @@ def solve(
     for one in solved:
         search.gained.learn(one)
     took, begin = dict[int, float](), time.monotonic()
-    for key, seconds in _shares(starts, deadline, progress, "search"):
+    for key, seconds in _shares(of_kinds(starts, unknown), deadline, progress, "search"):
         start = time.monotonic()
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
@@ -117,6 +121,18 @@ def solve_joined(
         with search.stoppable(), suppress(SuperoptError):  # it cannot be run, or not in time
             solved.append(search(groups[key], seconds, begun[key]))
     return solved
+
+
+def of_kinds(starts: Mapping[Terms, float], groups: Groups) -> dict[Terms, float]:
+    """What is at stake, with most of it for the first of pieces that are alike: what it gains is looked for in the
+    others, which takes less than a search.
+    """
+    stakes, first = dict[Terms, float](), dict[Hashable, Terms]()
+    for key in sorted(starts, key=lambda key: -starts[key]):
+        kind = first.setdefault(structure(groups[key][0].canonical.outputs), key)
+        stakes[key] = starts[key] if kind is key else FOLLOWING_SHARE * starts[key]
+        stakes[kind] += starts[key] - stakes[key]
+    return stakes
 
 
 def _shares(

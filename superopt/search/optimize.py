@@ -31,9 +31,9 @@ from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, 
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Solved, Strategy, forget_terms
 
-SEARCH_SHARE, SEARCH_MOST = 0.45, 0.65
-"""Of what reading leaves of the time limit, what the search may take, and with pieces whose time was over searched
-again; the rest is for comparing and measuring whole models.
+SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.3, 0.45
+"""Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without
+these; and with pieces whose time was over searched again. The rest is for comparing and measuring whole models.
 """
 
 LEAST_EXPECTED = 1.01
@@ -153,7 +153,7 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
     start = time.monotonic()
-    times = Times(trial.end, start + SEARCH_MOST * trial.left, len(trial.settings))
+    times = Times(trial.end, start + SEARCH_MOST * trial.left, len(trial.settings), ONCE_SHARE * trial.left)
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

@@ -39,12 +39,14 @@ JUDGED_AGAIN = 1.2
 @dataclass(frozen=True)
 class Times:
     """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
-    `latest` pieces may be searched again whose time was over, where judging leaves so much.
+    `latest` pieces may be searched again whose time was over, where judging leaves so much. All of them are searched
+    once in `once_s` seconds.
     """
 
     end: float
     latest: float
     settings: int = 1
+    once_s: float = math.inf
 
 
 class TooShort(OutOfTime):
@@ -76,7 +78,7 @@ def solve(
     ]
     judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
     searching_ends = cost.deadline
-    cost.deadline = deadline = min(searching_ends, times.end - judging_s)
+    cost.deadline = deadline = min(searching_ends, time.monotonic() + times.once_s, times.end - judging_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved

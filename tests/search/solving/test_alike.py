@@ -27,9 +27,9 @@ from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.objectives.latency import Latency
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import ByRule, rewrites_of
-from superopt.search.solving.alike import Gained, followed, structure
+from superopt.search.solving.alike import TOLD, Gained, followed, structure
 from superopt.search.solving.searching import Search
-from superopt.search.solving.solve import Times, solve
+from superopt.search.solving.solve import Times, of_kinds, solve
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import (
     ALIKE,
@@ -204,6 +204,18 @@ class Told(Latency):
         return found, self.gains[outcome.start.graph.inputs[0].shape[0]] if found.steps else 1.0, 0
 
 
+class Timing(Told):
+    """Notes for how many rows it was asked."""
+
+    def __init__(self, gains: dict[int, float], timed: list[int]) -> None:
+        super().__init__(gains)
+        self.timed = timed
+
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+        self.timed.append(outcome.start.graph.inputs[0].shape[0])
+        return super().choose(outcome, place, until)
+
+
 def relu_pieces(*rows: int) -> dict[tuple[Term, ...], list[Piece]]:
     pieces = []
     for count in rows:
@@ -287,6 +299,44 @@ def test_a_piece_that_is_not_rewritten_or_that_followed_another_is_followed_by_n
     winner = start if reason == EXHAUSTED else Found(relus(1, 64, 4), 0.5, ())
     gained.learn(Solved(tuple(first), Outcome(start, [winner], reason=reason), winner, 1.4))
     assert gained.like(second[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        ((1.2, 1.2), None),
+        ((1.2, 1.2, 1.2), 1.2),
+        ((1.4, 1.3, 1.5), 1.2),
+        ((1.1, 1.1, 1.1), pytest.approx(1.1)),
+        ((1.0, 0.9, 1.0), 1.0),
+    ],
+    ids=["too few", "as promised", "more than promised", "less", "nothing"],
+)
+def test_what_some_came_to_tells_of_further_ones_but_of_no_more_than_is_promised(
+    gains: Sequence[float], expected: float | None
+) -> None:
+    gained, (piece,) = Gained(), (places[0] for places in relu_pieces(64).values())
+    for gain in gains:
+        gained.tell(piece, 1.2, gain)
+    assert gained.expected(piece, 1.2) == expected
+
+
+def test_of_pieces_of_a_kind_few_are_timed_whole() -> None:
+    """Those that follow the first: until some have come to what their sums promise."""
+    rows, timed = range(64, 32, -4), list[int]()
+    search = searching({}, [])
+    search.objective = Timing(dict.fromkeys(rows, 2.0), timed)
+    found = [search(places, math.inf) for places in relu_pieces(*rows).values()]
+    assert timed == list(rows)[: 1 + TOLD]
+    assert [reason for reason, _ in reasons(found)] == [EXHAUSTED, *[ALIKE] * 7]
+    assert all(len(s.winner.graph.runs) == 1 and s.gain > 1.5 for s in found)
+
+
+def test_most_of_what_is_at_stake_in_pieces_of_a_kind_is_for_the_first() -> None:
+    groups = relu_pieces(64, 32, 16)
+    first, second, third = groups
+    stakes = of_kinds({second: 2.0, first: 4.0, third: 1.0}, groups)
+    assert [stakes[key] for key in groups] == pytest.approx([4.0 + 0.8 * 3.0, 0.4, 0.2])
 
 
 def test_with_time_left_those_are_searched_too_and_what_was_found_stays_where_no_more_is() -> None:

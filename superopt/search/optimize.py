@@ -31,7 +31,7 @@ from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, 
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Solved, Strategy, forget_terms
 
-SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.3, 0.45
+SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.2, 0.3
 """Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without
 these; and with pieces whose time was over searched again. The rest is for comparing and measuring whole models.
 """

@@ -78,7 +78,8 @@ def solve(
     ]
     judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
     searching_ends = cost.deadline
-    cost.deadline = deadline = min(searching_ends, time.monotonic() + times.once_s, times.end - judging_s)
+    joined_end = min(searching_ends, times.end - judging_s)
+    cost.deadline = deadline = min(joined_end, time.monotonic() + times.once_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
@@ -97,7 +98,9 @@ def solve(
         took[len(solved) - 1] = time.monotonic() - start
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
-    return again(solved, min(unhurried, times.latest) if judging_s else deadline)
+    solved = again(solved, min(unhurried, times.latest) if judging_s else deadline)
+    cost.deadline = max(cost.deadline, joined_end)
+    return solved
 
 
 def solve_joined(

@@ -236,6 +236,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             settings=found.settings,
             asked=asked,
             one_by_one=take_much(before.bytes, values),
+            bytes=before.bytes,
             start=start,
         )
         yield before, trial

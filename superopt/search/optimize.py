@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from superopt.cost.child import Unending
@@ -29,7 +28,7 @@ from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
 from superopt.search.solving.spelled import may_differ, without_differences
-from superopt.search.strategies.found import OUT_OF_TIME, Solved, Strategy, forget_terms
+from superopt.search.strategies.found import OUT_OF_TIME, Strategy, forget_terms
 
 SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.2, 0.3
 """Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without
@@ -125,7 +124,7 @@ def _too_little(tried: Attempt, trial: Trial) -> str:
         said = f"no rewrite makes a piece of it {trial.objective.better}"
         late = any(s.outcome.reason == OUT_OF_TIME for s in tried.solved)
         return f"{said}, of those that there was time for; allow more with --time" if late else said
-    if expected_gain(tried.cover, trial.objective.total) < LEAST_EXPECTED:
+    if tried.expected_gain(trial.objective.total) < LEAST_EXPECTED:
         return "what its pieces gain is too little of the whole to be told from noise"
     return ""
 
@@ -219,10 +218,3 @@ def _demand_runs(trial: Trial) -> None:
 def _too_slow(trial: Trial, error: Unending) -> OutOfTime:
     """What tells of a model that has not ended, and what in it may never do."""
     return OutOfTime(f"the model is not run once in time: {error}{advice(error, trial.program)}")
-
-
-def expected_gain(solved: Sequence[Solved], total: Callable[[Iterable[float]], float]) -> float:
-    """How many times less the whole should take, by what its pieces gain."""
-    before = total(s.outcome.start.cost for s in solved for _ in s.places)
-    after = total(s.outcome.start.cost / s.gain for s in solved for _ in s.places)
-    return before / after if after else math.inf

@@ -7,13 +7,19 @@ from typing import Any
 import pytest
 
 from superopt.cost.child import Here
+from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, Session
 from superopt.cost.timed import time_in_turns
 from superopt.cost.whole import take_much
+from superopt.search.accepting.judge import LARGE
 from superopt.search.accepting.same import examine
-from superopt.search.paired import compare, faster
+from superopt.search.accepting.trial import Attempt
+from superopt.search.paired import Paired, Timed, compare, faster
+from superopt.search.rewriting.rewrites import Unfold
+from tests.models import normalized
 from tests.search.networks import classifier, products
+from tests.search.trying import tried
 
 ALIVE: weakref.WeakSet[Any] = weakref.WeakSet()
 MOST: list[int] = []
@@ -69,6 +75,24 @@ def test_large_models_are_evaluated_when_all_has_run_and_the_caller_rests(tmp_pa
     assert examine(model, model, OnnxRuntime(), exact, caller=Noting(), one_by_one=True).agrees  # type: ignore[arg-type]
     assert happened[happened.index("rest") :] == ["rest"] + 5 * ["exact"]
     assert "exact" not in happened[: happened.index("rest")]
+
+
+@pytest.mark.parametrize(("size", "gain", "alone"), [(LARGE, 1.3, True), (LARGE, 1.1, False), (LARGE - 1, 1.3, False)])
+def test_a_model_of_large_weights_is_measured_so_where_much_is_expected_to_be_gained(
+    size: int, gain: float, alone: bool, cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else wide intervals would leave it open."""
+    asked = list[bool]()
+
+    def compare(*_: object, one_by_one: bool, **__: object) -> Paired:
+        asked.append(one_by_one)
+        alone = Timed(0.01, 0.01, 0.01, 10, 100)
+        return Paired(alone, alone, 1.3, 1.2, 1.4, 10, 100, (1.3,) * 10)
+
+    monkeypatch.setattr("superopt.search.accepting.judge.compare", compare)
+    monkeypatch.setattr(Attempt, "expected_gain", lambda *_: gain)
+    assert tried(normalized(), [Unfold("lrn")], cost, tmp_path, size=size).accepted
+    assert asked == [alone]
 
 
 def test_a_model_takes_much_by_its_values_and_less_so_beside_many_weights() -> None:

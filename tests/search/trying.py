@@ -27,12 +27,13 @@ def tried(
     strategy: Strategy = backtrack,
     gone: float = 0.0,
     settings: int = 1,
+    size: int = 0,
 ) -> Attempt:
     onnx.save(given, folder / "original.onnx")
     path = folder / "original.onnx"
     program, start = understand(load(given)), time.monotonic() - gone
     trial = Trial(
         program, path, path, folder, Latency(cost), limit, 0, inputs=[], progress=lambda stage, done: None, start=start,
-        settings=(Setting(),) * settings,
+        settings=(Setting(),) * settings, bytes=size,
     )  # fmt: skip
     return attempt(trial, lambda: rewrites, strategy, alpha=1.05)

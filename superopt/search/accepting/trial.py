@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -55,6 +56,12 @@ class Attempt:
     candidates: int = 1
     interrupted: bool = False
 
+    def expected_gain(self, total: Callable[[Iterable[float]], float]) -> float:
+        """How many times less the whole should take, by what its pieces gain."""
+        before = total(s.outcome.start.cost for s in self.cover for _ in s.places)
+        after = total(s.outcome.start.cost / s.gain for s in self.cover for _ in s.places)
+        return before / after if after else math.inf
+
     def again(self, cover: list[Solved]) -> Attempt:
         """The same search before anything was judged, with other places."""
         return Attempt(
@@ -75,8 +82,8 @@ class Trial:
     Candidates are written into `folder`, and measured beside `working`: the same model, its weights in a file that
     sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
     `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
-    open. Where the model's values take much, it and candidates are measured `one_by_one`, and run while nothing else
-    holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`.
+    open. The model takes so many `bytes`; where its values take much, it and candidates are measured `one_by_one`, and
+    run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`.
     """
 
     program: Program
@@ -91,6 +98,7 @@ class Trial:
     settings: Sequence[Setting] = (Setting(),)
     asked: Sequence[Setting] = (Setting(),)
     one_by_one: bool = False
+    bytes: int = 0
     start: float = field(default_factory=time.monotonic)
 
     @property

@@ -49,6 +49,7 @@ class Latency(Objective):
 
     better = "faster"
     worth_trying = WORTH_JOINING  # sums promise too much rather than too little
+    times_whole = True
 
     def cost(self, place: Place) -> Cost:
         """Sums of kernels, in a place."""

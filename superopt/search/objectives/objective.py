@@ -41,12 +41,14 @@ class Objective(ABC):
     """What a search lessens. Seconds are what the `machine` measures, whatever the objective is.
 
     `better` says what a model is that takes less; `worth_trying` is how many times less a joined piece must
-    cost than its parts together, by sums, to be looked at closely.
+    cost than its parts together, by sums, to be looked at closely; `times_whole` whether all that `choose` adds to
+    sums is times of whole graphs.
     """
 
     machine: MeasuredCost
     better: ClassVar[str] = "smaller"
     worth_trying: ClassVar[float] = LEAST_LESS
+    times_whole: ClassVar[bool] = False
 
     @abstractmethod
     def cost(self, place: Place) -> Cost:

@@ -133,12 +133,12 @@ class Search:
         with suppress(OutOfTime):
             if same is not None and (found := measured(same, cost, limits.alpha * start.cost)) is not None:
                 outcome.seen, outcome.best = 2, [found, start]
-        promised = promise(start, outcome.best[0])
-        expected = self.gained.expected(places[0], promised) if self.objective.tries(outcome) else None
+        promised, timed = promise(start, outcome.best[0]), self.objective.times_whole and self.objective.tries(outcome)
+        expected = self.gained.expected(places[0], promised) if timed else None
         if expected is not None and is_as_good(expected, other.gain):
             return Solved(tuple(places), outcome, outcome.best[0], expected), 0
         winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
-        if self.objective.tries(outcome) and not untried:
+        if timed and not untried:
             self.gained.tell(places[0], promised, gain)
         return Solved(tuple(places), outcome, winner, gain), untried
 

@@ -26,6 +26,7 @@ from superopt.cost.runtime import Feeds, Key, Runtime, RuntimeFailed, Session
 from superopt.errors import one_line
 
 _DRIVER = Path("/proc/driver/nvidia/version")
+_TENSORRT = "libonnxruntime_providers_tensorrt.so"
 
 
 class OnnxCuda(OnnxRuntime):
@@ -34,6 +35,7 @@ class OnnxCuda(OnnxRuntime):
     name: ClassVar[str] = "onnxruntime-cuda"
     keeps_blocks = False
     streams_weights = False  # its caches hold those of a small model, and copies take long to bring there
+    chooses_algorithms = True
     rates = GPU
 
     @property
@@ -96,6 +98,18 @@ class OnnxTensorRt(OnnxCuda):
         off = ("trt_fp16_enable", "trt_int8_enable", "trt_engine_cache_enable", "trt_timing_cache_enable")
         return (("TensorrtExecutionProvider", dict.fromkeys(off, "0")), *super().providers)
 
+    def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> Session:
+        """As CUDA's. Raises `RuntimeFailed`, which names the library that is lacking where TensorRT is."""
+        try:
+            return super().session(model, optimize, profile)
+        except RuntimeFailed:
+            if lacking := _lacking(_TENSORRT):
+                raise RuntimeFailed(
+                    f"TensorRT does not load: {lacking}; install what is missing, and name its folder in "
+                    "LD_LIBRARY_PATH"
+                ) from None
+            raise
+
 
 class _OnGpu(BoundSession):
     """A session with its inputs and outputs on the GPU."""
@@ -154,3 +168,14 @@ def _preloaded() -> str:
     with redirect_stdout(said):
         onnxruntime.preload_dlls()
     return next((line for line in said.getvalue().splitlines() if line.startswith("Failed")), "")
+
+
+def _lacking(provider: str) -> str:
+    """Why a provider's library does not load; empty where it does. onnxruntime itself says no more than that."""
+    library = Path(onnxruntime.__file__).parent / "capi" / provider
+    try:
+        if library.exists():
+            ctypes.CDLL(str(library))
+    except OSError as error:
+        return one_line(error)
+    return ""

@@ -135,6 +135,9 @@ class Runtime(ABC):
     streams_weights: ClassVar[bool] = True
     """Whether what it takes to read weights from memory shows in its times (`cost/streamed.py`)."""
 
+    chooses_algorithms: ClassVar[bool] = False
+    """Whether sessions try algorithms as they first run: then little is timed in the time that a search has."""
+
     rates: ClassVar[Rates] = CORE
     """What its device does, roughly: where estimates start from (`cost/estimate.py`)."""
 

@@ -35,6 +35,9 @@ SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.2, 0.3
 these; and with pieces whose time was over searched again. The rest is for comparing and measuring whole models.
 """
 
+CHOOSING_MOST = 0.65
+"""What it may with those searched again, and without again what it may in all, where sessions choose algorithms."""
+
 LEAST_EXPECTED = 1.01
 """Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
 
@@ -151,8 +154,9 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
-    start = time.monotonic()
-    times = Times(trial.end, start + SEARCH_MOST * trial.left, len(trial.settings), ONCE_SHARE * trial.left)
+    start, chooses = time.monotonic(), trial.cost.runtime.chooses_algorithms
+    once, most = (SEARCH_SHARE, CHOOSING_MOST) if chooses else (ONCE_SHARE, SEARCH_MOST)
+    times = Times(trial.end, start + most * trial.left, len(trial.settings), once * trial.left)
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

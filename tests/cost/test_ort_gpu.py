@@ -185,6 +185,20 @@ def test_the_error_names_the_library_that_does_not_load_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("loaded", [[CUDA, CPU], [CPU]])
+def test_what_is_lacking_of_tensorrt_is_named_with_what_to_do(
+    loaded: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of its libraries that of onnxruntime is the one that does not load here, as it is none."""
+    pretend(monkeypatch, loaded)
+    library = tmp_path / "capi/libonnxruntime_providers_tensorrt.so"
+    library.parent.mkdir()
+    library.write_bytes(b"no library")
+    monkeypatch.setattr(onnxruntime, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(RuntimeFailed, match=r"^TensorRT does not load: .*tensorrt\.so: .*in LD_LIBRARY_PATH$"):
+        OnnxTensorRt(1).session(MODEL)
+
+
 def test_a_runtime_that_runs_nothing_is_refused_before_anything_is_searched(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

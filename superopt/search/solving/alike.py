@@ -22,6 +22,10 @@ from superopt.term import Graph, Term, running
 AS_GOOD = 0.5
 """What gains at least this share of another gain (of their logarithms) is as good, until all pieces had their turn."""
 
+CLEAR = 1.1
+"""A smaller gain says nothing of what there is to find in others: of blocks that gain 1.04 at 116 channels, which are
+as many as fill vectors, those of 58 gain 1.4.
+"""
 
 TOLD = 3
 """Of so many pieces that followed another their gains tell those of further ones, by what sums promise."""
@@ -70,6 +74,11 @@ class Gained:
 def is_as_good(gain: float, other: float) -> bool:
     """Whether there is a gain, and it is about as good as another one."""
     return gain > 1.0 and math.log(gain) >= AS_GOOD * math.log(other)
+
+
+def is_enough(gain: float, other: float) -> bool:
+    """Whether nobody looks further where another gain, that is followed, comes to this one."""
+    return other >= CLEAR and is_as_good(gain, other)
 
 
 def structure(roots: Sequence[Term]) -> Hashable:

@@ -14,7 +14,7 @@ from superopt.search.objectives.objective import Objective
 from superopt.search.objectives.promises import promise
 from superopt.search.objectives.refuted import refuted
 from superopt.search.rewriting.matching import Matching
-from superopt.search.solving.alike import Gained, followed, is_as_good
+from superopt.search.solving.alike import Gained, followed, is_as_good, is_enough
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import (
@@ -103,7 +103,7 @@ class Search:
         known, other = before, self.gained.like(places[0])
         if other is not None and (before is None or before.outcome.reason != ALIKE):
             alike, untried = self._like(other, places, limits, choosing_s)
-            if is_as_good(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
+            if is_enough(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
                 return (alike if before is None else _better(before, alike)), untried
             known = alike if before is None else _better(before, alike)
         own, untried = self._alone(places, limits, choosing_s)

@@ -113,6 +113,15 @@ def test_what_gains_about_as_much_in_a_piece_that_is_alike_needs_no_search_yet(g
     assert [len(s.winner.graph.runs) for s in found] == [1, 1]
 
 
+@pytest.mark.parametrize(("gain", "asked_for"), [(1.09, [64, 32]), (1.11, [64])])
+def test_what_gains_little_tells_nothing_of_pieces_that_are_alike(gain: float, asked_for: list[int]) -> None:
+    asked: list[int] = []
+    search = searching({64: gain, 32: gain}, asked)
+    found = [search(places, math.inf) for places in relu_pieces(64, 32).values()]
+    assert asked == asked_for
+    assert [s.gain for s in found] == [gain, gain]
+
+
 def test_what_gains_less_there_is_kept_where_its_own_search_finds_nothing() -> None:
     asked: list[int] = []
     search = searching({64: 1.4, 32: 1.1}, asked, finds_until=1)

@@ -36,7 +36,7 @@ these; and with pieces whose time was over searched again. The rest is for compa
 """
 
 CHOOSING_MOST = 0.65
-"""What it may with those searched again, and without again what it may in all, where sessions choose algorithms."""
+"""The last of these where sessions choose algorithms; searching pieces once may take the first of them there."""
 
 LEAST_EXPECTED = 1.01
 """Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""

@@ -76,9 +76,14 @@ def is_as_good(gain: float, other: float) -> bool:
     return gain > 1.0 and math.log(gain) >= AS_GOOD * math.log(other)
 
 
+def is_clear(gain: float) -> bool:
+    """Whether a gain says something of pieces that are alike."""
+    return gain >= CLEAR
+
+
 def is_enough(gain: float, other: float) -> bool:
     """Whether nobody looks further where another gain, that is followed, comes to this one."""
-    return other >= CLEAR and is_as_good(gain, other)
+    return is_clear(other) and is_as_good(gain, other)
 
 
 def structure(roots: Sequence[Term]) -> Hashable:

@@ -14,7 +14,7 @@ from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS
 from superopt.search.solving.again import Again
-from superopt.search.solving.alike import structure
+from superopt.search.solving.alike import is_clear, structure
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.solution import Terms
@@ -89,13 +89,16 @@ def solve(
     for one in solved:
         search.gained.learn(one)
     took, begin = dict[int, float](), time.monotonic()
-    for key, seconds in _shares(of_kinds(starts, unknown), deadline, progress, "search"):
+    stakes = of_kinds(starts, unknown)
+    for key, seconds in _shares(stakes, deadline, progress, "search"):
         start = time.monotonic()
         with search.stoppable():
             solved.append(search(unknown[key], seconds))
         if search.stopped:
             return kept(solved)
         took[len(solved) - 1] = time.monotonic() - start
+        if not is_clear(solved[-1].gain):  # there is nothing to follow
+            stakes |= {k: starts[k] for k in starts if _kind(unknown[k]) == _kind(unknown[key])}
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
     solved = again(solved, min(unhurried, times.latest) if judging_s else deadline)
@@ -134,20 +137,29 @@ def of_kinds(starts: Mapping[Terms, float], groups: Groups) -> dict[Terms, float
     """
     stakes, first = dict[Terms, float](), dict[Hashable, Terms]()
     for key in sorted(starts, key=lambda key: -starts[key]):
-        kind = first.setdefault(structure(groups[key][0].canonical.outputs), key)
+        kind = first.setdefault(_kind(groups[key]), key)
         stakes[key] = starts[key] if kind is key else FOLLOWING_SHARE * starts[key]
         stakes[kind] += starts[key] - stakes[key]
     return stakes
 
 
+def _kind(places: Sequence[Piece]) -> Hashable:
+    """What pieces have in common that are alike."""
+    return structure(places[0].canonical.outputs)
+
+
 def _shares(
     starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
 ) -> Iterator[tuple[Terms, float]]:
-    """The seconds for each: time is shared by what is at stake; what earlier ones leave goes to those that follow."""
-    order = sorted(starts, key=lambda key: -starts[key])
-    for i, key in enumerate(order):
-        progress(doing, i / len(order))
-        share = starts[key] / (sum(starts[k] for k in order[i:]) or 1.0)
+    """The seconds for each: time is shared by what is at stake, as it is known by then; what earlier ones leave goes to
+    those that follow.
+    """
+    left = list(starts)
+    for i in range(len(starts)):
+        progress(doing, i / len(starts))
+        key = max(left, key=starts.__getitem__)
+        share = starts[key] / (sum(starts[k] for k in left) or 1.0)
+        left.remove(key)
         yield key, 0.8 * share * (deadline - time.monotonic())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import pytest
 from onnx import TensorProto, helper
@@ -68,10 +69,10 @@ class Timing(Told):
         return super().choose(outcome, place, until)
 
 
-def relu_pieces(*rows: int) -> dict[tuple[Term, ...], list[Piece]]:
+def relu_pieces(*rows: int, more: str = "") -> dict[tuple[Term, ...], list[Piece]]:
     pieces = []
     for count in rows:
-        nodes = [helper.make_node("Relu", [a], [b]) for a, b in (("x", "r"), ("r", "y"))]
+        nodes = [helper.make_node("Relu", [a], [b]) for a, b in pairwise(("x", "r", *more, "y"))]
         ends = [(name, TensorProto.FLOAT, [count, 4]) for name in "xy"]
         pieces += cut_into_pieces(understand(load(model(nodes, ends[:1], ends[1:]))))
     return distinct(pieces)
@@ -209,6 +210,25 @@ def test_most_of_what_is_at_stake_in_pieces_of_a_kind_is_for_the_first() -> None
     first, second, third = groups
     stakes = of_kinds({second: 2.0, first: 4.0, third: 1.0}, groups)
     assert [stakes[key] for key in groups] == pytest.approx([4.0 + 0.8 * 3.0, 0.4, 0.2])
+
+
+@pytest.mark.parametrize(("gain", "order"), [(1.4, [64, 16, 32]), (1.05, [64, 32, 16])])
+def test_where_the_first_gains_little_the_others_count_by_what_is_at_stake_in_them(
+    gain: float, order: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 64 and 32 rows are alike, that of 16 has a relu less."""
+    given: list[int] = []
+    own = Search.__call__
+
+    def noted(self: Search, places: Sequence[Piece], seconds: float, before: Solved | None = None) -> Solved:
+        given.append(places[0].canonical.inputs[0].shape[0])
+        return own(self, places, seconds, before=before)
+
+    monkeypatch.setattr(Search, "__call__", noted)
+    search = searching({64: gain, 32: gain, 16: gain}, [])
+    search.objective.machine.deadline = time.monotonic() + 1000.0
+    solve(relu_pieces(64, 32, more="m") | relu_pieces(16), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    assert given[:3] == order
 
 
 def test_with_time_left_those_are_searched_too_and_what_was_found_stays_where_no_more_is() -> None:

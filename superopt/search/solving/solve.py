@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ def solve(
     for one in solved:
         search.gained.learn(one)
     took, begin = dict[int, float](), time.monotonic()
-    stakes = of_kinds(starts, unknown)
+    stakes, alike = of_kinds(starts, unknown), defaultdict[Hashable, list[Terms]](list)
+    for key in starts:
+        alike[_kind(unknown[key])].append(key)
     for key, seconds in _shares(stakes, deadline, progress, "search"):
         start = time.monotonic()
         with search.stoppable():
@@ -98,7 +101,7 @@ def solve(
             return kept(solved)
         took[len(solved) - 1] = time.monotonic() - start
         if not is_clear(solved[-1].gain):  # there is nothing to follow
-            stakes |= {k: starts[k] for k in starts if _kind(unknown[k]) == _kind(unknown[key])}
+            stakes |= {k: starts[k] for k in alike.pop(_kind(unknown[key]), ())}
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
     solved = again(solved, min(unhurried, times.latest) if judging_s else deadline)

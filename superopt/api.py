@@ -46,10 +46,11 @@ from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.account import report_of
+from superopt.search.branches import attempted
 from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
-from superopt.search.replay import report_again
+from superopt.search.replay import Fit, report_again
 from superopt.search.rewriting.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import Range, Setting, as_range, assumed, settings_of, shape_text
 from superopt.search.settled import PATIENCE_S, settled
@@ -145,9 +146,14 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
     with _trial(model, options, progress) as (before, trial):
-        memory = Memory(trial.cost.table, trial.cost.runtime.key, _way(options, files, trial.cost), options.time)
-        rewrites = partial(_rewrites, files, options, progress)
-        tried = attempt(trial, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
+
+        def solve(own: Trial, share: float) -> Attempt:
+            way, limit = _way(options, files, own.cost), share * options.time
+            memory = Memory(own.cost.table, own.cost.runtime.key, way, limit)
+            rewrites = partial(_rewrites, files, options, progress)
+            return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
+
+        trial, tried = attempted(trial, solve)
         return _result(model, before, trial, tried, options, files)
 
 
@@ -181,7 +187,15 @@ def replay(
         _LOG.warning("of %d pieces %d have a text and are replayed", len(report.solutions), len(solutions))
     declare_files(options.operators)
     with _trial(model, options, progress) as (before, trial):
-        tried, found = apply_again(trial, solutions)
+        fitting = dict[int, list[Fit]]()
+
+        def solve(own: Trial, _: float) -> Attempt:
+            tried, found = apply_again(own, solutions)
+            fitting[id(tried)] = found
+            return tried
+
+        trial, tried = attempted(trial, solve)
+        found = [fit for one in (tried, *(branch for _, branch in tried.branches)) for fit in fitting[id(one)]]
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
         return again

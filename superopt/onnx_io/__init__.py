@@ -1,5 +1,6 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
+from superopt.onnx_io.branches import Branch, choices, lifted, spliced
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.embedded import held
@@ -17,12 +18,14 @@ from superopt.onnx_io.skeleton import opset_of
 
 __all__ = [
     "LARGE",
+    "Branch",
     "ModelFacts",
     "Program",
     "Step",
     "Summary",
     "changed_values",
     "check",
+    "choices",
     "copy_model",
     "demand_inputs",
     "facts",
@@ -30,6 +33,7 @@ __all__ = [
     "hidden_constants",
     "highest_opset",
     "left_to_chance",
+    "lifted",
     "load",
     "load_inputs",
     "may_hold_weights",
@@ -43,6 +47,7 @@ __all__ = [
     "save",
     "save_nudged",
     "save_showing",
+    "spliced",
     "standalone",
     "standalone_apart",
     "to_proto",

@@ -339,7 +339,7 @@ def in_order(graph: ir.Graph) -> list[ir.Node]:
 def read_values(node: ir.Node) -> tuple[str, ...]:
     """The names of the outer values that a node reads, itself or in its subgraphs, each once."""
     names = {v.name: None for v in node.inputs if v is not None and v.name}
-    for graph in _subgraphs(node):
+    for graph in subgraphs(node):
         inner = {v.name for v in (*graph.inputs, *graph.initializers.values())}
         inner |= {v.name for n in graph for v in n.outputs}
         captured = [name for n in graph for name in read_values(n)] + [v.name for v in graph.outputs]
@@ -354,7 +354,8 @@ def read_outputs(node: ir.Node) -> tuple[str, ...]:
     return tuple(v.name or "" for v in used or named)
 
 
-def _subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that a node holds itself."""
     for attribute in node.attributes.values():
         if attribute.type == ir.AttributeType.GRAPH:
             yield attribute.as_graph()

@@ -74,7 +74,7 @@ def bury(model: ir.Model, values: Iterable[ir.Value]) -> None:
         if node is None:
             _bury_initializer(model, value)
         elif node.graph is graph and not any(v.uses() or v.is_graph_output() for v in node.outputs):
-            stack.extend(_let_go(node))
+            stack.extend(let_go(node))
             graph.remove(node)
 
 
@@ -100,7 +100,7 @@ def _bury_initializer(model: ir.Model, value: ir.Value) -> None:
         graph.inputs.remove(value)
 
 
-def _let_go(node: ir.Node) -> list[ir.Value]:
+def let_go(node: ir.Node) -> list[ir.Value]:
     """Make a node, and the nodes in its subgraphs, read nothing; gives what they read."""
     read = [v for v in node.inputs if v is not None]
     for i in range(len(node.inputs)):
@@ -110,5 +110,5 @@ def _let_go(node: ir.Node) -> list[ir.Value]:
         if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
             for graph in graphs:
                 for inner in graph:
-                    read.extend(_let_go(inner))
+                    read.extend(let_go(inner))
     return read

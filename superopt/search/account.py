@@ -37,17 +37,20 @@ def report_of(
     """What was tried and found; `after` is None where the original comes back, `shapes` at which sizes
     it was measured.
     """
-    summary, key, searched = program.summary, cost.runtime.key, (*tried.solved, *tried.joined)
+    attempts = [tried, *(branch for _, branch in tried.branches)]
+    programs = [program, *(branch for branch, _ in tried.branches)]
+    searched = [solved for one in attempts for solved in (*one.solved, *one.joined)]
+    key = cost.runtime.key
     return parts.Report(
         outcome="original" if after is None else "smaller" if tried.weighed else "faster",
         reason=tried.reason,
         original=before,
         optimized=after,
-        understood=summary.understood,
-        opaque=summary.opaque,
-        rewrites=tuple(_rewritten(tried.cover)) if after is not None else (),
-        solutions=_solutions(tried) if after is not None else (),
-        constants=len(hidden_constants(program)) if after is not None else 0,
+        understood=sum(one.summary.understood for one in programs),
+        opaque=_opaque(programs),
+        rewrites=tuple(_rewritten([s for one in attempts for s in one.cover])) if after is not None else (),
+        solutions=_solutions(attempts) if after is not None else (),
+        constants=sum(len(hidden_constants(one)) for one in programs) if after is not None else 0,
         predicted=_predicted(tried) if settings.objective == "latency" else None,
         taken=None if tried.weighed is None else _taken(tried.weighed),
         measured=_measured(tried, shapes),
@@ -57,13 +60,13 @@ def report_of(
         ),
         compared=None if tried.agreement is None else _compared(tried.agreement, tried.earlier),
         searched=parts.Searched(
-            pieces=len(tried.pieces),
-            distinct=len(tried.solved),
-            joined=len(tried.joined),
+            pieces=sum(len(one.pieces) for one in attempts),
+            distinct=sum(len(one.solved) for one in attempts),
+            joined=sum(len(one.joined) for one in attempts),
             remembered=sum(s.remembered for s in searched),
             graphs=sum(s.outcome.seen for s in searched),
             kernels_measured=cost.measured,
-            seconds=tried.search_seconds,
+            seconds=sum(one.search_seconds for one in attempts),
             stopped=tuple(s.outcome.reason for s in searched),
         ),
         settings=settings,
@@ -76,12 +79,25 @@ def report_of(
     )
 
 
-def _solutions(tried: Attempt) -> tuple[parts.Solution, ...]:
-    return tuple(
-        parts.Solution(text=_text(s), piece=s.places[0].fingerprint, places=len(s.places), gain=s.gain, saved=s.saved)
-        for s in tried.cover
-        if s.gain > 1.0
-    )
+def _opaque(programs: Sequence[Program]) -> dict[str, dict[str, int]]:
+    """Why nodes are opaque, those of branches too."""
+    found: dict[str, dict[str, int]] = {}
+    for program in programs:
+        for operator, reasons in program.summary.opaque.items():
+            for reason, count in reasons.items():
+                own = found.setdefault(operator, {})
+                own[reason] = own.get(reason, 0) + count
+    return found
+
+
+def _solutions(attempts: Sequence[Attempt]) -> tuple[parts.Solution, ...]:
+    """What replaces pieces; a piece that stands in several branches is told once."""
+    found: dict[str, parts.Solution] = {}
+    for s in (s for one in attempts for s in one.cover if s.gain > 1.0):
+        piece, places = s.places[0].fingerprint, len(s.places)
+        places += found[piece].places if piece in found else 0
+        found[piece] = parts.Solution(text=_text(s), piece=piece, places=places, gain=s.gain, saved=s.saved)
+    return tuple(found.values())
 
 
 def _text(solved: Solved) -> str | None:

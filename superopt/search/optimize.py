@@ -121,7 +121,7 @@ def _answered(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 
 def _too_little(tried: Attempt, trial: Trial) -> str:
     """Why no whole model need be tried; empty where one is to be."""
-    if hidden_constants(trial.program):  # what these slow down no piece tells
+    if trial.branched or hidden_constants(trial.program):  # what these change no piece tells
         return ""
     if not any(s.gain > 1.0 for s in tried.cover):
         said = f"no rewrite makes a piece of it {trial.objective.better}"
@@ -179,7 +179,7 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> tuple[Attempt, list[F
     pieces = cut_into_pieces(trial.program)
     tried = Attempt(pieces)
     found = fits([*pieces, *joined_pieces(trial.program, pieces)], solutions)
-    if not found and (solutions or not hidden_constants(trial.program)):
+    if not found and not trial.branched and (solutions or not hidden_constants(trial.program)):
         raise UsageError("nothing of the report fits this model: it is about another one")
     return judged(tried, trial, [fit.placement(trial.program) for fit in found]), found
 

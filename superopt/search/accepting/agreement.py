@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
@@ -80,6 +80,17 @@ class Agreement:
     def shows_little(self) -> bool:
         """Whether an output says little of what stands before it."""
         return any(output.saturated for output in self.outputs)
+
+
+def joined(found: Sequence[Agreement]) -> Agreement:
+    """What comparisons with different branches come to: all must be right, and of each output the worst is told."""
+    wrong = next((a for a in found if a.differs), next((a for a in found if not a.agrees or not a.examined), None))
+    if wrong is not None or len(found) == 1:
+        return wrong or found[0]
+    of_each = zip(*(agreement.outputs for agreement in found), strict=True)
+    outputs = tuple(max(same, key=lambda output: output.error / (output.bound or 1.0)) for same in of_each)
+    reason = next((agreement.reason for agreement in found if agreement.reason), "")
+    return replace(found[0], reason=reason, samples=sum(a.samples for a in found), outputs=outputs)
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 from superopt.cost.runtime import Draw
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
-from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.agreement import Agreement, joined
 from superopt.search.accepting.own import Own
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
@@ -34,20 +34,40 @@ Between = Callable[[Path, Path, Sequence[str]], Agreement]
 
 
 def compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]) -> Agreement:
-    """How a candidate, in which this was placed, compares with the original on the inputs given and drawn. Raises
-    `RuntimeFailed` and `OutOfTime`.
+    """How a candidate, in which this was placed, compares with the original on the inputs given and drawn, with each
+    choice of the branches that run. Raises `RuntimeFailed` and `OutOfTime`.
     """
+    return joined([_compared(choice, candidate, placed, seed, draws) for choice in trial.choices])
+
+
+def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]) -> Agreement:
+    """`compared` with one choice."""
     still = Still(trial.program)
     never_change = all(map(still.holds, trial.program.outputs))
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
     if (found.examined and not found.shows_little) or found.differs:
         return found
+    if trial.branched:  # what was rewritten in a branch is not seen here
+        return _told_by_branches(found, trial.program, placed) or replace(found, reason=found.reason or _LITTLE)
     own = Own(trial.program, placed, _anew(trial.program, candidate))
     told = _told(found, [o.name for o in found.outputs if o.saturated or not o.examined], own)
     if told or not trial.left:  # what is compared after the time is never measured
         return told or found
     return _within(trial, candidate, placed, own, found, still, seed, draws)
+
+
+def _told_by_branches(found: Agreement, program: Program, placed: Placement) -> Agreement | None:
+    """What outputs that agree come to where those that show nothing are what a branch gives, as it stands: each branch
+    was compared by itself when it was a model. None where they are not.
+    """
+    given = {name for step in program.steps if step.node.op_type == "If" for name in step.outputs}.difference(
+        placed.new
+    )
+    silent = {o.name for o in found.outputs if not o.examined}
+    if not found.agrees or not silent < {o.name for o in found.outputs} or not silent <= given:
+        return None
+    return replace(found, examined=True, reason=found.reason or _LITTLE)
 
 
 def _told(found: Agreement, silent: Sequence[str], own: Own) -> Agreement | None:

@@ -170,7 +170,7 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     Raises `RuntimeFailed` for want of memory: that says nothing about the model.
     """
     tried.reason, cost = reason, trial.cost
-    if not trial.left or UNENDING in reason:
+    if not trial.left or trial.is_branch or UNENDING in reason:
         return tried
     try:
         budget, draw = min(0.3 * trial.left, 2.0), trial.measured_on(0)

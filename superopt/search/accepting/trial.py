@@ -38,6 +38,7 @@ class Attempt:
     were chosen; `interrupted` says whether somebody stopped that. `weighed` is what both take in bytes, where that is
     the objective. `pairs` are what both were measured to take, in one setting after the other until it is no gain: by
     an earlier run, where that is known, and otherwise now. `candidates` is how many were measured, this among them.
+    `branches` are what those came to that are other branches in the candidate.
     """
 
     pieces: list[Piece]
@@ -55,6 +56,7 @@ class Attempt:
     search_seconds: float = 0.0
     candidates: int = 1
     interrupted: bool = False
+    branches: list[tuple[Program, Attempt]] = field(default_factory=list)
 
     def expected_gain(self, total: Callable[[Iterable[float]], float]) -> float:
         """How many times less the whole should take, by what its pieces gain."""
@@ -83,7 +85,9 @@ class Trial:
     sessions map into memory, as the candidate's are. It is to be better by the `objective` in the first of the
     `settings`, and in none of the others slower; these are those `asked` for, with likely sizes where they leave some
     open. The model takes so many `bytes`; where its values take much, it and candidates are measured `one_by_one`, and
-    run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`.
+    run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`. Where it
+    is `branched`, the program has other branches than the original, and the settings say for each choice of these
+    which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands.
     """
 
     program: Program
@@ -100,6 +104,8 @@ class Trial:
     one_by_one: bool = False
     bytes: int = 0
     start: float = field(default_factory=time.monotonic)
+    branched: bool = False
+    is_branch: bool = False
 
     @property
     def cost(self) -> MeasuredCost:
@@ -110,6 +116,15 @@ class Trial:
     def compared(self) -> tuple[Setting, ...]:
         """The settings in which a candidate is compared with the original, in turns."""
         return compared_at(self.program, self.settings, self.asked)
+
+    @property
+    def choices(self) -> tuple[Trial, ...]:
+        """The same, once for each choice of the branches that run: each with its own settings and samples."""
+        flags = list(dict.fromkeys(tuple(sorted(setting.flags.items())) for setting in self.settings))
+        if len(flags) == 1:
+            return (self,)
+        own = [tuple(s for s in self.settings if tuple(sorted(s.flags.items())) == one) for one in flags]
+        return tuple(replace(self, settings=s, inputs=[i for i in self.inputs if s[0].has_flags_of(i)]) for s in own)
 
     @property
     def sample(self) -> str:
@@ -125,7 +140,8 @@ class Trial:
         """The inputs that models are measured on in a setting: the user's own first sample, where that is of its sizes;
         else random ones, of which images are smooth as photographs are.
         """
-        setting, own = self.settings[number], self.inputs[0] if self.inputs else {}
+        setting = self.settings[number]
+        own = next((sample for sample in self.inputs[:1] if setting.has_flags_of(sample)), {})
         draw = setting.draw(PHOTOGRAPH)
         shapes = {name: draw.shapes.get(name, array.shape) for name, array in own.items()}
         fits = all(

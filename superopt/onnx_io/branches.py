@@ -1,0 +1,252 @@
+"""Branches of a model: which run is decided by flags among its inputs; each taken out as a model of its own, and put in
+again.
+
+Exporters merge two decoders into one file, as the two branches of an If: one for the first token, one for those after
+it. Their weights are the outer model's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from superopt.dim import Dim, symbol_name
+from superopt.errors import SuperoptError
+from superopt.onnx_io.importer import read_values, subgraphs
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.surgery import bury, let_go
+from superopt.onnx_io.tensors import IR_TYPES
+
+MOST_FLAGS = 2
+"""Inputs that decide which branches run, at most: the model is compared and measured with each choice of them."""
+
+DEEPEST = 32
+"""So many operators are gone through from a condition to the inputs that decide it."""
+
+SMALL = 2**16
+"""Weights of at most so many bytes stand in each branch that reads them. A convolution whose bias is an outer model's
+is not laid out in blocks by onnxruntime 1.32, and a merged decoder gained nothing by what its branch gained 1.15 by.
+"""
+
+_ONNX = ("", "ai.onnx")
+_PASSING = frozenset({"Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Cast"})
+"""Operators that give the truth of the first thing that they read, of one element."""
+
+_ORDER = ("then_branch", "else_branch")
+
+Flags = Mapping[str, bool]
+"""What decides is set to, by the names of inputs."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch of an If in the main graph, which is the node at this position; `name` is that of the attribute."""
+
+    position: int
+    name: str
+
+
+def choices(program: Program) -> list[tuple[dict[str, bool], frozenset[Branch]]]:
+    """Each way to set the flags that conditions are made of, and the branches that run then; nothing where conditions
+    are made of all else. What is no branch of these may run or not.
+    """
+    conditions = {i: n.inputs[0] for i, n in enumerate(program.model.graph) if _is_if(n)}
+    flags = {i: found for i, value in conditions.items() if (found := _flags(program, value))}
+    names = sorted(set().union(*flags.values()))
+    if not 1 <= len(names) <= MOST_FLAGS:
+        return []
+    made = []
+    for setting in itertools.product((True, False), repeat=len(names)):
+        given = dict(zip(names, setting, strict=True))
+        run = [Branch(i, _ORDER[not _truth(program, conditions[i], given, DEEPEST)]) for i in flags]
+        made.append((given, frozenset(run)))
+    return made
+
+
+def _is_if(node: ir.Node) -> bool:
+    return node.op_type == "If" and node.domain in _ONNX and all(name in node.attributes for name in _ORDER)
+
+
+def _flags(program: Program, condition: ir.Value | None) -> set[str]:
+    """The inputs that a condition is made of, if it is told by these alone, and these hold one truth value each."""
+    of_one = {n for n in program.inputs if _is_flag(program, n)}
+    read = {
+        name for name in of_one if _truth(program, condition, dict.fromkeys(of_one - {name}, True), DEEPEST) is None
+    }
+    return read if _truth(program, condition, dict.fromkeys(of_one, True), DEEPEST) is not None else set()
+
+
+def _is_flag(program: Program, name: str) -> bool:
+    value = program.values.get(name)
+    return value is not None and value.type.dtype == "bool" and all(d == 1 for d in value.shape)
+
+
+def _truth(program: Program, value: ir.Value | None, given: Flags, depth: int) -> bool | None:
+    """Whether a value holds true, where inputs are given so; None where that is not told."""
+    if value is None or not value.name or not depth:
+        return None
+    if value.name in given:
+        return given[value.name]
+    if value.name in program.constants:
+        data = program.data(value.name)
+        return bool(data.reshape(())) if data.size == 1 else None
+    node = value.producer()
+    if node is None or node.domain not in _ONNX:
+        return None
+    if node.op_type in _PASSING:
+        return _truth(program, node.inputs[0], given, depth - 1)
+    found = [_truth(program, v, given, depth - 1) for v in node.inputs] if node.op_type in ("Not", "And", "Or") else []
+    if not found or None in found:
+        return None
+    return not found[0] if node.op_type == "Not" else (all if node.op_type == "And" else any)(found)
+
+
+def lifted(program: Program, branch: Branch) -> ir.Model | None:
+    """A branch as a model: what it reads of the outer one's constants are its weights, and all else its inputs. None
+    where that is no tensor, or it gives what it does not compute. Tensors are shared, the outer model is not changed.
+    """
+    model = clone(program.model)
+    graph = _body(model, branch)
+    made = {id(v) for node in graph for v in node.outputs}
+    outputs = [id(v) for v in graph.outputs]
+    if model.ir_version < 4 or len(set(outputs)) < len(outputs) or not made.issuperset(outputs):
+        return None
+    if any(v.graph is not inner for inner in _within(graph) for v in inner.outputs):
+        return None  # nodes alone are told what they read instead
+    names = captured(program, branch)
+    if any(name not in program.constants and not _is_typed(program, name) for name in names):
+        return None
+    outer, own = {v.name: v for v in _values(model.graph)}, set(graph.all_nodes())
+    for name in names:
+        new = _weight(program, outer[name]) if name in program.constants else _input(program, name)
+        for node, index in tuple(outer[name].uses()):
+            if node in own:
+                node.replace_input_with(index, new)
+        if name in program.constants:
+            graph.register_initializer(new)
+        else:
+            graph.inputs.append(new)
+    theirs = list(model.graph)[branch.position].outputs
+    for value, given in zip(graph.outputs, theirs, strict=True):
+        value.type = value.type or given.type
+    graph.opset_imports.update(model.opset_imports)
+    graph.opset_imports.setdefault("", opset_of(model))
+    functions = list(model.functions.values())
+    return ir.Model(graph, ir_version=model.ir_version, producer_name="superopt", functions=functions)
+
+
+def _body(model: ir.Model, branch: Branch) -> ir.Graph:
+    return list(model.graph)[branch.position].attributes[branch.name].as_graph()
+
+
+def captured(program: Program, branch: Branch) -> list[str]:
+    """The outer values that a branch reads, by name, each once."""
+    graph = _body(program.model, branch)
+    inner = {v.name for v in _values(graph)}
+    read = [name for node in graph for name in read_values(node)]
+    return [name for name in dict.fromkeys(read) if name not in inner]
+
+
+def _is_typed(program: Program, name: str) -> bool:
+    return name in program.values and program.values[name].type.dtype in IR_TYPES
+
+
+def _weight(program: Program, value: ir.Value) -> ir.Value:
+    tensor = value.const_value if value.is_initializer() else None
+    name = value.name or ""
+    tensor = tensor or ir.Tensor(program.data(name), name=name)
+    return ir.Value(
+        name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()), const_value=tensor
+    )
+
+
+def _input(program: Program, name: str) -> ir.Value:
+    term = program.values[name]
+    return ir.Value(
+        name=name, type=ir.TensorType(IR_TYPES[term.type.dtype]), shape=ir.Shape([_said(d) for d in term.shape])
+    )
+
+
+def _said(dim: Dim) -> int | str:
+    return dim if isinstance(dim, int) else symbol_name(dim) or str(dim)
+
+
+def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
+    """The model with other branches, each a model such as `lifted` gives, of the same inputs and outputs. Weights that
+    are not the outer model's stand in the branch: runtimes lay out only what they find beside the nodes that read it.
+    The models are not changed.
+
+    Raises `SuperoptError` where a branch has another opset or inputs than it may.
+    """
+    model = clone(program.model)
+    nodes, outer = list(model.graph), {v.name: v for v in _values(model.graph)}
+    taken = {v.name for graph in model.graphs() for v in _values(graph)}
+    before: list[ir.Value] = []
+    for branch, theirs in new.items():
+        if opset_of(theirs) != opset_of(model):
+            raise SuperoptError(f"a branch is of opset {opset_of(theirs)}, the model of {opset_of(model)}")
+        old, own = _body(model, branch), clone(theirs).graph
+        reads = set(captured(program, branch))
+        if not reads.issuperset(v.name for v in own.inputs) or len(own.outputs) != len(old.outputs):
+            raise SuperoptError("a branch has other inputs or outputs than the original's")
+        before += [v for node in old for v in let_go(node)]
+        for value in (*own.inputs, *own.initializers.values()):
+            if value.name in reads and not _is_better_inside(value, outer[value.name]):
+                value.replace_all_uses_with(outer[value.name])
+                own.initializers.pop(value.name, None)
+        own.inputs.clear()
+        for value in list(_deep_values(own)):
+            if value.name in outer:
+                value.const_value = _named_apart(value.const_value)
+                value.name = _fresh(value.name or "", taken)
+        nodes[branch.position].attributes[branch.name] = ir.AttrGraph(branch.name, own)
+    bury(model, dict.fromkeys(before))
+    return model
+
+
+def _is_better_inside(value: ir.Value, outer: ir.Value) -> bool:
+    """Whether a weight stands in the branch that reads it: where it is small, or nothing else reads it any more."""
+    tensor = value.const_value
+    return tensor is not None and (tensor.nbytes <= SMALL or not (outer.uses() or outer.is_graph_output()))
+
+
+def _named_apart(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    """The same tensor, but for its name: that changes with the name of a value, and others share the tensor."""
+    if tensor is None:
+        return None
+    shape = ir.Shape(tensor.shape.numpy())
+    if isinstance(tensor, ir.ExternalTensor):
+        place = tensor.location, tensor.offset, tensor.length, tensor.dtype
+        return ir.ExternalTensor(*place, shape=shape, name=tensor.name or "", base_dir=tensor.base_dir)
+    return ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape, name=tensor.name)
+
+
+def _fresh(base: str, taken: set[str | None]) -> str:
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    taken.add(name)
+    return name
+
+
+def _values(graph: ir.Graph) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    yield from (v for v in graph.initializers.values() if not v.is_graph_input())
+    for node in graph:
+        yield from node.outputs
+
+
+def _within(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graphs that stand within another one."""
+    for node in graph.all_nodes():
+        yield from subgraphs(node)
+
+
+def _deep_values(graph: ir.Graph) -> Iterator[ir.Value]:
+    for one in (graph, *_within(graph)):
+        yield from _values(one)

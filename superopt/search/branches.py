@@ -1,0 +1,248 @@
+"""Branches of a model optimized one by one, each as a model of its own, and put in again.
+
+Which branch runs is decided by flags among the inputs, so the whole model is compared and measured with each choice of
+these: no branch is changed that was not run.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from superopt.cost.child import Ask, within
+from superopt.cost.liveness import activations
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.runtime import RuntimeFailed
+from superopt.cost.whole import around
+from superopt.errors import SuperoptError, VerificationFailed
+from superopt.onnx_io import (
+    LARGE,
+    Branch,
+    Program,
+    choices,
+    facts,
+    lifted,
+    load,
+    opset_of,
+    save,
+    spliced,
+    understand,
+)
+from superopt.search.accepting.runs import first_that_runs
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.cutting.pieces import cut_into_pieces
+from superopt.search.settings import Setting, sized
+from superopt.search.settled import PATIENCE_S, settled
+
+MOST_BRANCHES = 8
+"""So many branches are optimized, at most."""
+
+TRYING_SHARE, SHARE = 0.1, 0.7
+"""Of the time that is left, what finding sizes may take at which branches run, and what optimizing them may."""
+
+_LOG = logging.getLogger("superopt")
+
+Solve = Callable[[Trial, float], Attempt]
+"""Optimizes a model, or applies again what was found, where what ran out of time counts as searched within this part of
+the time that there is; raises `SuperoptError`.
+"""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The settings in which some branches run."""
+
+    settings: tuple[Setting, ...]
+    branches: frozenset[Branch]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a branch came to: a model that is better than it, in a file."""
+
+    trial: Trial
+    tried: Attempt
+    model: Path
+
+
+def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
+    """What optimizing a model comes to with what is better for its branches in it, if that is better; else without. And
+    the trial of which it tells. Raises what `solve` does.
+    """
+    inner = _inner_trials(trial) if trial.objective.better == "faster" else {}
+    reachable = _choices(trial, inner) if inner else []
+    reached = {branch for choice in reachable for branch in choice.branches}
+    found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve)
+    while found:
+        changed = _changed(trial, found, reachable)
+        try:
+            tried = solve(changed, 1.0)
+        except VerificationFailed as error:
+            _LOG.warning("with other branches, %s", error)
+            refused = str(error)
+            break
+        if tried.accepted:
+            tried.branches = [(f.trial.program, f.tried) for f in found.values()]
+            return changed, tried
+        refused = tried.reason
+        found = _without_losing(found, tried, reachable)
+    tried = solve(trial, 1.0)
+    if refused and not tried.accepted:
+        tried.reason += f"; and of its branches: {refused}"
+    return trial, tried
+
+
+def _without_losing(
+    found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[_Choice]
+) -> dict[Branch, _Found]:
+    """What is left without the branches that ran where the candidate was measured to be no gain, or to lose; nothing
+    where it was not refused for that.
+    """
+    lost = tried.pairs[-1][0].flags if tried.pairs else None
+    run = {b for choice in reachable if choice.settings[0].flags == lost for b in choice.branches}
+    return {b: f for b, f in found.items() if b not in run} if run.intersection(found) else {}
+
+
+def _inner_trials(trial: Trial) -> dict[Branch, Trial]:
+    """Each branch as a model that may be optimized, at sizes that it runs at."""
+    every = sorted({b for _, run in choices(trial.program) for b in run}, key=lambda b: (b.position, b.name))
+    ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
+    found = {}
+    for number, branch in enumerate(every[:MOST_BRANCHES]):
+        try:
+            inner = _inner_trial(trial, branch, number, ask)
+        except SuperoptError as error:
+            _LOG.info("%s stays as it is: %s", branch.name, error)
+            continue
+        if inner is not None:
+            found[branch] = inner
+    return found
+
+
+def _inner_trial(trial: Trial, branch: Branch, number: int, ask: Ask) -> Trial | None:
+    """A branch as a model in the trial's folder; None where it cannot be one, or nothing of it is understood."""
+    model = lifted(trial.program, branch)
+    if model is None:
+        return None
+    path, size = trial.folder / f"branch-{number}.onnx", facts(model).bytes
+    save(model, path, external_data=size > LARGE or None, shared=True)
+    program, cost = understand(load(path)), trial.cost
+    if not cut_into_pieces(program):
+        return None
+    asked = _asked(trial, branch, program)
+    found = settled(program, path, asked, cost.runtime.standard, ask, trial.folder)
+    opset, sizes = opset_of(program.model), dict(found.sizes)
+    own = MeasuredCost(
+        cost.runtime,
+        cost.table,
+        opset,
+        sizes,
+        child=cost.child,
+        highest=opset,  # the whole model has one
+        around=around(size, activations(program, sizes)),
+        loses_sizes=program.loses_sizes,
+    )
+    return replace(
+        trial,
+        program=program,
+        original=path,
+        working=path,
+        objective=type(trial.objective)(own),
+        inputs=(),
+        settings=found.settings,
+        asked=asked,
+        is_branch=True,
+    )
+
+
+def _asked(trial: Trial, branch: Branch, program: Program) -> tuple[Setting, ...]:
+    """The sizes of a branch that somebody has said for the whole; a sample says them where the branch runs on it."""
+    said = trial.asked[0]
+    if not said.sizes:
+        return (Setting(),)
+    fitting = [flags for flags, run in choices(trial.program) if branch in run]
+    runs = any(Setting(flags=flags).has_flags_of(sample) for flags in fitting for sample in trial.inputs[:1])
+    if said.likely and not runs:
+        return (Setting(),)
+    return tuple(replace(sized(program, setting.sizes), likely=setting.likely) for setting in trial.asked)
+
+
+def _choices(trial: Trial, inner: Mapping[Branch, Trial]) -> list[_Choice]:
+    """The choices with which the model runs, each at the sizes of the branches that run then, if it does at these."""
+    ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
+    found = []
+    for flags, run in choices(trial.program):
+        own = {n: size for b in run if b in inner for n, size in inner[b].settings[0].sizes.items()}
+        settings = [_running(trial, setting, own, flags, ask) for setting in trial.settings]
+        if all(settings):
+            found.append(_Choice(tuple(s for s in settings if s), run))
+    return found
+
+
+def _running(
+    trial: Trial, setting: Setting, own: Mapping[str, int], flags: Mapping[str, bool], ask: Ask
+) -> Setting | None:
+    """A setting with flags, at sizes of its `own` where nobody asked for others and the model runs so; None where it
+    does not run with these flags.
+    """
+    tried = [replace(setting, flags=flags)]
+    if setting.likely and own:
+        sizes = {name: own.get(name, size) for name, size in setting.sizes.items()}
+        tried.insert(0, replace(sized(trial.program, sizes), likely=True, flags=flags))
+    try:
+        place = ask(first_that_runs, trial.cost.runtime.standard, trial.working, [s.draw() for s in tried])
+    except RuntimeFailed:
+        return None
+    return None if place is None else tried[place]
+
+
+def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tuple[dict[Branch, _Found], str]:
+    """What is better than its branch, and why the last one is not of which nothing is.
+
+    Branches are made of the same pieces, mostly. Each is searched with what was measured for those before it, as if
+    these had been allowed less time; and those of which nothing was better are tried again with what others came to.
+    """
+    found, refused, end = dict[Branch, _Found](), "", time.monotonic() + SHARE * trial.left
+    turns = [*inner, *inner]
+    for number, branch in enumerate(turns):
+        is_second = number >= len(inner)
+        if branch in found or (is_second and not found) or time.monotonic() >= end:
+            continue
+        start, left = time.monotonic(), len(inner) - len(found) if is_second else len(inner) - number
+        own = replace(inner[branch], start=start, limit=(end - start) / max(left, 1))
+        try:
+            tried = solve(own, 1.0 if is_second else (number + 1) / len(inner))
+            if tried.accepted and tried.candidate is not None:
+                kept = tried.candidate.replace(trial.folder / f"branch-{number}-better.onnx")
+                found[branch] = _Found(own, tried, kept)
+        except SuperoptError as error:
+            _LOG.info("%s stays as it is: %s", branch.name, error)
+            refused = str(error)
+            continue
+        finally:
+            own.program.release_weights()
+        refused = refused if tried.accepted else tried.reason
+        if tried.interrupted:
+            break
+    trial.cost.measured += sum(own.cost.measured for own in inner.values())
+    return found, refused
+
+
+def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Choice]) -> Trial:
+    """The trial of the model with these branches, in each choice; that first which gains most."""
+
+    def gain(choice: _Choice) -> float:
+        pairs = [found[b].tried.pairs for b in choice.branches if b in found]
+        return math.prod(p[0][1].ratio for p in pairs if p)
+
+    ordered = sorted(reachable, key=gain, reverse=True)
+    return replace(
+        trial,
+        program=understand(spliced(trial.program, {b: load(f.model) for b, f in found.items()})),
+        settings=tuple(setting for choice in ordered for setting in choice.settings),
+        branched=True,
+    )

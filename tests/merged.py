@@ -1,0 +1,42 @@
+"""Models of which a flag among the inputs says which branch runs, as exporters merge two decoders into one file."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import TensorProto, helper
+
+from tests.models import normalized
+
+PREFIX = {"then_branch": "yes.", "else_branch": "no."}
+
+
+def merged(then: onnx.ModelProto | None = None, other: onnx.ModelProto | None = None) -> onnx.ModelProto:
+    """Two models of the same inputs and outputs, normalized ones by default, as branches; weights are the outer
+    model's, those of one name once.
+    """
+    parts = {"then_branch": then or normalized(), "else_branch": other or normalized()}
+    given = parts["then_branch"]
+    graphs = {name: _branch(part, PREFIX[name]) for name, part in parts.items()}
+    node = helper.make_node("If", ["condition"], [o.name for o in given.graph.output], name="which", **graphs)
+    weights = {w.name: w for part in parts.values() for w in part.graph.initializer}
+    flag = helper.make_tensor_value_info("flag", TensorProto.BOOL, [1])
+    squeezed = helper.make_node("Squeeze", ["flag"], ["condition"])
+    graph = helper.make_graph(
+        [squeezed, node], "merged", [*given.graph.input, flag], given.graph.output, list(weights.values())
+    )
+    made = helper.make_model(graph, opset_imports=given.opset_import, ir_version=given.ir_version)
+    helper.set_model_props(made, {"owner": "someone"})
+    return made
+
+
+def _branch(part: onnx.ModelProto, prefix: str) -> onnx.GraphProto:
+    """A branch whose outputs are of other names than those of the node that holds it."""
+    ends = {o.name: f"{prefix}{o.name}" for o in part.graph.output}
+    nodes = [onnx.NodeProto.FromString(n.SerializeToString()) for n in part.graph.node]
+    for node in nodes:
+        node.output[:] = [ends.get(name, name) for name in node.output]
+        node.input[:] = [ends.get(name, name) for name in node.input]
+    outputs = [onnx.ValueInfoProto.FromString(o.SerializeToString()) for o in part.graph.output]
+    for output in outputs:
+        output.name = ends[output.name]
+    return helper.make_graph(nodes, prefix, [], outputs)

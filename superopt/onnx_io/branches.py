@@ -130,6 +130,7 @@ def lifted(program: Program, branch: Branch) -> ir.Model | None:
             graph.register_initializer(new)
         else:
             graph.inputs.append(new)
+    _without_copies(graph)
     theirs = list(model.graph)[branch.position].outputs
     for value, given in zip(graph.outputs, theirs, strict=True):
         value.type = value.type or given.type
@@ -137,6 +138,17 @@ def lifted(program: Program, branch: Branch) -> ir.Model | None:
     graph.opset_imports.setdefault("", opset_of(model))
     functions = list(model.functions.values())
     return ir.Model(graph, ir_version=model.ir_version, producer_name="superopt", functions=functions)
+
+
+def _without_copies(graph: ir.Graph) -> None:
+    """Have weights read themselves where copies were, in place: onnxruntime 1.32 fuses some norms whose factor is a
+    copy of a weight, drops the copy, and does not load the model then.
+    """
+    for node in list(graph):
+        of = node.inputs[0] if node.op_type == "Identity" and node.domain in _ONNX else None
+        if of is not None and of.is_initializer() and not node.outputs[0].is_graph_output():
+            node.outputs[0].replace_all_uses_with(of)
+            graph.remove(node, safe=True)
 
 
 def _body(model: ir.Model, branch: Branch) -> ir.Graph:

@@ -87,6 +87,17 @@ def test_constants_that_nodes_give_are_weights_of_a_branch() -> None:
     assert list(found.graph.initializers) == ["n"]
 
 
+def test_copies_of_weights_are_the_weights() -> None:
+    source = conditional("c = Squeeze(flag)", then="w = Identity(k) a = Mul(x, w)", other="b = Identity(k)")
+    source.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([3, 4]), "k"))
+    program = understand(load(source))
+    then, other = (lifted(program, branch) for branch in (THEN, ELSE))
+    assert then is not None
+    assert other is not None
+    assert [n.op_type for n in then.graph] == ["Mul"]
+    assert [n.op_type for n in other.graph] == ["Identity"]
+
+
 @pytest.mark.parametrize(
     ("inputs", "then"),
     [("bool[1] flag, seq(float[2]) s", "i = Constant<value = int64 {0}>() a = SequenceAt(s, i)")],

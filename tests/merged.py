@@ -1,4 +1,4 @@
-"""Models of which a flag among the inputs says which branch runs, as exporters merge two decoders into one file."""
+"""Models of which an input says which branch runs, as exporters merge two decoders into one file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.models import normalized
+from tests.onnx_io.models import model
 
 PREFIX = {"then_branch": "yes.", "else_branch": "no."}
 
@@ -40,3 +41,11 @@ def _branch(part: onnx.ModelProto, prefix: str) -> onnx.GraphProto:
     for output in outputs:
         output.name = ends[output.name]
     return helper.make_graph(nodes, prefix, [], outputs)
+
+
+def conditional(
+    condition: str, inputs: str = "bool[1] flag", then: str = "a = Neg(x)", other: str = "b = Exp(x)"
+) -> onnx.ModelProto:
+    """A model that gives −x where its `condition` makes a `c` that holds, and the exponential of x where not."""
+    return model(f"""g (float[2] x, {inputs}) => (float[2] y) {{ {condition} y = If (c) <
+      then_branch = p () => (float[2] a) {{ {then} }}, else_branch = q () => (float[2] b) {{ {other} }}> }}""")

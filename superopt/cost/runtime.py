@@ -83,7 +83,7 @@ class Draw:
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
     and less than `below`: 0 and 1 are valid indices into every axis longer than one, valid token types and masks.
-    Nothing larger is known to be. What is `given`, by name, is not drawn, and `flags` are the truth values of inputs.
+    Nothing larger is known to be. What is `given`, by name, is not drawn, and `deciding` inputs are one number each.
     """
 
     scale: float = 1.0
@@ -95,7 +95,7 @@ class Draw:
     below: int = 2
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
-    flags: Mapping[str, bool] = field(default_factory=dict)
+    deciding: Mapping[str, int] = field(default_factory=dict)
 
 
 PHOTOGRAPH = Draw(scale=0.25, offset=0.5, smooth=True)
@@ -281,8 +281,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
     shape = [o if d is None else d for d, o in zip(draw.shapes.get(argument.name, own), own, strict=True)]
     if math.prod(shape) * 8 > _memory() / 2:
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
-    if argument.name in draw.flags:
-        return np.full(shape, draw.flags[argument.name], dtype)
+    if argument.name in draw.deciding:
+        return np.full(shape, draw.deciding[argument.name], dtype)
     if not issubclass(dtype, np.floating):
         return rng.integers(0, 2 if dtype is np.bool_ else draw.below, size=shape).astype(dtype)
     if draw.uniform:

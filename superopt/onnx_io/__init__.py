@@ -1,7 +1,8 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
-from superopt.onnx_io.branches import Branch, choices, lifted, spliced
+from superopt.onnx_io.branches import lifted, spliced
 from superopt.onnx_io.chance import left_to_chance
+from superopt.onnx_io.choices import Branch, Choice, choices
 from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
@@ -19,6 +20,7 @@ from superopt.onnx_io.skeleton import opset_of
 __all__ = [
     "LARGE",
     "Branch",
+    "Choice",
     "ModelFacts",
     "Program",
     "Step",

@@ -1,31 +1,19 @@
-"""Branches of a model: which run is decided by flags among its inputs; each taken out as a model of its own, and put in
-again.
-
-Exporters merge two decoders into one file, as the two branches of an If: one for the first token, one for those after
-it. Their weights are the outer model's.
-"""
+"""Branches of a model, each taken out as a model of its own, and put in again. What both read is the outer model's."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from superopt.dim import Dim, symbol_name
 from superopt.errors import SuperoptError
+from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.importer import read_values, subgraphs
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go
 from superopt.onnx_io.tensors import IR_TYPES
-
-MOST_FLAGS = 2
-"""Inputs that decide which branches run, at most: the model is compared and measured with each choice of them."""
-
-DEEPEST = 32
-"""So many operators are gone through from a condition to the inputs that decide it."""
 
 SMALL = 2**16
 """Weights of at most so many bytes stand in each branch that reads them. A convolution whose bias is an outer model's
@@ -33,76 +21,6 @@ is not laid out in blocks by onnxruntime 1.32, and a merged decoder gained nothi
 """
 
 _ONNX = ("", "ai.onnx")
-_PASSING = frozenset({"Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Cast"})
-"""Operators that give the truth of the first thing that they read, of one element."""
-
-_ORDER = ("then_branch", "else_branch")
-
-Flags = Mapping[str, bool]
-"""What decides is set to, by the names of inputs."""
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A branch of an If in the main graph, which is the node at this position; `name` is that of the attribute."""
-
-    position: int
-    name: str
-
-
-def choices(program: Program) -> list[tuple[dict[str, bool], frozenset[Branch]]]:
-    """Each way to set the flags that conditions are made of, and the branches that run then; nothing where conditions
-    are made of all else. What is no branch of these may run or not.
-    """
-    conditions = {i: n.inputs[0] for i, n in enumerate(program.model.graph) if _is_if(n)}
-    flags = {i: found for i, value in conditions.items() if (found := _flags(program, value))}
-    names = sorted(set().union(*flags.values()))
-    if not 1 <= len(names) <= MOST_FLAGS:
-        return []
-    made = []
-    for setting in itertools.product((True, False), repeat=len(names)):
-        given = dict(zip(names, setting, strict=True))
-        run = [Branch(i, _ORDER[not _truth(program, conditions[i], given, DEEPEST)]) for i in flags]
-        made.append((given, frozenset(run)))
-    return made
-
-
-def _is_if(node: ir.Node) -> bool:
-    return node.op_type == "If" and node.domain in _ONNX and all(name in node.attributes for name in _ORDER)
-
-
-def _flags(program: Program, condition: ir.Value | None) -> set[str]:
-    """The inputs that a condition is made of, if it is told by these alone, and these hold one truth value each."""
-    of_one = {n for n in program.inputs if _is_flag(program, n)}
-    read = {
-        name for name in of_one if _truth(program, condition, dict.fromkeys(of_one - {name}, True), DEEPEST) is None
-    }
-    return read if _truth(program, condition, dict.fromkeys(of_one, True), DEEPEST) is not None else set()
-
-
-def _is_flag(program: Program, name: str) -> bool:
-    value = program.values.get(name)
-    return value is not None and value.type.dtype == "bool" and all(d == 1 for d in value.shape)
-
-
-def _truth(program: Program, value: ir.Value | None, given: Flags, depth: int) -> bool | None:
-    """Whether a value holds true, where inputs are given so; None where that is not told."""
-    if value is None or not value.name or not depth:
-        return None
-    if value.name in given:
-        return given[value.name]
-    if value.name in program.constants:
-        data = program.data(value.name)
-        return bool(data.reshape(())) if data.size == 1 else None
-    node = value.producer()
-    if node is None or node.domain not in _ONNX:
-        return None
-    if node.op_type in _PASSING:
-        return _truth(program, node.inputs[0], given, depth - 1)
-    found = [_truth(program, v, given, depth - 1) for v in node.inputs] if node.op_type in ("Not", "And", "Or") else []
-    if not found or None in found:
-        return None
-    return not found[0] if node.op_type == "Not" else (all if node.op_type == "And" else any)(found)
 
 
 def lifted(program: Program, branch: Branch) -> ir.Model | None:

@@ -1,6 +1,6 @@
 """Branches of a model optimized one by one, each as a model of its own, and put in again.
 
-Which branch runs is decided by flags among the inputs, so the whole model is compared and measured with each choice of
+Which branch runs is decided by inputs, so the whole model is compared and measured with each choice of
 these: no branch is changed that was not run.
 """
 
@@ -22,6 +22,7 @@ from superopt.errors import SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     LARGE,
     Branch,
+    Choice,
     Program,
     choices,
     facts,
@@ -53,7 +54,7 @@ the time that there is; raises `SuperoptError`.
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _Run:
     """The settings in which some branches run."""
 
     settings: tuple[Setting, ...]
@@ -73,8 +74,9 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """What optimizing a model comes to with what is better for its branches in it, if that is better; else without. And
     the trial of which it tells. Raises what `solve` does.
     """
-    inner = _inner_trials(trial) if trial.objective.better == "faster" else {}
-    reachable = _choices(trial, inner) if inner else []
+    ways = choices(trial.program, trial.inputs) if trial.objective.better == "faster" else []
+    inner = _inner_trials(trial, ways)
+    reachable = _reachable(trial, inner, ways) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
     found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve)
     while found:
@@ -96,25 +98,24 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     return trial, tried
 
 
-def _without_losing(
-    found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[_Choice]
-) -> dict[Branch, _Found]:
+def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[_Run]) -> dict[Branch, _Found]:
     """What is left without the branches that ran where the candidate was measured to be no gain, or to lose; nothing
     where it was not refused for that.
     """
-    lost = tried.pairs[-1][0].flags if tried.pairs else None
-    run = {b for choice in reachable if choice.settings[0].flags == lost for b in choice.branches}
+    lost = tried.pairs[-1][0].deciding if tried.pairs else None
+    run = {b for choice in reachable if choice.settings[0].deciding == lost for b in choice.branches}
     return {b: f for b, f in found.items() if b not in run} if run.intersection(found) else {}
 
 
-def _inner_trials(trial: Trial) -> dict[Branch, Trial]:
+def _inner_trials(trial: Trial, ways: Sequence[Choice]) -> dict[Branch, Trial]:
     """Each branch as a model that may be optimized, at sizes that it runs at."""
-    every = sorted({b for _, run in choices(trial.program) for b in run}, key=lambda b: (b.position, b.name))
+    every = sorted({b for _, run in ways for b in run}, key=lambda b: (b.position, b.name))
     ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
     found = {}
     for number, branch in enumerate(every[:MOST_BRANCHES]):
         try:
-            inner = _inner_trial(trial, branch, number, ask)
+            deciding = [given for given, run in ways if branch in run]
+            inner = _inner_trial(trial, branch, number, deciding, ask)
         except SuperoptError as error:
             _LOG.info("%s stays as it is: %s", branch.name, error)
             continue
@@ -123,7 +124,9 @@ def _inner_trials(trial: Trial) -> dict[Branch, Trial]:
     return found
 
 
-def _inner_trial(trial: Trial, branch: Branch, number: int, ask: Ask) -> Trial | None:
+def _inner_trial(
+    trial: Trial, branch: Branch, number: int, deciding: Sequence[Mapping[str, int]], ask: Ask
+) -> Trial | None:
     """A branch as a model in the trial's folder; None where it cannot be one, or nothing of it is understood."""
     model = lifted(trial.program, branch)
     if model is None:
@@ -133,7 +136,7 @@ def _inner_trial(trial: Trial, branch: Branch, number: int, ask: Ask) -> Trial |
     program, cost = understand(load(path)), trial.cost
     if not cut_into_pieces(program):
         return None
-    asked = _asked(trial, branch, program)
+    asked = _asked(trial, deciding, program)
     found = settled(program, path, asked, cost.runtime.standard, ask, trial.folder)
     opset, sizes = opset_of(program.model), dict(found.sizes)
     own = MeasuredCost(
@@ -159,40 +162,39 @@ def _inner_trial(trial: Trial, branch: Branch, number: int, ask: Ask) -> Trial |
     )
 
 
-def _asked(trial: Trial, branch: Branch, program: Program) -> tuple[Setting, ...]:
+def _asked(trial: Trial, deciding: Sequence[Mapping[str, int]], program: Program) -> tuple[Setting, ...]:
     """The sizes of a branch that somebody has said for the whole; a sample says them where the branch runs on it."""
     said = trial.asked[0]
     if not said.sizes:
         return (Setting(),)
-    fitting = [flags for flags, run in choices(trial.program) if branch in run]
-    runs = any(Setting(flags=flags).has_flags_of(sample) for flags in fitting for sample in trial.inputs[:1])
+    runs = any(Setting(deciding=given).decides_as(sample) for given in deciding for sample in trial.inputs[:1])
     if said.likely and not runs:
         return (Setting(),)
     return tuple(replace(sized(program, setting.sizes), likely=setting.likely) for setting in trial.asked)
 
 
-def _choices(trial: Trial, inner: Mapping[Branch, Trial]) -> list[_Choice]:
+def _reachable(trial: Trial, inner: Mapping[Branch, Trial], ways: Sequence[Choice]) -> list[_Run]:
     """The choices with which the model runs, each at the sizes of the branches that run then, if it does at these."""
     ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
     found = []
-    for flags, run in choices(trial.program):
+    for deciding, run in ways:
         own = {n: size for b in run if b in inner for n, size in inner[b].settings[0].sizes.items()}
-        settings = [_running(trial, setting, own, flags, ask) for setting in trial.settings]
+        settings = [_running(trial, setting, own, deciding, ask) for setting in trial.settings]
         if all(settings):
-            found.append(_Choice(tuple(s for s in settings if s), run))
+            found.append(_Run(tuple(s for s in settings if s), run))
     return found
 
 
 def _running(
-    trial: Trial, setting: Setting, own: Mapping[str, int], flags: Mapping[str, bool], ask: Ask
+    trial: Trial, setting: Setting, own: Mapping[str, int], deciding: Mapping[str, int], ask: Ask
 ) -> Setting | None:
-    """A setting with flags, at sizes of its `own` where nobody asked for others and the model runs so; None where it
-    does not run with these flags.
+    """A setting in which inputs decide so, at sizes of its `own` where nobody asked for others and the model runs so;
+    None where it does not run with these.
     """
-    tried = [replace(setting, flags=flags)]
+    tried = [replace(setting, deciding=deciding)]
     if setting.likely and own:
         sizes = {name: own.get(name, size) for name, size in setting.sizes.items()}
-        tried.insert(0, replace(sized(trial.program, sizes), likely=True, flags=flags))
+        tried.insert(0, replace(sized(trial.program, sizes), likely=True, deciding=deciding))
     try:
         place = ask(first_that_runs, trial.cost.runtime.standard, trial.working, [s.draw() for s in tried])
     except RuntimeFailed:
@@ -232,10 +234,10 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
     return found, refused
 
 
-def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Choice]) -> Trial:
+def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Run]) -> Trial:
     """The trial of the model with these branches, in each choice; that first which gains most."""
 
-    def gain(choice: _Choice) -> float:
+    def gain(choice: _Run) -> float:
         pairs = [found[b].tried.pairs for b in choice.branches if b in found]
         return math.prod(p[0][1].ratio for p in pairs if p)
 

@@ -107,9 +107,9 @@ def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[S
     axes = {name: axis for name, axis in _axes(program).items() if name not in asked[0].sizes}
     other = {**_sizes(axes, OTHER_SIDES, OTHER_LENGTH, OTHER_BATCH), **asked[0].sizes}
     small = {**dict.fromkeys(axes, OTHER_SMALL), **asked[0].sizes}
-    flags = settings[0].flags
+    deciding = settings[0].deciding
     others = [
-        replace(sized(program, sizes), flags=flags) if _has_room(program, sizes) else settings[0]
+        replace(sized(program, sizes), deciding=deciding) if _has_room(program, sizes) else settings[0]
         for sizes in (other, small)
     ]
     return settings[0], others[0], settings[0], others[1], settings[0]

@@ -27,26 +27,26 @@ _SIZE = re.compile(r"([1-9][0-9]{0,8})(?:\.\.([1-9][0-9]{0,8}))?")
 @dataclass(frozen=True)
 class Setting:
     """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open. They are `likely`
-    where nobody said all of them. `flags` are what inputs are set to that say which branches run.
+    where nobody said all of them. `deciding` are the inputs that say which branches run, and what they are set to.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     likely: bool = False
-    flags: Mapping[str, bool] = field(default_factory=dict)
+    deciding: Mapping[str, int] = field(default_factory=dict)
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""
         draw = draw or Draw()
-        return replace(draw, shapes={**draw.shapes, **self.shapes}, flags={**draw.flags, **self.flags})
+        return replace(draw, shapes={**draw.shapes, **self.shapes}, deciding={**draw.deciding, **self.deciding})
 
-    def has_flags_of(self, sample: Mapping[str, np.ndarray]) -> bool:
+    def decides_as(self, sample: Mapping[str, np.ndarray]) -> bool:
         """Whether inputs that say which branches run are set so in a sample."""
-        return all(name not in sample or bool(sample[name].all()) == flag for name, flag in self.flags.items())
+        return all(name not in sample or bool((sample[name] == number).all()) for name, number in self.deciding.items())
 
     def __str__(self) -> str:
         shown = {n: ",".join("?" if d is None else str(d) for d in shape) for n, shape in self.shapes.items()}
-        shown |= {name: str(flag).lower() for name, flag in self.flags.items()}
+        shown |= {name: str(number).lower() for name, number in self.deciding.items()}
         return " ".join(f"{name}:{shape}" for name, shape in shown.items())
 
 

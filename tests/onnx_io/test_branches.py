@@ -1,4 +1,4 @@
-"""Branches are taken out as models and put in again; which run is told by flags among the inputs, or by nothing."""
+"""Branches are taken out as models and put in again."""
 
 from __future__ import annotations
 
@@ -8,65 +8,14 @@ import onnx_ir as ir
 import pytest
 
 from superopt.errors import SuperoptError
-from superopt.onnx_io import Branch, check, choices, lifted, load, spliced, understand
+from superopt.onnx_io import Branch, check, lifted, load, spliced, understand
 from superopt.onnx_io import branches as of_branches
-from tests.merged import merged
+from tests.merged import conditional, merged
 from tests.models import normalized, weight
-from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 3, 28, 28)).astype(np.float32)
 THEN, ELSE = Branch(1, "then_branch"), Branch(1, "else_branch")
-
-
-def conditional(
-    condition: str, inputs: str = "bool[1] flag", then: str = "a = Neg(x)", other: str = "b = Exp(x)"
-) -> onnx.ModelProto:
-    return model(f"""g (float[2] x, {inputs}) => (float[2] y) {{ {condition} y = If (c) <
-      then_branch = p () => (float[2] a) {{ {then} }}, else_branch = q () => (float[2] b) {{ {other} }}> }}""")
-
-
-@pytest.mark.parametrize(
-    ("condition", "inputs", "runs"),
-    [
-        ("c = Squeeze(flag)", "bool[1] flag", [({"flag": True}, "then"), ({"flag": False}, "else")]),
-        ("c = Not(flag)", "bool flag", [({"flag": True}, "else"), ({"flag": False}, "then")]),
-        (
-            "d = Identity(flag) c = And(d, other)",
-            "bool flag, bool other",
-            [
-                ({"flag": True, "other": True}, "then"),
-                ({"flag": True, "other": False}, "else"),
-                ({"flag": False, "other": True}, "else"),
-                ({"flag": False, "other": False}, "else"),
-            ],
-        ),
-    ],
-)
-def test_flags_say_which_branch_runs(condition: str, inputs: str, runs: list[tuple[dict[str, bool], str]]) -> None:
-    source = conditional(condition, inputs)
-    found = [(flags, next(iter(run)).name) for flags, run in choices(understand(load(source)))]
-    assert found == [(flags, f"{name}_branch") for flags, name in runs]
-    x = np.float32([1, 2])
-    for flags, name in runs:
-        shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in source.graph.input}
-        (y,) = run(source, {"x": x, **{n: np.full(shapes[n], f) for n, f in flags.items()}})
-        np.testing.assert_allclose(y, -x if name == "then" else np.exp(x), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("condition", "inputs"),
-    [
-        ("s = ReduceSum<keepdims = 0>(x) z = Constant<value = float {0}>() c = Greater(s, z)", "bool[1] flag"),
-        ("c = Constant<value = bool {1}>()", "bool[1] flag"),
-        ("one = Constant<value = int64 {0}>() c = Gather(flag, one)", "bool[2] flag"),
-        ("c = Cast<to = 9>(flag)", "int64[1] flag"),
-        ("d = And(e, f) c = And(flag, d)", "bool flag, bool e, bool f"),
-    ],
-    ids=["numbers", "a constant", "one of two", "an integer", "three flags"],
-)
-def test_what_else_decides_leaves_branches_alone(condition: str, inputs: str) -> None:
-    assert choices(understand(load(conditional(condition, inputs)))) == []
 
 
 def test_a_branch_is_a_model_of_its_own_with_the_outer_ones_weights() -> None:

@@ -79,7 +79,7 @@ def test_a_difference_in_either_branch_is_seen(wrong: str, cost: MeasuredCost, t
     other.graph.initializer[2].CopyFrom(onnx.numpy_helper.from_array(weight(8, 64, 1, 1, seed=5), "other"))
     other.graph.node[-1].input[1] = "other"
     program = understand(spliced(own.program, {Branch(1, wrong): load(other)}))
-    settings = tuple(Setting(flags={"flag": flag}) for flag in (True, False))
+    settings = tuple(Setting(deciding={"flag": flag}) for flag in (True, False))
     changed = replace(own, program=program, settings=settings, branched=True)
     with pytest.raises(VerificationFailed, match="differs from the original"):
         solve(changed, 1.0)

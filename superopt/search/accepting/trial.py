@@ -120,11 +120,11 @@ class Trial:
     @property
     def choices(self) -> tuple[Trial, ...]:
         """The same, once for each choice of the branches that run: each with its own settings and samples."""
-        flags = list(dict.fromkeys(tuple(sorted(setting.flags.items())) for setting in self.settings))
-        if len(flags) == 1:
+        ways = list(dict.fromkeys(tuple(sorted(setting.deciding.items())) for setting in self.settings))
+        if len(ways) == 1:
             return (self,)
-        own = [tuple(s for s in self.settings if tuple(sorted(s.flags.items())) == one) for one in flags]
-        return tuple(replace(self, settings=s, inputs=[i for i in self.inputs if s[0].has_flags_of(i)]) for s in own)
+        own = [tuple(s for s in self.settings if tuple(sorted(s.deciding.items())) == one) for one in ways]
+        return tuple(replace(self, settings=s, inputs=[i for i in self.inputs if s[0].decides_as(i)]) for s in own)
 
     @property
     def sample(self) -> str:
@@ -141,7 +141,7 @@ class Trial:
         else random ones, of which images are smooth as photographs are.
         """
         setting = self.settings[number]
-        own = next((sample for sample in self.inputs[:1] if setting.has_flags_of(sample)), {})
+        own = next((sample for sample in self.inputs[:1] if setting.decides_as(sample)), {})
         draw = setting.draw(PHOTOGRAPH)
         shapes = {name: draw.shapes.get(name, array.shape) for name, array in own.items()}
         fits = all(

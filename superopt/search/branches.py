@@ -235,13 +235,16 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
 
 
 def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Run]) -> Trial:
-    """The trial of the model with these branches, in each choice; that first which gains most."""
+    """The trial of the model with these branches, in each choice; that first which gains most, and before it the one
+    that the user's own sample makes, where that gains.
+    """
 
-    def gain(choice: _Run) -> float:
+    def rank(choice: _Run) -> tuple[bool, float]:
         pairs = [found[b].tried.pairs for b in choice.branches if b in found]
-        return math.prod(p[0][1].ratio for p in pairs if p)
+        gain = math.prod(p[0][1].ratio for p in pairs if p)
+        return gain > 1.0 and any(map(choice.settings[0].decides_as, trial.inputs[:1])), gain
 
-    ordered = sorted(reachable, key=gain, reverse=True)
+    ordered = sorted(reachable, key=rank, reverse=True)
     return replace(
         trial,
         program=understand(spliced(trial.program, {b: load(f.model) for b, f in found.items()})),

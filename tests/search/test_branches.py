@@ -22,7 +22,7 @@ from superopt.search.optimize import attempt
 from superopt.search.rewriting.rewrites import Unfold
 from superopt.search.settings import Setting
 from superopt.search.strategies.backtrack import backtrack
-from tests.merged import merged
+from tests.merged import by_rate, merged
 from tests.models import normalized, weight
 from tests.onnx_io.networks import run
 
@@ -61,6 +61,18 @@ def test_both_branches_are_optimized_and_the_rest_survives(options: Options) -> 
     assert {"flag:true", "flag:false"} == {report.measured.shapes.split()[-1], report.elsewhere[0].shapes.split()[-1]}
     assert report.compared is not None
     assert report.compared.samples >= 10
+
+
+@pytest.mark.parametrize(("rate", "other"), [(16000, 0), (8000, 16000)])
+def test_the_choice_that_a_sample_makes_is_told_first(rate: int, other: int, options: Options) -> None:
+    sample = {"image": IMAGE, "rate": np.array(rate)}
+    report = superopt.optimize(by_rate(merged()), replace(options, inputs=(sample,))).report
+    assert report.outcome == "faster"
+    assert report.measured is not None
+    assert [s.split()[-1] for s in (report.measured.shapes, report.elsewhere[0].shapes)] == [
+        f"rate:{rate}",
+        f"rate:{other}",
+    ]
 
 
 def test_what_was_found_in_branches_is_replayed(options: Options) -> None:

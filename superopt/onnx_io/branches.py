@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from superopt.dim import Dim, symbol_name
 from superopt.errors import SuperoptError
 from superopt.onnx_io.choices import Branch
-from superopt.onnx_io.importer import read_values, subgraphs
+from superopt.onnx_io.importer import read_values
+from superopt.onnx_io.naming import deep_values, rename, values, within
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go
@@ -33,12 +34,12 @@ def lifted(program: Program, branch: Branch) -> ir.Model | None:
     outputs = [id(v) for v in graph.outputs]
     if model.ir_version < 4 or len(set(outputs)) < len(outputs) or not made.issuperset(outputs):
         return None
-    if any(v.graph is not inner for inner in _within(graph) for v in inner.outputs):
+    if any(v.graph is not inner for inner in within(graph) for v in inner.outputs):
         return None  # nodes alone are told what they read instead
     names = captured(program, branch)
     if any(name not in program.constants and not _is_typed(program, name) for name in names):
         return None
-    outer, own = {v.name: v for v in _values(model.graph)}, set(graph.all_nodes())
+    outer, own = {v.name: v for v in values(model.graph)}, set(graph.all_nodes())
     for name in names:
         new = _weight(program, outer[name]) if name in program.constants else _input(program, name)
         for node, index in tuple(outer[name].uses()):
@@ -76,7 +77,7 @@ def _body(model: ir.Model, branch: Branch) -> ir.Graph:
 def captured(program: Program, branch: Branch) -> list[str]:
     """The outer values that a branch reads, by name, each once."""
     graph = _body(program.model, branch)
-    inner = {v.name for v in _values(graph)}
+    inner = {v.name for v in values(graph)}
     read = [name for node in graph for name in read_values(node)]
     return [name for name in dict.fromkeys(read) if name not in inner]
 
@@ -113,8 +114,8 @@ def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
     Raises `SuperoptError` where a branch has another opset or inputs than it may.
     """
     model = clone(program.model)
-    nodes, outer = list(model.graph), {v.name: v for v in _values(model.graph)}
-    taken = {v.name for graph in model.graphs() for v in _values(graph)}
+    nodes, outer = list(model.graph), {v.name: v for v in values(model.graph)}
+    taken = {v.name or "" for graph in model.graphs() for v in values(graph)}
     before: list[ir.Value] = []
     for branch, theirs in new.items():
         if opset_of(theirs) != opset_of(model):
@@ -129,10 +130,9 @@ def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
                 value.replace_all_uses_with(outer[value.name])
                 own.initializers.pop(value.name, None)
         own.inputs.clear()
-        for value in list(_deep_values(own)):
+        for value in list(deep_values(own)):
             if value.name in outer:
-                value.const_value = _named_apart(value.const_value)
-                value.name = _fresh(value.name or "", taken)
+                rename(value, taken)
         nodes[branch.position].attributes[branch.name] = ir.AttrGraph(branch.name, own)
     bury(model, dict.fromkeys(before))
     return model
@@ -142,41 +142,3 @@ def _is_better_inside(value: ir.Value, outer: ir.Value) -> bool:
     """Whether a weight stands in the branch that reads it: where it is small, or nothing else reads it any more."""
     tensor = value.const_value
     return tensor is not None and (tensor.nbytes <= SMALL or not (outer.uses() or outer.is_graph_output()))
-
-
-def _named_apart(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
-    """The same tensor, but for its name: that changes with the name of a value, and others share the tensor."""
-    if tensor is None:
-        return None
-    shape = ir.Shape(tensor.shape.numpy())
-    if isinstance(tensor, ir.ExternalTensor):
-        place = tensor.location, tensor.offset, tensor.length, tensor.dtype
-        return ir.ExternalTensor(*place, shape=shape, name=tensor.name or "", base_dir=tensor.base_dir)
-    return ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape, name=tensor.name)
-
-
-def _fresh(base: str, taken: set[str | None]) -> str:
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base}_{number}"
-    taken.add(name)
-    return name
-
-
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
-    yield from graph.inputs
-    yield from (v for v in graph.initializers.values() if not v.is_graph_input())
-    for node in graph:
-        yield from node.outputs
-
-
-def _within(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """The graphs that stand within another one."""
-    for node in graph.all_nodes():
-        yield from subgraphs(node)
-
-
-def _deep_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    for one in (graph, *_within(graph)):
-        yield from _values(one)

@@ -26,7 +26,8 @@ MOST_NODES, MOST_TRIED = 32, 64
 
 _ONNX = ("", "ai.onnx")
 _INTEGERS = ("int64", "int32")
-_ORDER = ("then_branch", "else_branch")
+BRANCHES = ("then_branch", "else_branch")
+"""The attributes of an If: what runs where its condition holds, and where not."""
 
 Deciding = Mapping[str, int]
 """What inputs are set to that decide which branches run, by name; a truth value is 0 or 1, as in Python."""
@@ -67,7 +68,7 @@ def choices(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> li
     """Ways to set what decides: as each sample has it, and so that other branches run. Nothing where conditions are
     made of all else; what is no branch of these may run or not.
     """
-    told = {i: _condition(program, n.inputs[0]) for i, n in enumerate(program.model.graph) if _is_if(n)}
+    told = {i: _condition(program, n.inputs[0]) for i, n in enumerate(program.model.graph) if is_if(n)}
     conditions = {i: c for i, c in told.items() if c is not None and c.inputs}
     names = sorted(set().union(*(c.inputs for c in conditions.values())))
     if not 1 <= len(names) <= MOST_DECIDING:
@@ -81,14 +82,15 @@ def choices(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> li
             held = {i: c.holds(program, given) for i, c in conditions.items()}
         except InvalidModel:
             continue
-        run = frozenset(Branch(i, _ORDER[not is_so]) for i, is_so in held.items())
+        run = frozenset(Branch(i, BRANCHES[not is_so]) for i, is_so in held.items())
         is_new = given not in [g for g, _ in made] if given in own else run not in [r for _, r in made]
         made += [(given, run)] if is_new else []
     return made
 
 
-def _is_if(node: ir.Node) -> bool:
-    return node.op_type == "If" and node.domain in _ONNX and all(name in node.attributes for name in _ORDER)
+def is_if(node: ir.Node) -> bool:
+    """Whether a node is ONNX's If, with both of its branches."""
+    return node.op_type == "If" and node.domain in _ONNX and all(name in node.attributes for name in BRANCHES)
 
 
 def _condition(program: Program, value: ir.Value | None) -> _Condition | None:

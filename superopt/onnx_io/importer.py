@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 import onnx_ir as ir
@@ -12,9 +12,11 @@ from superopt.dim import Condition, Shape, assuming, product, symbol_name
 from superopt.errors import InvalidModel, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut
 from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
+from superopt.onnx_io.naming import subgraphs
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
@@ -32,8 +34,8 @@ OLDEST_OPSET = 7
 
 
 def understand(model: ir.Model) -> Program:
-    """The model as terms over its values, its functions inlined. What the catalogue does not cover is opaque, never an
-    error.
+    """The model as terms over its values, its functions inlined, and of an If that always takes one branch that one.
+    What the catalogue does not cover is opaque, never an error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
@@ -41,9 +43,13 @@ def understand(model: ir.Model) -> Program:
     while True:
         reading = _Reading(model, within)
         program = reading.program()
-        if reading.bounds.met <= within:
+        if not reading.bounds.met <= within:
+            within |= reading.bounds.met  # what follows those slices may be read now
+            continue
+        shorter = decided(program)
+        if shorter is None:
             return program
-        within |= reading.bounds.met  # what follows those slices may be read now
+        model = shorter
 
 
 class _Reading:
@@ -352,12 +358,3 @@ def read_outputs(node: ir.Node) -> tuple[str, ...]:
     named = [v for v in node.outputs if v.name]
     used = [v for v in named if v.uses() or v.is_graph_output()]
     return tuple(v.name or "" for v in used or named)
-
-
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs that a node holds itself."""
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()

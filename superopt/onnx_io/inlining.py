@@ -12,7 +12,9 @@ from onnx_ir.passes.common import InlinePass
 
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
+from superopt.onnx_io.naming import subgraphs
 from superopt.onnx_io.skeleton import imported_opset
+from superopt.onnx_io.surgery import pass_on
 from superopt.operators import READERS
 
 MOST_NODES = 2**15
@@ -50,7 +52,8 @@ def inlined(model: ir.Model) -> ir.Model:
         if [v.name for v in copy.graph.outputs] != [name for _, name in ends]:
             return model
         for (old, _), new in zip(ends, copy.graph.outputs, strict=True):
-            _pass_on(old, new)
+            if old is not new:
+                pass_on(old, new)
         return load(copy) if _is_unambiguous(copy.graph, frozenset()) else model
     except (PassError, InvariantError, InvalidModel, ValueError, RuntimeError, LookupError, TypeError, AssertionError):
         return model  # a form that the library does not foresee; the calls are carried through
@@ -172,7 +175,7 @@ def _begins(prefix: str, names: set[str]) -> bool:
 
 def _names(model: ir.Model) -> Iterator[str]:
     """The names of all values outside of functions."""
-    for graph in (model.graph, *(g for node in model.graph.all_nodes() for g in _subgraphs(node))):
+    for graph in (model.graph, *(g for node in model.graph.all_nodes() for g in subgraphs(node))):
         made = (v for node in graph for v in node.outputs)
         yield from (v.name for v in (*graph.inputs, *graph.initializers.values(), *made) if v.name)
 
@@ -180,26 +183,8 @@ def _names(model: ir.Model) -> Iterator[str]:
 def _defined(function: ir.Function) -> list[ir.Value]:
     """The values that nodes of a function compute, in subgraphs too, and those that its subgraphs are given."""
     own = [v for node in function.all_nodes() for v in node.outputs]
-    inner = [g for node in function.all_nodes() for g in _subgraphs(node)]
+    inner = [g for node in function.all_nodes() for g in subgraphs(node)]
     return [*own, *(v for g in inner for v in (*g.inputs, *g.initializers.values()))]
-
-
-def _subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
-
-
-def _pass_on(old: ir.Value, new: ir.Value) -> None:
-    """Declare of an output what was declared of it."""
-    if old is not new:
-        new.type, new.shape, new.doc_string = old.type, old.shape, old.doc_string
-        new.metadata_props.update(old.metadata_props)
-        new.meta.update(old.meta)
 
 
 def _forget_unused(model: ir.Model, chosen: frozenset[Key]) -> None:
@@ -219,4 +204,4 @@ def _is_unambiguous(graph: ir.Graph, outer: frozenset[str]) -> bool:
     names = outer.union(own)
     if len(names) < len(outer) + len(own):
         return False
-    return all(_is_unambiguous(g, names) for node in graph for g in _subgraphs(node))
+    return all(_is_unambiguous(g, names) for node in graph for g in subgraphs(node))

@@ -27,14 +27,19 @@ def swap_outputs(
         if not free:
             value = _identity(graph, value, writer)
         taking[name] = value
-        value.type, value.shape, value.doc_string = old[name].type, old[name].shape, old[name].doc_string
-        value.metadata_props.update(old[name].metadata_props)
-        value.meta.update(old[name].meta)
+        pass_on(old[name], value)
     for i, output in enumerate(graph.outputs):
         name = output.name or ""
         if output is old.get(name):
             graph.outputs[i] = taking[name]
     return taking
+
+
+def pass_on(old: ir.Value, new: ir.Value) -> None:
+    """Declare of a value what was declared of the one that it takes the place of."""
+    new.type, new.shape, new.doc_string = old.type, old.shape, old.doc_string
+    new.metadata_props.update(old.metadata_props)
+    new.meta.update(old.meta)
 
 
 def _identity(graph: ir.Graph, value: ir.Value, writer: TermWriter) -> ir.Value:

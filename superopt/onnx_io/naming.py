@@ -1,0 +1,61 @@
+"""Graphs within graphs, the values of each, and other names for these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+
+def values(graph: ir.Graph) -> Iterator[ir.Value]:
+    """What a graph is given, holds and computes, without its subgraphs."""
+    yield from graph.inputs
+    yield from (v for v in graph.initializers.values() if not v.is_graph_input())
+    for node in graph:
+        yield from node.outputs
+
+
+def deep_values(graph: ir.Graph) -> Iterator[ir.Value]:
+    """The values of a graph and of those within it."""
+    for one in (graph, *within(graph)):
+        yield from values(one)
+
+
+def within(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """The graphs that stand within another one."""
+    for node in graph.all_nodes():
+        yield from subgraphs(node)
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that a node holds itself."""
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
+
+
+def rename(value: ir.Value, taken: set[str]) -> None:
+    """Give a value a name that is not taken, made of its own; that is taken from then on. A tensor that it shares with
+    other models keeps its name.
+    """
+    value.const_value = _named_apart(value.const_value)
+    base, number = value.name or "", 1
+    while value.name in taken:
+        number += 1
+        value.name = f"{base}_{number}"
+    taken.add(value.name or "")
+
+
+def _named_apart(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    """The same tensor, but for its name, which changes with that of its value."""
+    if tensor is None:
+        return None
+    shape = ir.Shape(tensor.shape.numpy())
+    if isinstance(tensor, ir.ExternalTensor):
+        place = tensor.location, tensor.offset, tensor.length, tensor.dtype
+        return ir.ExternalTensor(*place, shape=shape, name=tensor.name or "", base_dir=tensor.base_dir)
+    return ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape, name=tensor.name)

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.constants import RANDOM
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import subgraphs
 
 
 def left_to_chance(program: Program) -> list[str]:
@@ -19,9 +20,7 @@ def left_to_chance(program: Program) -> list[str]:
 
 def _draws(node: ir.Node, program: Program) -> bool:
     function = program.model.functions.get(node.op_identifier())
-    graphs = [a.value for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
-    graphs += [g for a in node.attributes.values() if a.type == ir.AttributeType.GRAPHS for g in a.value]
-    within = [*(function or ()), *(n for g in graphs for n in g)]
+    within = [*(function or ()), *(n for g in subgraphs(node) for n in g)]
     return _is_random(node, program) or any(_draws(n, program) for n in within)
 
 

@@ -215,6 +215,8 @@ def _forget_made_names(protos: Iterable[onnx.NodeProto], nodes: Iterable[ir.Node
             node.name = None
         for attribute in proto.attribute:
             given = node.attributes[attribute.name]
+            if attribute.ref_attr_name:  # what a function is called with stands where it is called
+                continue
             if attribute.type == onnx.AttributeProto.GRAPH:
                 _forget_made_names(attribute.g.node, given.as_graph())
             elif attribute.type == onnx.AttributeProto.GRAPHS:

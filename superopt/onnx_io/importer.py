@@ -16,13 +16,12 @@ from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
-from superopt.onnx_io.naming import subgraphs
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
-from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.skeleton import opset_of, subgraphs
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed

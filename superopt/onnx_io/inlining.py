@@ -12,8 +12,7 @@ from onnx_ir.passes.common import InlinePass
 
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
-from superopt.onnx_io.naming import subgraphs
-from superopt.onnx_io.skeleton import imported_opset
+from superopt.onnx_io.skeleton import all_nodes, imported_opset, nodes_within, subgraphs
 from superopt.onnx_io.surgery import pass_on
 from superopt.operators import READERS
 
@@ -64,7 +63,7 @@ def _inlinable(model: ir.Model) -> frozenset[Key]:
     constants may be repeated; and not called by one that stays. Their opsets become the model's, in place.
     """
     functions, times = model.functions, _expansions(model)
-    if sum(times[key] * len(list(function.all_nodes())) for key, function in functions.items()) > MOST_NODES:
+    if sum(times[key] * len(list(nodes_within(function))) for key, function in functions.items()) > MOST_NODES:
         return frozenset()
     if imported_opset(model) is None:  # it calls functions alone, whose opset becomes its own
         asked = [f.opset_imports[d] for f in functions.values() for d in _OWN if d in f.opset_imports]
@@ -89,7 +88,7 @@ def _expansions(model: ir.Model) -> Counter[Key]:
 
 
 def _called(of: ir.Graph | ir.Function, functions: Functions) -> list[Key]:
-    return [key for node in of.all_nodes() if (key := node.op_identifier()) in functions]
+    return [key for node in nodes_within(of) if (key := node.op_identifier()) in functions]
 
 
 def _can_be(function: ir.Function, model: ir.Model, times: int) -> bool:
@@ -97,7 +96,7 @@ def _can_be(function: ir.Function, model: ir.Model, times: int) -> bool:
     declared = (function.domain, function.name) in READERS
     if declared or function.domain in _OWN or function.domain.startswith(_OF_RUNTIMES):
         return False
-    attributes = [a for node in function.all_nodes() for a in node.attributes.values()]
+    attributes = [a for node in nodes_within(function) for a in node.attributes.values()]
     if any(a.is_ref() and a.type in _GRAPHS for a in attributes):
         return False
     held = sum(a.as_tensor().nbytes for a in attributes if a.type == ir.AttributeType.TENSOR and not a.is_ref())
@@ -109,7 +108,7 @@ def _takes_opsets(function: ir.Function, model: ir.Model) -> bool:
     imports = dict[str, int]()
     for domain, version in function.opset_imports.items():
         theirs = imported_opset(model) if domain in _OWN else model.opset_imports.get(domain, version)
-        nodes = [n for n in function.all_nodes() if n.domain == domain or {n.domain, domain} <= set(_OWN)]
+        nodes = [n for n in nodes_within(function) if n.domain == domain or {n.domain, domain} <= set(_OWN)]
         if theirs is None or (theirs != version and not all(_is_same(n, version, theirs, model) for n in nodes)):
             return False
         imports[_imported_as(domain, model)] = theirs
@@ -156,17 +155,10 @@ def _prepare(model: ir.Model, chosen: frozenset[Key]) -> None:
             value.type, value.shape = None, None
         for value in _defined(function):
             value.name = f"{prefix}{value.name}" if value.name else value.name
-    for i, node in enumerate(n for n in _nodes(model) if n.op_identifier() in chosen):
+    for i, node in enumerate(n for n in all_nodes(model) if n.op_identifier() in chosen):
         for at, value in enumerate(node.outputs):
             if not value.name:
                 value.name = f"{node.op_type}/call.{i}.{at}"
-
-
-def _nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes of a model, of subgraphs and of functions."""
-    yield from model.graph.all_nodes()
-    for function in model.functions.values():
-        yield from function.all_nodes()
 
 
 def _begins(prefix: str, names: set[str]) -> bool:
@@ -175,24 +167,24 @@ def _begins(prefix: str, names: set[str]) -> bool:
 
 def _names(model: ir.Model) -> Iterator[str]:
     """The names of all values outside of functions."""
-    for graph in (model.graph, *(g for node in model.graph.all_nodes() for g in subgraphs(node))):
+    for graph in (model.graph, *(g for node in nodes_within(model.graph) for g in subgraphs(node))):
         made = (v for node in graph for v in node.outputs)
         yield from (v.name for v in (*graph.inputs, *graph.initializers.values(), *made) if v.name)
 
 
 def _defined(function: ir.Function) -> list[ir.Value]:
     """The values that nodes of a function compute, in subgraphs too, and those that its subgraphs are given."""
-    own = [v for node in function.all_nodes() for v in node.outputs]
-    inner = [g for node in function.all_nodes() for g in subgraphs(node)]
+    own = [v for node in nodes_within(function) for v in node.outputs]
+    inner = [g for node in nodes_within(function) for g in subgraphs(node)]
     return [*own, *(v for g in inner for v in (*g.inputs, *g.initializers.values()))]
 
 
 def _forget_unused(model: ir.Model, chosen: frozenset[Key]) -> None:
     """Have no function that nothing calls, and import no domain of those inlined that has no node any more."""
-    called = {n.op_identifier() for n in _nodes(model)}
+    called = {n.op_identifier() for n in all_nodes(model)}
     for key in [key for key in model.functions if key not in called]:
         del model.functions[key]
-    used = {n.domain for n in _nodes(model)}
+    used = {n.domain for n in all_nodes(model)}
     for domain in {key[0] for key in chosen} - used:
         model.opset_imports.pop(domain, None)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from superopt.onnx_io.skeleton import nodes_within, subgraphs
+
 
 def values(graph: ir.Graph) -> Iterator[ir.Value]:
     """What a graph is given, holds and computes, without its subgraphs."""
@@ -23,19 +25,8 @@ def deep_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 def within(graph: ir.Graph) -> Iterator[ir.Graph]:
     """The graphs that stand within another one."""
-    for node in graph.all_nodes():
+    for node in nodes_within(graph):
         yield from subgraphs(node)
-
-
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs that a node holds itself."""
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()
 
 
 def rename(value: ir.Value, taken: set[str]) -> None:

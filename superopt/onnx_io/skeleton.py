@@ -20,7 +20,7 @@ SMALL = 4096
 def clone(model: ir.Model) -> ir.Model:
     """A copy that shares tensors only; nodes without a name stay without."""
     copy = model.clone()
-    for before, after in zip(_all_nodes(model), _all_nodes(copy), strict=True):
+    for before, after in zip(all_nodes(model), all_nodes(copy), strict=True):
         after.name = before.name
     return copy
 
@@ -42,10 +42,32 @@ def opset_of(model: ir.Model) -> int:
     )
 
 
-def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    yield from model.graph.all_nodes()
-    for function in model.functions.values():
-        yield from function.all_nodes()
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes of a model, of subgraphs and of functions."""
+    parts: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for part in parts:
+        yield from nodes_within(part)
+
+
+def nodes_within(of: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    """The nodes of a graph or function, and of the subgraphs in it. (onnx_ir's own walk fails in functions some of
+    whose subgraphs come from the call.)
+    """
+    for node in of:
+        yield node
+        for graph in subgraphs(node):
+            yield from nodes_within(graph)
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that are attributes of a node; not those that it takes from the call of its function."""
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
 
 
 def skeleton(model: ir.Model) -> onnx.ModelProto:

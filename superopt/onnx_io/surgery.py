@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
+from superopt.onnx_io.skeleton import subgraphs
 from superopt.onnx_io.writer import TermWriter
 
 
@@ -110,10 +111,7 @@ def let_go(node: ir.Node) -> list[ir.Value]:
     read = [v for v in node.inputs if v is not None]
     for i in range(len(node.inputs)):
         node.replace_input_with(i, None)
-    for attribute in node.attributes.values():
-        graphs = [attribute.value] if attribute.type == ir.AttributeType.GRAPH else attribute.value
-        if attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
-            for graph in graphs:
-                for inner in graph:
-                    read.extend(let_go(inner))
+    for graph in subgraphs(node):
+        for inner in graph:
+            read.extend(let_go(inner))
     return read

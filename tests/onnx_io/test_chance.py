@@ -11,6 +11,10 @@ HEADER = '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>'
 CALLED = """<domain: "own", opset_import: ["": 17, "own": 1]> outer (a) => (b) { b = own.inner(a) }
             <domain: "own", opset_import: ["": 17]> inner (a) => (b) { b = %s }"""
 
+CHOOSING = """<domain: "own", opset_import: ["": 17]> choose <branch> (a) => (b) { d = Constant<value = bool {1}>()
+              b = If<then_branch: graph = @branch, else_branch = other () => (float[2] e) {
+                e = Constant<value_floats = [0.0, 0.0]>() }>(d) }"""
+
 
 def _branch(body: str) -> str:
     branches = (
@@ -27,6 +31,11 @@ DRAWN = {
     "a branch": (f"z = {_branch('RandomNormalLike(x)')}", "", ["z"]),
     "a branch of a branch": (f"z = {_branch(_branch('Bernoulli(x)'))}", "", ["z"]),
     "a function of a function": ("z = own.outer(x)", CALLED % "RandomNormalLike(a)", ["z"]),
+    "a branch that a function is called with": (
+        "z = own.choose<branch = then () => (float[2] t) { t = RandomNormal<shape = [2]>() }>(x)",
+        CHOOSING,
+        ["z"],
+    ),
     "a function that draws nothing": ("z = own.outer(x)", CALLED % "Identity(a)", []),
 }
 

@@ -11,7 +11,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from superopt.onnx_io import inlining, load, save_showing, understand
+from superopt.onnx_io import inlining, load, save, save_showing, understand
 from superopt.onnx_io.inlining import inlined
 from tests.onnx_io.networks import run
 
@@ -164,6 +164,21 @@ def test_what_a_function_that_stays_calls_stays_too_and_others_do_not() -> None:
     made = inlined(load(onnx.parser.parse_model(f"{text} {' '.join(functions)}")))
     assert sorted(key[1] for key in made.functions) == ["f", "g"]
     assert [n.op_type for n in made.graph] == ["f", "g", "Exp"]
+
+
+def test_a_function_that_is_called_with_a_subgraph_is_carried_through(tmp_path: Path) -> None:
+    """onnx_ir's own walk through nodes fails in such a function."""
+    body = """f <branch> (v) => (w) { yes = Constant<value = bool {1}>() u = Neg(v) b = If (yes) <
+                then_branch: graph = @branch,
+                else_branch = q () => (float[2] e) { e = Constant<value_floats = [0.0, 0.0]>() }> w = Add(u, b) }"""
+    call = "t = Exp(x) y = own.f<branch = p () => (float[2] a) { a = Constant<value_floats = [1.0, 2.0]>() }>(t)"
+    made = given(call, [body])
+    read = load(made)
+    assert inlined(read) is read
+    assert [bool(step.reason) for step in understand(read).steps] == [False, True]
+    save(read, tmp_path / "m.onnx")
+    (before,), (after,) = run(made, X), run(onnx.load(tmp_path / "m.onnx"), X)
+    assert (before == after).all()
 
 
 def test_large_constants_are_not_repeated() -> None:

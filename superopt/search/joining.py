@@ -45,7 +45,7 @@ def _places(program: Program, known: Collection[str]) -> Iterator[tuple[str, str
     left = {n for n, shape in shapes.items() if any(symbols(d).difference(known) for d in shape)}
     made = {name: step for step in program.steps for name in step.outputs}
     for step in program.steps:
-        for name in left.intersection(step.inputs) if step.node.op_type in JOINS else ():
+        for name in left.intersection(step.inputs) if _joins(step) else ():
             beside = _axis_beside(step, len(shapes[name]))
             alike = [v for v in step.inputs if v in made and v in program.values]
             told = [v for v in alike if program.values[v].type.rank == len(shapes[name]) and not _needs(v, made, left)]
@@ -53,6 +53,11 @@ def _places(program: Program, known: Collection[str]) -> Iterator[tuple[str, str
                 symbol = symbol_name(dim)
                 if symbol is not None and symbol not in known and axis != beside:
                     yield from ((symbol, value, axis) for value in told)
+
+
+def _joins(step: Step) -> bool:
+    """Whether a step is one of ONNX's own that join: of another domain's nothing is known but the name."""
+    return step.node.op_type in JOINS and step.node.domain in ("", "ai.onnx")
 
 
 def _axis_beside(step: Step, rank: int) -> int | None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
+from superopt.search.joining import with_joined
 from superopt.search.settings import Setting
 from superopt.search.settled import Ask, Settled, settled
 from tests.models import model, weight
@@ -79,6 +81,14 @@ def test_a_model_that_does_not_run_has_the_sizes_that_are_known(tmp_path: Path) 
     rows.CopyFrom(onnx.numpy_helper.from_array(np.full((40, 2), 9), "rows"))  # where there is nothing
     found = taken(given, tmp_path, here)
     assert found == Settled((Setting(),), {})
+
+
+def test_a_node_of_another_domain_that_is_called_concat_joins_nothing() -> None:
+    """It has no axis along which it would."""
+    text = """<ir_version: 8, opset_import: ["" : 17, "own" : 1]> g (float[N, 4] x, float[M, 4] s) => (float[K, 4] y)
+      { a = Relu(x) y = own.Concat(a, s) }"""
+    program = understand(load(onnx.parser.parse_model(text)))
+    assert with_joined(program, {"N": 3}, lambda value, setting: (3, 4)) == {"N": 3}
 
 
 def test_a_value_of_another_rank_than_declared_tells_nothing(tmp_path: Path) -> None:

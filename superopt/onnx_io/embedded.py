@@ -74,11 +74,7 @@ def read(path: Path) -> tuple[onnx.ModelProto, dict[str, EmbeddedTensor]]:
     Weights whose number of bytes is not what their type needs stay in the message, for the checks to find. Raises
     `OSError`, and `google.protobuf.message.DecodeError` for what is no message.
     """
-    proto = onnx.ModelProto()
-    if not path.is_file():  # a pipe is read once, and whole
-        proto.ParseFromString(path.read_bytes())
-        return proto, {}
-    source = _Source(path)
+    proto, source = onnx.ModelProto(), _Source(path)
     try:
         message, found = _without_weights(source.bytes)
     except Malformed:  # protobuf itself decides

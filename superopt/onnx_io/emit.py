@@ -154,12 +154,12 @@ def standalone(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> onn
 
 
 def standalone_apart(
-    graph: Graph, opset: int, seed: int = 0, highest: int = 0, undeclared: Mapping[str, Collection[int]] | None = None
+    graph: Graph, opset: int, highest: int = 0, undeclared: Mapping[str, Collection[int]] | None = None
 ) -> tuple[bytes, dict[str, Array]]:
     """The message of `standalone` in bytes, and weights apart but for small ones, by the files it says they are in. Of
     inputs the `undeclared` axes, by their labels, are of no size that the model tells.
     """
-    model, weights = _standalone(graph, opset, seed, highest), dict[str, Array]()
+    model, weights = _standalone(graph, opset, 0, highest), dict[str, Array]()
     for value in model.graph.inputs:
         axes = (undeclared or {}).get(value.name or "", ())
         value.shape = ir.Shape([None if axis in axes else d for axis, d in enumerate(value.shape or ())])

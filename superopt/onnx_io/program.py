@@ -60,6 +60,11 @@ class Program:
     size_sources: Sources = field(repr=False)
     """Where each symbol is read from when the model runs: an input or what an opaque node gives, so never a cycle."""
 
+    @property
+    def made(self) -> dict[str, Term]:
+        """The terms that steps compute values by, by the names of these; values of opaque nodes have none."""
+        return {name: term for step in self.steps for name, term in zip(step.outputs, step.terms, strict=False)}
+
     def data(self, name: str) -> Array:
         """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""
         return self.constants.data(name)

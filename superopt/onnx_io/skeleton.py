@@ -44,9 +44,9 @@ def opset_of(model: ir.Model) -> int:
 
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     """The nodes of a model, of subgraphs and of functions."""
-    parts: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
-    for part in parts:
-        yield from nodes_within(part)
+    yield from nodes_within(model.graph)
+    for function in model.functions.values():
+        yield from nodes_within(function)
 
 
 def nodes_within(of: ir.Graph | ir.Function) -> Iterator[ir.Node]:

@@ -164,17 +164,15 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def latency(
     model: Model,
     runtime: Runtime,
-    sessions: int = SESSIONS,
     budget_s: float = 30.0,
     seed: int = 0,
-    progress: Progress | None = None,
     draw: Draw | None = None,
     lock_directory: Path | None = None,
     caller: Caller | None = None,
     most_s: float = math.inf,
 ) -> Timed:
     """Measure one model in several sessions, as `compare` does two. Raises what that does."""
-    rounds = _measure((model,), runtime, sessions, budget_s, seed, progress, draw, lock_directory, caller, most_s)
+    rounds = _measure((model,), runtime, SESSIONS, budget_s, seed, None, draw, lock_directory, caller, most_s)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
@@ -255,7 +253,6 @@ def _round(
     for i in order:
         session = runtime.session(models[i])
         feeds = feeds or runtime.feeds(session, seed, draw)
-        # One thread's own time is not what other programs take of the processor meanwhile.
         bound[i] = runtime.bound(session, feeds)
     expected = warmed_up([bound[i] for i in order])
     count = _count(share_s - (time.perf_counter() - start), expected, len(models))

@@ -25,7 +25,7 @@ def with_named(program: Program, placed: Placement) -> Placement:
 
     That they are equal is `supposed`: other values might give the same labels.
     """
-    made = {n: t for step in program.steps for n, t in zip(step.outputs, step.terms, strict=False)}
+    made = program.made
     labels = [n for n in program.outputs if n in placed.new and n in made and not _is_number(placed.new[n])]
     found = {n: t for label in labels for n, t in _standing(placed.new[label], made[label], made, DEEPEST)}
     taken = _read(program, placed.new).union(placed.new) if found else ()

@@ -27,7 +27,7 @@ class Own:
 
     def __init__(self, program: Program, placed: Placement, anew: Mapping[str, Term]) -> None:
         self._step = {name: step for step in program.steps for name in step.outputs}
-        self._made = {n: t for step in program.steps for n, t in zip(step.outputs, step.terms, strict=False)}
+        self._made = program.made
         self._new = changed_values(program, placed.new, placed.origins)
         self._origins, self._anew = placed.origins, anew
         self._known: dict[tuple[Term, str], frozenset[str] | None] = {}

@@ -23,7 +23,7 @@ class Still:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._made = {n: t for step in program.steps for n, t in zip(step.outputs, step.terms, strict=False)}
+        self._made = program.made
         self._still: dict[Term, bool] = {}
         self._zero: dict[Term, bool] = {}
 

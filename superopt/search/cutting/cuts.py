@@ -37,7 +37,7 @@ WAIST = 1
 """Where no more values cross, a model is cut although the piece would not be too large."""
 
 
-def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> list[range]:
+def cut_apart(program: Program, run: range, readers: Readers) -> list[range]:
     """A run of steps, by number, cut at the narrowest places that keep the parts within bounds."""
     parts, steps = list[range](), program.steps
     met, scores = moments(program, run), _scores(program, run)
@@ -45,9 +45,9 @@ def cut_apart(program: Program, run: range, readers: Readers, largest: int) -> l
     first, moving = run.start, [0, *accumulate(not _is_view(steps[i]) for i in run)]
     while len(run) > SMALLEST:
         begin = run.start - first
-        most = bisect_right(moving, moving[begin] + largest) - 1 - begin
-        window = run[SMALLEST : min(largest, len(run) - SMALLEST) + 1]
-        if len(run) <= largest and not any(crossing[i] <= WAIST for i in window):
+        most = bisect_right(moving, moving[begin] + LARGEST) - 1 - begin
+        window = run[SMALLEST : min(LARGEST, len(run) - SMALLEST) + 1]
+        if len(run) <= LARGEST and not any(crossing[i] <= WAIST for i in window):
             break
         # Of equally narrow places the first before what others are fused with, or else that is not within a norm.
         order = {i: (crossing[i], not _begins(steps[i], scores), _scales(steps[i], normal), i) for i in window}

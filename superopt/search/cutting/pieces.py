@@ -17,10 +17,10 @@ from superopt.cost.layouts import Place, between
 from superopt.cost.whole import fingerprint
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program
-from superopt.search.cutting.cuts import LARGEST, WAIST, Readers, crossings, cut_apart, readers_of
+from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of
 from superopt.search.cutting.numbers import with_numbers
-from superopt.term import Graph, Term, replace_all, subterms, variable, variables
+from superopt.term import Graph, Term, replace_all, variable, variables
 
 LARGEST_JOINED = 48
 """How many nodes a joined piece has at most: a whole step of NasRNN, which is cut in four, has 46."""
@@ -68,7 +68,7 @@ class Piece:
         return renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
 
 
-def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
+def cut_into_pieces(program: Program) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
     layouts, readers = layouts_of(program), readers_of(program)
     pieces: list[Piece] = []
@@ -76,7 +76,7 @@ def cut_into_pieces(program: Program, largest: int = LARGEST) -> list[Piece]:
     for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             continue
-        parts = cut_apart(program, range(start, end), readers, largest)
+        parts = cut_apart(program, range(start, end), readers)
         pieces += [_piece(program, part, layouts, readers) for part in parts]
         start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
@@ -149,8 +149,3 @@ def renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, 
     """Terms over other terms of the same types: what was assumed of symbolic sizes when they were read still is."""
     with assuming():
         return replace_all(outputs, new)
-
-
-def size(graph: Graph) -> int:
-    """How many operators of a graph run; what is made of constants alone does not."""
-    return sum(not t.is_variable and not t.constant for t in subterms(*graph.outputs))

@@ -7,7 +7,7 @@ from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
 from superopt.onnx_io.facts import ModelFacts, facts
-from superopt.onnx_io.files import LARGE, check, load, may_hold_weights, save, weight_files
+from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
@@ -31,6 +31,7 @@ __all__ = [
     "copy_model",
     "demand_inputs",
     "facts",
+    "gone_after",
     "held",
     "hidden_constants",
     "highest_opset",

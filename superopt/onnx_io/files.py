@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -102,6 +103,20 @@ def may_hold_weights(file: Path, model: Path) -> bool:
     return (
         file.parent == model.parent and re.fullmatch(rf"{re.escape(model.name)}(\.\d+)?\.data", file.name) is not None
     )
+
+
+@contextmanager
+def gone_after(*models: Path) -> Iterator[None]:
+    """Models that are saved at these paths within the block are gone after it, and so are their weights, of which there
+    may be many.
+    """
+    try:
+        yield
+    finally:
+        for model in models:
+            model.unlink(missing_ok=True)
+            for file in [file for file in model.parent.iterdir() if may_hold_weights(file, model)]:
+                file.unlink(missing_ok=True)
 
 
 def weight_files(source: Path) -> list[Path]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime, RuntimeFailed
 from superopt.errors import SuperoptError
-from superopt.onnx_io import Program, save_showing
+from superopt.onnx_io import Program, gone_after, save_showing
 from superopt.search.accepting.runs import first_that_runs, shapes
 from superopt.search.joining import with_joined
 from superopt.search.likely import likely, of_first_input
@@ -109,10 +109,7 @@ def _shapes(
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of inner values at some sizes, of those that can be seen."""
     path = folder / "shown.onnx"
-    try:
+    with gone_after(path):
         shown = save_showing(model, path, names)
         found: list[tuple[int, ...]] = ask(shapes, standard, path, setting.draw()) if shown else []
-    finally:  # with its weights, of which there may be many
-        for file in (path, path.with_name(f"{path.name}.data")):
-            file.unlink(missing_ok=True)
     return dict(zip(shown, found, strict=True))

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from superopt.errors import InvalidModel, SuperoptError, UsageError
-from superopt.onnx_io import check, facts, files, load, save, understand, weight_files
+from superopt.onnx_io import check, facts, files, gone_after, load, save, understand, weight_files
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT
 
@@ -327,6 +327,17 @@ def test_weights_that_lie_beside_are_left_there_if_they_may_be_shared(tmp_path: 
         assert [path.name for path in weight_files(tmp_path / "b.onnx")] == beside
         assert sorted(path.name for path in tmp_path.glob("*.data")) == sorted({"a.onnx.data", *beside})
         onnx.checker.check_model(tmp_path / "b.onnx", full_check=True)
+
+
+def test_what_is_saved_for_a_while_is_gone_with_its_own_weights_and_no_others(tmp_path: Path) -> None:
+    kept, passing = tmp_path / "kept.onnx", tmp_path / "passing.onnx"
+    save(load(large_weight()), kept, external_data=True)
+    before = sorted(tmp_path.iterdir())
+    with gone_after(passing):
+        for _ in range(2):  # the second has another file of weights, as the first may be in use
+            save(load(kept), passing, external_data=True)
+        assert len(list(tmp_path.iterdir())) == len(before) + 3
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_files_of_weights_are_told_by_the_message_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

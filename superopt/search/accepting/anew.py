@@ -14,7 +14,7 @@ from pathlib import Path
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io import Program, hidden_constants
+from superopt.onnx_io import Program, gone_after, hidden_constants
 from superopt.search.accepting.judge import together, written
 from superopt.search.accepting.judgement import Judgement, now, question
 from superopt.search.accepting.trial import Trial
@@ -93,18 +93,21 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
     """
     program = trial.program
     one, other = placed(program, cover), placed(program, more)
+    base, model = trial.folder / "base.onnx", trial.folder / "anew.onnx"
     try:
-        base = trial.working
-        if one or hidden_constants(program):
-            base = written(program, together(program, one), trial.folder / "base.onnx")
-        model = written(program, together(program, other), trial.folder / "anew.onnx")
-        program.release_weights()
-        asked = question(memory, (base, model), NAME, trial.settings[0], trial.sample) if memory else None
-        known = asked.recall() if asked else None
-        trial.progress("measure what is written anew", 0.0)
-        found = known.pairs[0] if known else measured_briefly(base, model, trial, MEASURED_SHARE * trial.left)
-        if asked and not known:
-            asked.keep(Judgement(0, (found,), now()), open_too=True)
+        with gone_after(base, model):
+            if one or hidden_constants(program):
+                written(program, together(program, one), base)
+            else:
+                base = trial.working
+            written(program, together(program, other), model)
+            program.release_weights()
+            asked = question(memory, (base, model), NAME, trial.settings[0], trial.sample) if memory else None
+            known = asked.recall() if asked else None
+            trial.progress("measure what is written anew", 0.0)
+            found = known.pairs[0] if known else measured_briefly(base, model, trial, MEASURED_SHARE * trial.left)
+            if asked and not known:
+                asked.keep(Judgement(0, (found,), now()), open_too=True)
     except (OutOfTime, RuntimeFailed, SuperoptError):
         return 0.0
     return found.original_s - found.candidate_s if found.ratio >= WORTH_KEEPING else 0.0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from superopt.cost.runtime import Draw
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io import Program, changed_values, load, opset_of, outdated, save_showing
+from superopt.onnx_io import Program, changed_values, gone_after, load, opset_of, outdated, save_showing
 from superopt.search.accepting.agreement import Agreement, joined
 from superopt.search.accepting.own import Own
 from superopt.search.accepting.reference import reference_of
@@ -156,15 +156,12 @@ def _compared_within(
     """
     shown = folder / "inner-original.onnx", folder / "inner-candidate.onnx"
     try:
-        theirs = save_showing(candidate, shown[1], types, types)
-        if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
-            return None
-        return replace(between(*shown, theirs), inner=True)
+        with gone_after(*shown):
+            theirs = save_showing(candidate, shown[1], types, types)
+            if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
+                return None
+            return replace(between(*shown, theirs), inner=True)
     except OutOfTime:
         raise
     except SuperoptError:
         return None
-    finally:  # with their weights, of which there may be many
-        for path in shown:
-            path.unlink(missing_ok=True)
-            path.with_name(f"{path.name}.data").unlink(missing_ok=True)

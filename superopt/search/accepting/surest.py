@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
+from superopt.onnx_io import gone_after
 from superopt.search.accepting.anew import as_it_stands, measured_briefly, placed
 from superopt.search.accepting.judge import together, written
 from superopt.search.accepting.trial import Attempt, Trial
@@ -41,17 +42,17 @@ def without_vain(cover: Sequence[Solved], winners: Sequence[Solved], gains: Sequ
 
 def _alone(winners: Sequence[Solved], trial: Trial, end: float) -> list[float]:
     """How many times faster the whole model is with each replaced, of as many as the time allows."""
-    gains = []
+    gains, path = list[float](), trial.folder / "alone.onnx"
     for i, solved in enumerate(winners):
         left = (end - time.monotonic()) / (len(winners) - i)
         if left <= 0.0:
             break
         trial.progress("measure pieces", i / len(winners))
         try:
-            alone = together(trial.program, placed(trial.program, [solved]))
-            model = written(trial.program, alone, trial.folder / "alone.onnx")
-            trial.program.release_weights()
-            gains.append(measured_briefly(trial.working, model, trial, left).ratio)
+            with gone_after(path):
+                written(trial.program, together(trial.program, placed(trial.program, [solved])), path)
+                trial.program.release_weights()
+                gains.append(measured_briefly(trial.working, path, trial, left).ratio)
         except (OutOfTime, RuntimeFailed):
             break
         except SuperoptError:  # by itself it cannot be written

@@ -1,0 +1,47 @@
+"""Pieces are measured alone in the whole model, one after the other, and leave nothing behind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.ort import OnnxRuntime
+from superopt.cost.table import Table
+from superopt.onnx_io import load, understand
+from superopt.search.accepting import surest
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.cutting.pieces import cut_into_pieces
+from superopt.search.objectives.latency import Latency
+from superopt.search.paired import Paired, Timed
+from superopt.search.strategies.found import Found, Outcome, Solved
+from tests.search.cutting.test_pieces import layers
+
+
+def test_what_is_measured_alone_is_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(layers(3), path := tmp_path / "original.onnx")
+    program, gains, alone = understand(load(path)), iter((1.1, 0.9, 1.2)), Timed(0.01, 0.01, 0.01, 6, 60)
+    seen = list[list[str]]()
+
+    def measured(base: Path, model: Path, trial: Trial, most_s: float) -> Paired:
+        onnx.checker.check_model(model, full_check=True)
+        seen.append(sorted(file.name for file in tmp_path.iterdir()))
+        ratio = next(gains)
+        return Paired(alone, alone, ratio, ratio, ratio, 6, 60, (ratio,) * 6)
+
+    monkeypatch.setattr(surest, "measured_briefly", measured)
+    pieces = cut_into_pieces(program)
+    starts = [Found(piece.canonical, 1.0, ()) for piece in pieces]
+    cover = [Solved((p,), Outcome(s), replace(s, cost=0.5), 2.0) for p, s in zip(pieces, starts, strict=True)]
+    with Table(Path(":memory:")) as table:
+        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
+        trial = Trial(program, path, path, tmp_path, Latency(cost), 9.0, 0, [], progress=lambda stage, done: None)
+        left = surest.surest(Attempt(pieces, cover=cover), trial, math.inf)
+    assert left is not None
+    assert [s.gain for s in left] == [2.0, 1.0, 2.0]
+    assert seen == [["alone.onnx", "original.onnx"]] * 3
+    assert [file.name for file in tmp_path.iterdir()] == ["original.onnx"]

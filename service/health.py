@@ -24,19 +24,26 @@ class Probe:
 
     async def run(self, settings: Settings) -> None:
         """Ask the command for its help: imports all of it, so the first model need not wait for the disk."""
-        with TemporaryDirectory(prefix="superopt-", ignore_cleanup_errors=True) as name:
-            ending = await run_limited(
-                [*jobs.COMMAND, "--help"],
-                folder=Path(name),
-                environment=jobs.child_environment(Path(name)),
-                seconds=_STARTS_WITHIN,
-                memory=settings.memory,
-            )
+        try:
+            with TemporaryDirectory(prefix="superopt-", ignore_cleanup_errors=True) as name:
+                ending = await run_limited(
+                    [*jobs.COMMAND, "--help"],
+                    folder=Path(name),
+                    environment=jobs.child_environment(Path(name)),
+                    seconds=_STARTS_WITHIN,
+                    memory=settings.memory,
+                )
+        except OSError as error:  # no folder can be made, or no process
+            self._does_not_start(str(error))
+            return
         if ending.code == 0:
             self.fault = None
-            return
+        else:
+            self._does_not_start(f"exit code {ending.code}, {ending.errors}")
+
+    def _does_not_start(self, why: str) -> None:
         self.fault = "the optimizer does not start: the server's log says why"
-        jobs.LOG.error("the optimizer does not start: exit code %d, %s", ending.code, ending.errors)
+        problems.LOG.error("the optimizer does not start: %s", why)
 
 
 def router(line: Line, probe: Probe) -> APIRouter:

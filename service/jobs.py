@@ -3,7 +3,6 @@
 The command is what people run in a terminal; the service adds limits and says its exit codes in HTTP.
 """
 
-import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from service.problems import (
     FAILED,
     INVALID_MODEL,
     INVALID_REQUEST,
+    LOG,
     NO_ROOM,
     NOT_RUN,
     NOT_VERIFIED,
@@ -28,7 +28,6 @@ from service.schemas import Wish
 from service.settings import Settings
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, SuperoptError, UsageError, VerificationFailed
 
-LOG: Final = logging.getLogger("uvicorn.error")
 COMMAND: Final = (sys.executable, "-P", "-m", "superopt")
 
 MODEL: Final = "model.onnx"

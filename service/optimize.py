@@ -1,6 +1,8 @@
 """`POST /v1/optimize`: a model in, an equivalent faster one out."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
@@ -96,12 +98,22 @@ def router(settings: Settings, line: Line, store: ReportStore) -> APIRouter:
 
 async def _optimized(request: Request, wish: Wish, settings: Settings, line: Line) -> jobs.Optimized:
     async with line.place():
-        with TemporaryDirectory(prefix="superopt-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
+        with _folder() as folder:
             await receive_model(
                 request, folder / jobs.MODEL, max_bytes=settings.max_bytes, seconds=settings.upload_time
             )
             return await while_connected(request, _in_turn(folder, wish, settings, line))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for one model, which is gone after the block. Raises the problem `no-room` where none can be made."""
+    try:
+        made = TemporaryDirectory(prefix="superopt-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise problems.no_room(error) from None
+    with made as name:
+        yield Path(name)
 
 
 async def _in_turn(folder: Path, wish: Wish, settings: Settings, line: Line) -> jobs.Optimized:

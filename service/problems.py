@@ -1,5 +1,6 @@
 """What can go wrong with a request, as RFC 9457 problem documents: one table, from which the rest follows."""
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from starlette.responses import Response
 
 from service.schemas import ProblemDocument
 
+LOG: Final = logging.getLogger("uvicorn.error")
 MEDIA_TYPE: Final = "application/problem+json"
 
 
@@ -139,6 +141,12 @@ class Problem(Exception):
             ),
             self.headers,
         )
+
+
+def no_room(error: OSError) -> Problem:
+    """The problem that nothing can be written on this machine, of which the log tells more than the client is told."""
+    LOG.warning("%s: %s", NO_ROOM.name, error)
+    return Problem(NO_ROOM, NO_ROOM.meaning)
 
 
 def responses(*kinds: Kind) -> dict[int | str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from service.problems import INVALID_MODEL, SLOW_UPLOAD, TOO_LARGE, WRONG_MEDIA_TYPE, Problem
+from service.problems import INVALID_MODEL, SLOW_UPLOAD, TOO_LARGE, WRONG_MEDIA_TYPE, Problem, no_room
 
 # Clients that set no type, or one that says nothing (curl's default is a form's), most likely send the bare file.
 _REFUSED: Final = ("multipart/", "application/json", "text/")
@@ -15,8 +15,8 @@ _REFUSED: Final = ("multipart/", "application/json", "text/")
 async def receive_model(request: Request, target: Path, *, max_bytes: int, seconds: float) -> None:
     """Write the body to `target`.
 
-    Raises the problems `wrong-media-type`, `too-large`, `slow-upload` and, for an empty body, `invalid-model`;
-    `ClientDisconnect` where the client leaves before the end.
+    Raises the problems `wrong-media-type`, `too-large`, `slow-upload`, `no-room` and, for an empty body,
+    `invalid-model`; `ClientDisconnect` where the client leaves before the end.
     """
     _require_bare_bytes(request)
     declared = request.headers.get("content-length")
@@ -33,6 +33,8 @@ async def receive_model(request: Request, target: Path, *, max_bytes: int, secon
                     file.write(chunk)
     except TimeoutError:
         raise Problem(SLOW_UPLOAD, f"{received} bytes arrived in {seconds:g} seconds") from None
+    except OSError as error:  # the disk is full, mostly
+        raise no_room(error) from None
     if not received:
         raise Problem(INVALID_MODEL, "the body is empty")
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -299,7 +299,7 @@ def _numbers(timing: Timing) -> tuple[Any, ...]:
 
 
 _within = threading.RLock()
-_depth: dict[Path, int] = {}
+_held: set[Path] = set()
 """Which locks this process holds: a second file lock would wait for the first."""
 
 
@@ -314,19 +314,15 @@ def measuring(directory: Path | None = None, wait_s: float = math.inf) -> Iterat
     """
     path, start = (directory or cache_directory()) / "measuring.lock", time.monotonic()
     with _alone(wait_s):
-        if _depth.get(path, 0):
+        if path in _held:
             yield
             return
-        handle, turn = _lock_files([path] if directory else [path, _temporary() / path.name])
-        with handle:
-            with turn:
-                _acquire(turn, wait_s, start)
-                _acquire(handle, wait_s, start)
-            _depth[path] = 1
+        with _locked([path] if directory else [path, _temporary() / path.name], wait_s, start):
+            _held.add(path)
             try:
                 yield
             finally:
-                del _depth[path]
+                _held.remove(path)
 
 
 @contextmanager
@@ -340,15 +336,23 @@ def _alone(wait_s: float) -> Iterator[None]:
         _within.release()
 
 
-def _lock_files(paths: Sequence[Path]) -> tuple[IO[str], IO[str]]:
-    """The lock at the first of these paths at which it can be made, and the one that is held while waiting for it."""
+def _locked(paths: Sequence[Path], wait_s: float, start: float) -> IO[str]:
+    """The file that holds the lock, until it is closed: at the first of these paths at which it can be made, and is on
+    a file system that has locks, as some of clusters have none. Raises `OutOfTime`, as waiting for it does.
+    """
     path, *others = paths
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return path.open("a"), path.with_suffix(".next").open("a")
+        with ExitStack() as held:
+            lock = held.enter_context(path.open("a"))
+            with path.with_suffix(".next").open("a") as turn:
+                _acquire(turn, wait_s, start)
+                _acquire(lock, wait_s, start)
+            held.pop_all()
+            return lock
     except OSError as error:
         if others:
-            return _lock_files(others)
+            return _locked(others, wait_s, start)
         raise UsageError(f"the lock for measuring {path} cannot be made: {error}") from None
 
 

@@ -1,12 +1,16 @@
 """The table of timings: kept, shared, mended."""
 
+import errno
+import fcntl
 import multiprocessing
+import os
 import sqlite3
 import threading
 import time
 from contextlib import closing
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -264,6 +268,27 @@ def test_a_thread_waits_for_another_no_longer_than_it_may(tmp_path: Path) -> Non
 
 def test_measuring_may_be_nested(tmp_path: Path) -> None:
     with measuring(tmp_path), measuring(tmp_path, wait_s=0):
+        pass
+
+
+def test_where_the_users_own_folder_has_no_locks_those_among_temporary_files_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a home that a cluster shares."""
+    own, taken, flock = tmp_path / "own", list[Path](), fcntl.flock
+
+    def of_a_cluster(file: IO[str], operation: int) -> None:
+        if Path(file.name).is_relative_to(own):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        taken.append(Path(file.name))
+        flock(file, operation)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", of_a_cluster)
+    with measuring(), measuring():
+        assert [path.name for path in taken] == ["measuring.next", "measuring.lock"]
+    with pytest.raises(UsageError, match=r"cannot be made: .* not implemented"), measuring(own):
         pass
 
 

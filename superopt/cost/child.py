@@ -115,14 +115,19 @@ class Child:
             self._process = self._pipe = None
 
     def started(self) -> Connection:
-        """The pipe to the process, which starts if there is none; it needs most of a second before it does anything."""
+        """The pipe to the process, which starts if there is none; it needs most of a second before it does anything.
+        Raises `RuntimeFailed` where none can be started.
+        """
         if self._process is None or self._pipe is None:
             self._pipe, theirs = Pipe()
             fd, nothing = theirs.fileno(), subprocess.DEVNULL
             command = [sys.executable, "-P", "-c", _MAIN.format(fd, os.getpid())]
-            with interrupts_held():  # they are for whoever asks
-                self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
-            theirs.close()
+            try:
+                with theirs, interrupts_held():  # they are for whoever asks
+                    self._process = subprocess.Popen(command, pass_fds=(fd,), stdin=nothing, stdout=nothing)  # noqa: S603
+            except OSError as error:  # there are as many as may be, or no memory is left
+                self._pipe.close()
+                raise RuntimeFailed(f"no process can be started to run models in: {one_line(error)}") from None
         return self._pipe
 
     def _end(self) -> str:

@@ -53,6 +53,16 @@ def test_an_error_comes_back_as_it_was(child: Child) -> None:
     assert child.call(60.0, abs, -1) == 1
 
 
+def test_a_process_that_cannot_be_started_is_told_and_the_next_call_works(
+    child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", "/nowhere/python")
+        with pytest.raises(RuntimeFailed, match=r"no process can be started to run models in: .*No such file"):
+            child.call(60.0, abs, -1)
+    assert child.call(60.0, abs, -1) == 1
+
+
 def test_a_crash_is_told_by_its_signal_and_the_next_call_works(child: Child) -> None:
     with pytest.raises(RuntimeFailed, match=r"crashed \(SIGABRT\)"):
         child.call(60.0, os.abort)

@@ -95,7 +95,7 @@ def _options(wish: Wish, seconds: float) -> list[str]:
 def problem_of(ending: Ending, seconds: float, settings: Settings) -> Problem | None:
     """The end of a command as a problem; None where it succeeded."""
     if ending.stop is Stop.OUT_OF_TIME:
-        return Problem(OUT_OF_TIME, f"stopped {settings.grace:g} seconds after the {seconds:g} of the search")
+        return Problem(OUT_OF_TIME, f"stopped {settings.grace:g} seconds after the {seconds:g} that were given")
     if ending.stop is Stop.OUT_OF_MEMORY:
         return Problem(OUT_OF_MEMORY, f"this server grants a process for a model {settings.memory} bytes")
     if ending.code == 0:

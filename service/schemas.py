@@ -13,7 +13,11 @@ class Wish(BaseModel):
 
     time: Annotated[
         float | None,
-        Field(gt=0, allow_inf_nan=False, description="Seconds for the search; at most what the server allows."),
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="Seconds from reading the model to the answer; limited by the server.",
+        ),
     ] = None
     objective: Annotated[
         Literal["latency", "memory", "size"] | None,

@@ -20,17 +20,17 @@ class Settings:
     max_bytes: int = 512 * MIB
     """The largest model that is accepted."""
     time_limit: float = 600.0
-    """The longest search that a request may ask for."""
+    """The longest time that a request may ask for."""
     memory: int = 8192 * MIB
     """What the optimizer may allocate for one model."""
     waiting: int = 4
     """How many requests may wait while one is optimized."""
     usual_time: float = 60.0
-    """The search of a request that names no time, where the limit is not below it."""
+    """The time of a request that names none, where the limit is not below it."""
     upload_time: float = 300.0
     """How long a client may take to send its model."""
     grace: float = 60.0
-    """What loading, checking and writing may take beyond the search before the optimizer is killed."""
+    """What starting, writing and being late may take beyond that time before the optimizer is killed."""
     stop_after: int = 5
     """What answers under way get when the server is told to stop."""
     kept_bytes: int = 64 * MIB
@@ -51,7 +51,7 @@ class Settings:
 
     @property
     def default_time(self) -> float:
-        """The search of a request that names no time."""
+        """The time of a request that names none."""
         return min(self.usual_time, self.time_limit)
 
     @property

@@ -86,8 +86,9 @@ class Rewritten(Part):
 
 
 class Solution(Part):
-    """A piece and what replaces it, as text, at so many places; `gain` is how many times less that takes, of measured
-    time or of what else was the objective, and `saved` how many seconds or bytes less at each place.
+    """A piece and what replaces it, as text, at so many places; `gain` is how many times less that takes, of time as it
+    was measured, there or in pieces that are alike, or of what else was the objective, and `saved` how many seconds or
+    bytes less at each place.
 
     `superopt replay` puts it in place again, wherever a piece has the same fingerprint (`piece`); where two overlap,
     those that save most together. `text` is None where it has none.

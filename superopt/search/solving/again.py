@@ -11,8 +11,8 @@ from superopt.search.solving.searching import Search, kept
 from superopt.search.strategies.found import ALIKE, OUT_OF_TIME, Progress, Solved
 
 AGAIN, WORTH_AGAIN = 2.0, 1.5
-"""How many times its share of the time a piece has where it is searched again; of what its first search took, at least:
-else it would see what that saw.
+"""How many times its share of the time, by what is at stake in it alone, a piece has where it is searched again; of
+what its first search took, at least: else it would see what that saw.
 """
 
 
@@ -28,8 +28,8 @@ class Again:
     progress: Progress
 
     def __call__(self, solved: list[Solved], latest: float) -> list[Solved]:
-        """The same with those searched again whose time was over, until the latest; and in what time was left before
-        that, those that were taken as others that are alike. Joined pieces have the rest.
+        """The same with those searched again whose time was over, until the latest; and in two thirds of what time was
+        left before that, those that were taken as others that are alike.
         """
         cost = self.search.objective.machine
         first = cost.deadline

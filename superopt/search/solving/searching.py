@@ -97,8 +97,8 @@ class Search:
     def _beside_alike(
         self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None
     ) -> tuple[Solved, int]:
-        """What was found for another piece that is alike, where it gains about as much here and nothing did before;
-        else the best of that, of what its own search finds, and of what was found before.
+        """What was found for another piece that is alike, where it gains clearly there, about as much here, and nothing
+        did before; else the best of that, of what its own search finds, and of what was found before.
         """
         known, other = before, self.gained.like(places[0])
         if other is not None and (before is None or before.outcome.reason != ALIKE):
@@ -123,7 +123,9 @@ class Search:
         return Solved(tuple(places), outcome, winner, gain), untried
 
     def _like(self, other: Solved, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
-        """What a piece gains by what was found for another that is alike: nothing, where that does not apply to it."""
+        """What a piece gains by what was found for another that is alike: nothing, where that does not apply to it. It
+        is timed, until others of the kind that were tell the gain.
+        """
         graph, place = places[0].canonical, places[0].place
         cost = self.objective.cost(place)
         start = Found(graph, cost.cost(graph), (), measured=True)

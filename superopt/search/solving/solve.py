@@ -1,4 +1,4 @@
-"""Searching all pieces of a model: equal pieces once, each for its share of the time, the best timed whole."""
+"""Searching all pieces of a model: equal ones once, each for its share of the time, of alike ones mostly the first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ of sessions, each of them run four times and more.
 """
 
 FOLLOWING_SHARE = 0.2
-"""Of what is at stake in a piece, what its time is by where another that is alike was searched before."""
+"""Of what is at stake in a piece, what its time is by where others that are alike have more: what the first gains is
+looked for in it. Where one gains little, those to come have all of theirs again.
+"""
 
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
@@ -135,8 +137,8 @@ def solve_joined(
 
 
 def of_kinds(starts: Mapping[Terms, float], groups: Groups) -> dict[Terms, float]:
-    """What is at stake, with most of it for the first of pieces that are alike: what it gains is looked for in the
-    others, which takes less than a search.
+    """What time is shared by before anything is known: what is at stake, with most of it for the first of pieces that
+    are alike, as following it takes less than a search.
     """
     stakes, first = dict[Terms, float](), dict[Hashable, Terms]()
     for key in sorted(starts, key=lambda key: -starts[key]):
@@ -152,16 +154,16 @@ def _kind(places: Sequence[Piece]) -> Hashable:
 
 
 def _shares(
-    starts: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
+    stakes: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
 ) -> Iterator[tuple[Terms, float]]:
     """The seconds for each: time is shared by what is at stake, as it is known by then; what earlier ones leave goes to
     those that follow.
     """
-    left = list(starts)
-    for i in range(len(starts)):
-        progress(doing, i / len(starts))
-        key = max(left, key=starts.__getitem__)
-        share = starts[key] / (sum(starts[k] for k in left) or 1.0)
+    left = list(stakes)
+    for i in range(len(stakes)):
+        progress(doing, i / len(stakes))
+        key = max(left, key=stakes.__getitem__)
+        share = stakes[key] / (sum(stakes[k] for k in left) or 1.0)
         left.remove(key)
         yield key, 0.8 * share * (deadline - time.monotonic())
 

@@ -1,8 +1,9 @@
 """What to search without, where a candidate differs from its original.
 
-A spelling (`operators/spellings.py`) equals its operator wherever it gives a number: a softmax without its shift
-overflows, the logarithm of a share too small is infinite. Where an output shows that, the original's is asked for. And
-some definitions round more than their operators: mostly nothing shows of that, and where it does they are no gain.
+A spelling (`operators/definitions/spellings.py`) equals its operator wherever it gives a number: a softmax without its
+shift overflows, the logarithm of a share too small is infinite. Where an output shows that, the original's is asked
+for. And some definitions round more than their operators: mostly nothing shows of that, and where it does they are no
+gain.
 """
 
 from __future__ import annotations

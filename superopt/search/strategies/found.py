@@ -88,7 +88,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Solved:
-    """A distinct piece: where it stands, what the search found, and the winner with its measured gain (1 for none).
+    """A distinct piece: where it stands, what the search found, and the winner with its gain (1 for none): measured, or
+    where it could not be or need not, by sums.
 
     `remembered` says that it was found by an earlier search.
     """

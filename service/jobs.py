@@ -67,7 +67,7 @@ def child_environment(folder: Path) -> dict[str, str]:
 
 async def optimize(folder: Path, wish: Wish, settings: Settings) -> Optimized:
     """Optimize the `MODEL` that is in the folder; raises the problem that the command ended with."""
-    seconds = settings.default_time if wish.time is None else wish.time
+    seconds = settings.time_of(wish.time)
     ending = await run_limited(
         [*COMMAND, "optimize", MODEL, OPTIMIZED, "--report", REPORT, *_options(wish, seconds), "--overwrite"],
         folder=folder,

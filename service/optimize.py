@@ -117,7 +117,7 @@ def _folder() -> Iterator[Path]:
 
 
 async def _in_turn(folder: Path, wish: Wish, settings: Settings, line: Line) -> jobs.Optimized:
-    async with line.turn((wish.time or settings.default_time) + settings.grace):
+    async with line.turn(settings.time_of(wish.time) + settings.grace):
         return await jobs.optimize(folder, wish, settings)
 
 

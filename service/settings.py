@@ -49,10 +49,9 @@ class Settings:
         if self.waiting < 0:
             raise UsageError(f"waiting must not be negative: {self.waiting}")
 
-    @property
-    def default_time(self) -> float:
-        """The time of a request that names none."""
-        return min(self.usual_time, self.time_limit)
+    def time_of(self, asked: float | None) -> float:
+        """The time of a request that asks for so much, or names none."""
+        return min(self.usual_time, self.time_limit) if asked is None else asked
 
     @property
     def max_threads(self) -> int:

@@ -1,9 +1,18 @@
 """Limits that nobody could work under are refused when they are given."""
 
+from collections.abc import Collection
+from inspect import signature
+from typing import get_args
+
 import pytest
 
+from service.schemas import Wish
 from service.settings import Settings
+from superopt.cli import serve
+from superopt.cost.runtimes import RUNTIMES
 from superopt.errors import UsageError
+from superopt.search.objectives.by_name import OBJECTIVES
+from superopt.search.strategies.by_name import STRATEGIES
 
 
 @pytest.mark.parametrize(
@@ -17,5 +26,26 @@ def test_an_impossible_setting_is_refused_by_name(wrong: dict[str, int]) -> None
         Settings(**wrong)
 
 
-def test_the_usual_search_keeps_within_the_limit() -> None:
-    assert Settings(time_limit=5).default_time == 5
+def test_a_request_that_names_no_time_keeps_within_the_limit() -> None:
+    assert [Settings(time_limit=limit).time_of(asked) for limit, asked in ((5, None), (600, None), (5, 3))] == [
+        5,
+        60,
+        3,
+    ]
+
+
+def test_the_command_serves_as_the_settings_say() -> None:
+    """It has the numbers of its own: its help is there without the service."""
+    given = {name: option.default for name, option in signature(serve).parameters.items()}
+    assert given == {name: getattr(Settings(), name) for name in given}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("objective", OBJECTIVES), ("runtime", RUNTIMES), ("strategy", STRATEGIES)],
+    ids=["objective", "runtime", "strategy"],
+)
+def test_all_that_the_optimizer_knows_can_be_asked_for_and_nothing_else(name: str, known: Collection[str]) -> None:
+    """The service does not ask it: it knows it as a command."""
+    (choices,) = [given for given in get_args(Wish.model_fields[name].annotation) if given is not type(None)]
+    assert set(get_args(choices)) == set(known)

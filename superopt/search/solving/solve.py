@@ -102,8 +102,9 @@ def solve(
         if search.stopped:
             return kept(solved)
         took[len(solved) - 1] = time.monotonic() - start
+        others = alike.pop(_kind(unknown[key]), ())  # of the first of a kind
         if not is_clear(solved[-1].gain):  # there is nothing to follow
-            stakes |= {k: starts[k] for k in alike.pop(_kind(unknown[key]), ())}
+            stakes |= {k: starts[k] for k in others}
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
     solved = again(solved, min(unhurried, times.latest) if judging_s else deadline)

@@ -247,13 +247,15 @@ class Clip(Composite):
         return make(cls(), (x, low, high))
 
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Before opset 11 the bounds are attributes, so they must be numbers."""
+        """Before opset 11 the bounds are attributes, so they must be numbers; onnxruntime then refuses a low above the
+        high, as drawn ones of a kernel may be, and the high alone means the same.
+        """
         if out.opset >= 11:
             return out.node("Clip", inputs)
         low, high = (out.constant(name) for name in inputs[1:])
         if low is None or high is None:
             raise NotUnderstood("before opset 11 the bounds of Clip are numbers")
-        return out.node("Clip", inputs[:1], {"min": float(low), "max": float(high)})
+        return out.node("Clip", inputs[:1], {"min": min(float(low), float(high)), "max": float(high)})
 
 
 def _attributes(node: Source) -> list[Term | None]:

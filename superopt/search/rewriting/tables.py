@@ -41,7 +41,7 @@ class LookingUp(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it joins something that is looked up, as far as its last part tells, or the one before."""
-        return isinstance(term.operator, Concat) and any(_lookup(p) is not None for p in _parts(term)[-LEAST:])
+        return isinstance(term.operator, Concat) and any(_looks_up(p) is not None for p in _parts(term)[-LEAST:])
 
     def made(self, term: Term) -> Term | None:
         """The chain, with each run of lookups that stand beside each other as one."""
@@ -83,8 +83,8 @@ def _parts(term: Term) -> list[Term]:
     return [left, *parts[::-1]]
 
 
-def _lookup(part: Term) -> Lookup | None:
-    """What a part looks up, by as many indices as it has rows; None where it does not, or in what is computed."""
+def _looks_up(part: Term) -> tuple[Term, Term] | None:
+    """The table and the indices of a part that looks up; None where it does not, or in what is computed."""
     gather = _viewed(part)
     if not isinstance(gather.operator, Gather) or gather.operator.axis != 0:
         return None
@@ -93,6 +93,16 @@ def _lookup(part: Term) -> Lookup | None:
         return None
     if index.constant or index.type.dtype not in INDICES:
         return None
+    return table, index
+
+
+def _lookup(part: Term) -> Lookup | None:
+    """What a part looks up, by as many indices as it has rows; None where it does not. Raises what making terms does,
+    as where indices may be none.
+    """
+    if (found := _looks_up(part)) is None:
+        return None
+    table, index = found
     picked = _viewed(index)
     at = picked.operator
     if isinstance(at, Slice) and at.axis == picked.type.rank - 1 and are_equal(picked.shape[-1], 1):

@@ -119,6 +119,15 @@ def test_how_many_users_there_are_may_stay_open() -> None:
     assert made.type == term.type
 
 
+def test_indices_of_an_open_number_are_looked_up_at_once_and_one_alone_is_left() -> None:
+    """That there are none is not ruled out where only one is looked at: it raised what making a column of them does."""
+    parts = [Gather(0)(t, variable(f"i{k}", (symbol("n"),), "int64")) for k, t in enumerate(TABLES)]
+    made = LookingUp().of(joined(*parts))
+    assert made is not None
+    assert made.type == joined(*parts).type
+    assert LookingUp().of(joined(Relu()(parts[0]), parts[1])) is None
+
+
 @pytest.mark.parametrize("rows", [(), (0, 5), (2, 2)])
 def test_tables_of_other_rows_than_there_are_are_refused(rows: tuple[int, ...]) -> None:
     with pytest.raises(SuperoptError, match="lookups"):

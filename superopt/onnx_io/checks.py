@@ -20,6 +20,9 @@ MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
 MISDECLARED = "declared of other sizes"
 """Where a model's `meta` names the inner values that were declared of sizes that they do not have."""
 
+_UNKNOWN = "superopt.unknown"
+"""A domain of which ONNX's check knows nothing."""
+
 _Sizes: TypeAlias = "list[int | None]"
 
 
@@ -28,9 +31,14 @@ def check_message(proto: onnx.ModelProto, name: str) -> frozenset[str]:
 
     What some exporters declare of inner values contradicts the operators. Nothing depends on it, and runtimes go by
     the operators, so such declarations are taken out of the message, and the rest is checked. Of an input or output a
-    declaration is a promise to others. Raises `InvalidModel`.
+    declaration is a promise to others; an output may have none, as of what is reshaped to a computed shape. Raises
+    `InvalidModel`.
     """
     with refusing(name, "fails onnx's check"):
+        for info in proto.graph.input:
+            if _has_no_shape(info):
+                raise ValueError(f"input {info.name!r} has no shape; declare one, with names for sizes that are open")
+        proto = _without_unshaped(proto)
         onnx.checker.check_model(proto)
         try:
             onnx.checker.check_model(_without_misjudged(proto), full_check=True)
@@ -81,6 +89,32 @@ def _text(sizes: _Sizes) -> str:
     return f"({', '.join('?' if size is None else str(size) for size in sizes)})"
 
 
+def _has_no_shape(info: onnx.ValueInfoProto) -> bool:
+    return info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape")
+
+
+def _without_unshaped(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The message itself, or a copy in which an output without a shape is read by a node of an unknown domain, whose
+    result is the output: ONNX's check wants shapes of a model's outputs, and of nothing else.
+    """
+    outputs = proto.graph.output
+    unshaped = {info.name: info for info in outputs if _has_no_shape(info)}
+    if not unshaped:
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.opset_import.add(domain=_UNKNOWN, version=1)
+    del copy.graph.output[:]
+    copy.graph.output.extend(info for info in outputs if info.name not in unshaped)
+    for name, info in unshaped.items():
+        copy.graph.node.add(op_type=_UNKNOWN, domain=_UNKNOWN, input=[name], output=[f"{_UNKNOWN} {name}"])
+        read = copy.graph.output.add(name=f"{_UNKNOWN} {name}")
+        read.type.tensor_type.elem_type = info.type.tensor_type.elem_type
+        read.type.tensor_type.shape.SetInParent()
+        copy.graph.value_info.append(info)
+    return copy
+
+
 def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The message itself, or a copy in which what nodes of `MISJUDGED` give is given as an input of the declared type.
 
@@ -91,7 +125,7 @@ def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    copy.opset_import.add(domain="misjudged", version=1)
+    copy.opset_import.add(domain=_UNKNOWN, version=1)
     declared = {v.name: v for v in (*proto.graph.value_info, *proto.graph.output)}
     for node in misjudged:
         at = next(i for i, n in enumerate(copy.graph.node) if n == node)
@@ -99,7 +133,7 @@ def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
             copy.graph.input.extend(declared[name] for name in node.output)
             del copy.graph.node[at]
         else:
-            copy.graph.node[at].domain = "misjudged"
+            copy.graph.node[at].domain = _UNKNOWN
     return copy
 
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
-from superopt.errors import SuperoptError, UsageError
+from superopt.errors import InvalidModel, SuperoptError, UsageError
 from superopt.onnx_io import check, load, rewritten, save, understand
 from superopt.operators.functions import Exp
 from superopt.operators.layout import Transpose
@@ -53,6 +53,27 @@ def test_names_doc_strings_and_metadata_of_untouched_parts_survive() -> None:
     assert made.graph.input == source.graph.input
     assert made.graph.output == source.graph.output
     assert list(made.graph.node)[:3] == list(source.graph.node)[:3]
+
+
+def unshaped(elements: int = onnx.TensorProto.FLOAT) -> onnx.ModelProto:
+    """What is reshaped to a shape that is computed, as exporters declare it that know no rank."""
+    source = model("g (float[2, 3] x, int64[k] to) => (float y) { a = Relu(x) b = Add(a, a) y = Reshape(b, to) }")
+    source.graph.output[0].type.tensor_type.ClearField("shape")
+    source.graph.output[0].type.tensor_type.elem_type = elements
+    return source
+
+
+def test_an_output_without_a_shape_stays_without_one() -> None:
+    source = unshaped()
+    made = written(source)
+    assert made.graph.output == source.graph.output
+    feed = {"x": np.ones((2, 3), np.float32), "to": np.array([6, 1])}
+    assert_close(run(made, feed), run(source, feed))
+
+
+def test_an_output_without_a_shape_is_of_the_type_that_it_is_declared_of() -> None:
+    with pytest.raises(InvalidModel, match="type"):
+        load(unshaped(onnx.TensorProto.INT64))
 
 
 def test_a_replaced_inner_value_keeps_its_name_and_type() -> None:

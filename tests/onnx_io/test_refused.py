@@ -43,6 +43,12 @@ def in_an_attribute(tensor: TensorProto) -> onnx.ModelProto:
     return source
 
 
+def unshaped() -> onnx.ModelProto:
+    source = model("g (float x) => (float y) { y = Relu(x) }")
+    source.graph.input[0].type.tensor_type.ClearField("shape")
+    return source
+
+
 def declared_otherwise(count: int, declared: str) -> onnx.ModelProto:
     text = f"g (float[{count}] x, {declared} w) => (float[{count}] y) {{ y = Add(x, w) }}"
     return adding(numpy_helper.from_array(np.ones(count, np.float32), "w"), text)
@@ -102,6 +108,7 @@ REFUSED |= {
         ("'w'", "multiple times"),
     ),
     "two inputs of one name": (lambda: model("g (float x, float x) => (float y) { y = Relu(x) }"), ("'x'", "multiple")),
+    "an input without a shape": (unshaped, ("'x'", "no shape")),
     "an undefined input in a branch": (lambda: model(BRANCHES), ("'w'", "not output of any previous")),
     "an output of another type": (
         lambda: model("g (float[2] x) => (double[2] y) { y = Relu(x) }"),

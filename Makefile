@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Each leaves out what the rules of those before it replay.
-FAMILIES := core taso-matrices batches attention joins convolutions kernels identities constants channels spatial layout reductions pointwise quotients groups blocks enlarged taso-kernels depthwise rows
+FAMILIES := core taso-matrices batches attention joins convolutions kernels identities constants channels spatial layout reductions pointwise quotients groups blocks enlarged taso-kernels depthwise rows resized
 
 .DEFAULT_GOAL := help
 

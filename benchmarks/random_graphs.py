@@ -26,6 +26,7 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, rewritten, standalone, understand
 from superopt.operators import Declared
+from superopt.operators.nearest import Nearest
 from superopt.operators.norms import GroupNorm, InstanceNorm
 from superopt.operators.picks import Every
 from superopt.operators.reduce import AvgPool, MaxPool
@@ -84,7 +85,7 @@ def has_all(graph: Graph, opset: int) -> bool:
             continue
         if (isinstance(op, GroupNorm) and opset < 21) or (isinstance(op, AvgPool) and _dilated(op) and opset < 19):
             return False
-        if isinstance(op, Interpolate | Cubic) and opset < 11:
+        if isinstance(op, Interpolate | Cubic | Nearest) and opset < 11:
             return False
         if not onnx.defs.has(op.onnx, opset):
             return False

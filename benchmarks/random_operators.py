@@ -118,6 +118,11 @@ def _interpolate(d: Values) -> Built:
     return (x,), {"to": to, "by": str(d.rng.choice(PLACES))}
 
 
+def _nearest(d: Values) -> Built:
+    x = d.any(3)
+    return (x,), {"to": tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))}
+
+
 def _cubic(d: Values) -> Built:
     x = d.any(4, 4)
     to = tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))
@@ -292,6 +297,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "gather": _gather,
     "every": _every,
     "interpolate": _interpolate,
+    "nearest": _nearest,
     "cubic": _cubic,
     "attention": _attention,
     "masked_attention": _masked_attention,

@@ -165,7 +165,7 @@ def resize(node: Source) -> Term:
         by = "half_pixel"  # they differ where sizes are no whole numbers
     if by == "pytorch_half_pixel" and not any(map(_may_become_one, x.shape, to)):
         by = "half_pixel"
-    if by not in PLACES or mode not in ("nearest", *_MAPS):
+    if by not in PLACES or mode not in _MAPS:
         raise NotUnderstood(f"resize by {mode}, {by}")
     if all(map(is_one, x.shape[2:])) and equal_shapes(x.shape[:2], to[:2]):
         pass_over(node, "nearest_mode")
@@ -173,7 +173,9 @@ def resize(node: Source) -> Term:
         return spread(x, to)  # between a place and itself
     if mode == "nearest":
         pass_over(node, "cubic_coeff_a")
-        return _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
+        moved = _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
+        if moved is not None:
+            return moved
     pass_over(node, "nearest_mode")
     if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
         raise NotUnderstood(f"{mode} resize of {x.shape} to {to}: sample and channels stay")
@@ -186,7 +188,7 @@ def _linear(node: Source, x: Term, to: Shape, by: str) -> Term:
 
 
 _MAPS: dict[str, Callable[[Source, Term, Shape, str], Term]] = {"linear": _linear}
-"""How maps are resized by weights of neighbours, by mode."""
+"""How maps are resized by weights of neighbours, and to the nearest where sizes are symbols, by mode."""
 
 
 def resizes(mode: str) -> Callable[[Callable[[Source, Term, Shape, str], Term]], None]:
@@ -236,8 +238,10 @@ def _scaled(size: Dim, factor: np.float32) -> Dim:
     return to
 
 
-def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term:
-    """Each element repeated where factors are whole, else those that are nearest taken along each axis."""
+def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term | None:
+    """Each element repeated where factors are whole, else those that are nearest taken along each axis; None where
+    sizes are no numbers.
+    """
     factors = [d // s for d, s in zip(to, x.shape, strict=True)]
     whole = all(isinstance(f, int) and are_equal(f * s, d) for f, s, d in zip(factors, x.shape, to, strict=True))
     if whole and (by, rounding) in _REPEATS:
@@ -246,7 +250,9 @@ def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term:
             return repeated(x, counts, within=True)
     for axis, both in enumerate(zip(x.shape, to, strict=True)):
         if equal(*both) is not True:
-            size, wanted = concrete(both, "resize to the nearest")
+            size, wanted = both
+            if not isinstance(size, int) or not isinstance(wanted, int):
+                return None
             exact = by == "align_corners" or Fraction(wanted, size).denominator.bit_count() == 1
             places = [_place(p, size, wanted, by) for p in range(wanted)]
             x = make(Take(axis, tuple(_rounded(p, rounding, exact or p == 0) for p in places)), (x,))

@@ -57,6 +57,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.lookups import Lookups
+from superopt.operators.nearest import Nearest
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround
@@ -165,6 +166,7 @@ SAMPLES: dict[str, Term] = {
         Reshape((2, 4, 7, 3, 2))(X), variable("k", (4, 3, 1, 3, 2), constant=True)
     ),
     **{f"interpolate by {by}": Interpolate((10, 4), by)(X) for by in PLACES},
+    "nearest": Nearest((10, 4))(X),
     **{f"cubic by {by}": Cubic((10, 4), by, -0.5)(X) for by in PLACES},
     "cubic of elements within": Cubic((10, 4), within=1)(X),
     "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),

@@ -19,6 +19,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
 from superopt.operators.lookups import Lookups
+from superopt.operators.nearest import Nearest
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import MODES, Pad, PadAround
@@ -161,6 +162,7 @@ _LISTED = {
     **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
     "conv_transpose": _transposed,
     "cubic": lambda: [Cubic(_dims("to", 2), by)(_var("x", 4)) for by in PLACES],
+    "nearest": lambda: [Nearest(_dims("to", r - 2))(_var("x", r)) for r in (3, 4, 5)],
     "interpolate": lambda: [Interpolate(_dims("to", r - 2), by)(_var("x", r)) for r in (3, 4, 5) for by in PLACES],
     "attention": lambda: [Attention(0.5)(*(_var(n, 4) for n in "xyz"))],
     "masked_attention": _masked_attention,

@@ -136,6 +136,17 @@ FOUND = {
         "(conv (interpolate ((* 2 h) (* 2 w)) ?x) ?p)",
         "(interpolate ((* 2 h) (* 2 w)) (conv ?x ?p))",
     ),
+    "so does one from corner to corner": (
+        IMAGES,
+        "(conv (interpolate (u v) :by align_corners ?x) ?p)",
+        "(interpolate (u v) :by align_corners (conv ?x ?p))",
+    ),
+    "so does one to the nearest": (IMAGES, "(conv (nearest (u v) ?x) ?p)", "(nearest (u v) (conv ?x ?p))"),
+    "joined maps that are resized alike are resized once": (
+        "(?x n c h w) (?y n d h w)",
+        "(concat 1 (nearest (u v) ?x) (nearest (u v) ?y))",
+        "(nearest (u v) (concat 1 ?x ?y))",
+    ),
 }
 
 

@@ -7,7 +7,11 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
+from superopt.arithmetic import FLOAT
+from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
+from superopt.operators.nearest import Nearest
+from superopt.term import variable
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import assert_close, run
 
@@ -49,3 +53,25 @@ def test_one_place_that_is_resized_is_repeated(mode: str) -> None:
     made = ir.to_proto(rewritten(program, terms(program), {}))
     feed = {"x": np.random.default_rng(0).standard_normal((2, 3, 1, 1)).astype(np.float32)}
     assert_close(run(made, feed), run(source, feed))
+
+
+@pytest.mark.parametrize(("size", "to"), [(5, 9), (7, 3), (29, 58), (49, 119), (93, 377)])
+def test_a_resize_to_the_nearest_of_open_sizes_is_understood_and_takes_the_places_that_the_runtime_does(
+    size: int, to: int
+) -> None:
+    """Also where 32 bits round a whole place down."""
+    source = model("""g (float[n, 3, h, w] x, float[n, 3, i, j] like) => (float[n, 3, i, j] y) <int64[1] zero = {0},
+      int64[1] two = {2}, int64[1] four = {4}> {
+        s = Shape(x) f = Slice(s, zero, two) l = Shape(like) g = Slice(l, two, four) t = Concat<axis = 0>(f, g)
+        y = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">(x, , , t)
+      }""")
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    (term,) = (step.terms[0] for step in program.steps)
+    assert term.operator.name == "nearest"
+    rng = np.random.default_rng(0)
+    x, like = (rng.standard_normal((2, 3, 4, d)).astype(np.float32) for d in (size, to))
+    expected = run(source, {"x": x, "like": like})
+    assert_close(run(ir.to_proto(rewritten(program, terms(program), {})), {"x": x, "like": like}), expected)
+    concrete = variable("x", x.shape)
+    np.testing.assert_array_equal(evaluate(Nearest((4, to))(concrete), FLOAT, {concrete: x}), expected[0])

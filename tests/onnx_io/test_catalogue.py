@@ -166,7 +166,7 @@ SAMPLES: dict[str, Term] = {
         Reshape((2, 4, 7, 3, 2))(X), variable("k", (4, 3, 1, 3, 2), constant=True)
     ),
     **{f"interpolate by {by}": Interpolate((10, 4), by)(X) for by in PLACES},
-    "nearest": Nearest((10, 4))(X),
+    "nearest": Nearest((3, 9))(X),
     **{f"cubic by {by}": Cubic((10, 4), by, -0.5)(X) for by in PLACES},
     "cubic of elements within": Cubic((10, 4), within=1)(X),
     "interpolate of one axis": Interpolate((9,))(Reshape((2, 4, 42))(X)),

@@ -23,8 +23,6 @@ class Nearest(Declared):
     laws = """
     (law nearest-shift (given (?x n c h w) (?y c))
       (= (nearest (i j) (add ?x (expand (1) ?y))) (add (nearest (i j) ?x) (expand (1) ?y))))
-    (law nearest-scale (given (?x n c h w) (?y c))
-      (= (nearest (i j) (mul ?x (expand (1) ?y))) (mul (nearest (i j) ?x) (expand (1) ?y))))
     (law nearest-relu (given (?x n c h w))
       (= (nearest (i j) (relu ?x)) (relu (nearest (i j) ?x))))
     (law nearest-conv-point (given (?x n c h w) (?k o d 1 1))

@@ -35,7 +35,8 @@ def test_what_is_in_a_function_is_optimized(options: Options) -> None:
     given = in_a_function(normalized(), ["Relu", "LRN"])
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
-    assert [r.name for r in result.report.rewrites] == ["definition of lrn"]
+    assert "definition of lrn" in [r.name for r in result.report.rewrites]  # others where they are timed as faster
+    assert "LRN" not in [n.op_type for n in result.proto().graph.node]
     assert result.report.original.nodes == {"Conv": 2, "own.layer": 1}
     assert not result.proto().functions
     assert_same(result.proto(), given)

@@ -28,6 +28,11 @@ WORTH_KEEPING, FEW, WORTH_OF_MANY = 1.005, 2, 1.01
 agree that it gains, and the whole model decides. Of more than a few that were timed one gains more by chance.
 """
 
+TIED, MOST_TIED = 0.95, 2
+"""So many graphs whose gains are this share of the best one's at least are timed beside it, which tells them apart
+where times beside the original, at moments of their own, do not.
+"""
+
 LEAST_LIGHT = 0.9
 """A graph of less work by count is timed whole where its sum promises this share of what was gained already."""
 
@@ -89,6 +94,7 @@ class Latency(Objective):
         light = lightest(others, start, self.machine)
         if light is not None and light not in tried.graphs and promise(start, light) >= LEAST_LIGHT * tried.gain:
             tried.timed(light)
+        tried.settle(until)
         return tried.best, tried.gain, tried.untimed
 
 
@@ -99,6 +105,7 @@ class _Tried:
         self._start, self._place, self._cost = start, place, cost
         self.best, self.gain, self.untimed = start, 1.0, 0
         self.graphs: list[Found] = []
+        self._gains: list[tuple[float, Found]] = []
 
     def timed(self, found: Found) -> float | None:
         """What a graph gains, None where that cannot be told. It is the best where it gains as much as it has to."""
@@ -108,12 +115,29 @@ class _Tried:
         except SuperoptError:  # it cannot be written or run as a whole, or no time is left
             self.untimed += 1
             return None
+        self._gains.append((ratio, found))
         least = WORTH_KEEPING if len(self.graphs) <= FEW else WORTH_OF_MANY
         if promise(self._start, found) < LEAST_PROMISED:
             least = WORTH_UNPROMISED
         if ratio > max(self.gain, least):
             self.best, self.gain = found, ratio
         return ratio
+
+    def settle(self, until: float) -> None:
+        """Times those that gain about as much as the best beside it, and takes the faster one each time."""
+        if self.best is self._start:
+            return
+        tied = [(ratio, found) for ratio, found in self._gains if found is not self.best and ratio >= TIED * self.gain]
+        for _, found in sorted(tied, key=lambda each: -each[0])[:MOST_TIED]:
+            if time.monotonic() >= until:
+                return
+            best, other = (between(each.graph, self._place) for each in (self.best, found))
+            try:
+                best_s, other_s = self._cost.whole(best, other)
+            except SuperoptError:  # no time is left: each could be run beside the original
+                return
+            if other_s < best_s:
+                self.best = found
 
 
 def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:

@@ -10,6 +10,7 @@ from superopt.cost.kernels import Kernel, cut
 from superopt.cost.layouts import ALONE, Place
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Exp, Neg
 from superopt.operators.linear import MatMul
@@ -105,7 +106,8 @@ def test_what_is_less_work_is_timed_beside_another_that_gains() -> None:
 
     class Whole(Unmeasured):
         def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
-            return 1.0, 1.0 / (1.07 if candidate.outputs == light.graph.outputs else 1.04)
+            gains = {given: 1.0, less: 1.07, other: 1.04}
+            return 1.0 / gains[original.outputs[0]], 1.0 / gains[candidate.outputs[0]]
 
     best, gain, _ = Latency(Whole()).choose(Outcome(start, [start, promising, light]), ALONE)
     assert (best, gain) == (light, pytest.approx(1.07))
@@ -129,6 +131,53 @@ def test_a_whole_time_tells_which_graph_is_timed_next() -> None:
     start, *found = (Found(Graph((x,), (t,)), sum(s for _, s in cost.breakdown(Graph((x,), (t,)))), ()) for t in terms)
     Latency(cost).choose(Outcome(start, found), ALONE)
     assert [terms.index(term) for term in order] == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("gains", "beside_the_best", "late", "expected"),
+    [
+        pytest.param((1.40, 1.39), (1.0, 0.9), False, 1, id="faster beside it"),
+        pytest.param((1.40, 1.39), (1.0, 1.1), False, 0, id="slower beside it"),
+        pytest.param((1.40, 1.30), None, False, 0, id="far behind"),
+        pytest.param((1.40, 1.39), None, True, 0, id="late"),
+        pytest.param((0.99, 0.99), None, False, None, id="none gains"),
+    ],
+)
+def test_graphs_that_gain_alike_are_timed_beside_each_other(
+    gains: tuple[float, float], beside_the_best: tuple[float, float] | None, late: bool, expected: int | None
+) -> None:
+    """Beside the original, at moments of their own, they could not be told apart."""
+    x, best, later = variable("x", (2, 3), "float32"), list[Graph](), list[Graph]()
+    start = Found(Graph((x,), (x,)), 1.0, ())
+    found = [Found(Graph((x,), (op()(x),)), 0.7, ()) for op in (Relu, Sqrt)]
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            if original == start.graph:
+                return 1.0, 1.0 / gains[[f.graph for f in found].index(candidate)]
+            best.append(original)
+            later.append(candidate)
+            assert beside_the_best is not None
+            return beside_the_best
+
+    chosen = Latency(Whole()).choose(Outcome(start, found), ALONE, until=0.0 if late else math.inf)[0]
+    assert chosen is (start if expected is None else found[expected])
+    assert (best, later) == (([found[0].graph], [found[1].graph]) if beside_the_best else ([], []))
+
+
+def test_graphs_that_cannot_be_timed_beside_each_other_are_left() -> None:
+    """No time is left for it: the one that gained most is taken."""
+    x = variable("x", (2, 3), "float32")
+    start = Found(Graph((x,), (x,)), 1.0, ())
+    found = [Found(Graph((x,), (op()(x),)), 0.7, ()) for op in (Relu, Sqrt)]
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            if original != start.graph:
+                raise OutOfTime("too late")
+            return 1.0, 0.7 if candidate == found[0].graph else 0.71
+
+    assert Latency(Whole()).choose(Outcome(start, found), ALONE)[0] is found[0]
 
 
 @pytest.mark.parametrize("which", [Relu, Sqrt])

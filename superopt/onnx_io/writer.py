@@ -43,6 +43,7 @@ class TermWriter:
     ) -> None:
         """`domains` are the domains besides ONNX's own that the model imports, with their versions."""
         self.opset = opset
+        self.dtype = ""
         self._domains = dict(domains or {})
         self.values = dict(values)
         self.nodes: list[ir.Node] = []
@@ -139,6 +140,7 @@ class TermWriter:
             if key in self._names:
                 continue
             if form is not None:
+                self.dtype = own
                 self._names[key] = form.write(self, *(self._name(o, _within(term, own)) for o in form.operands))
             elif term in given:
                 self._names[key] = given[term]

@@ -62,6 +62,8 @@ class Emitter(Protocol):
     """Where a declaration writes nodes to. Values are handled by name."""
 
     opset: int
+    dtype: str
+    """The element type of what is written, for what reads nothing that has it."""
 
     def node(
         self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, domain: str = ""

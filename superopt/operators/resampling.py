@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, product, require
+from superopt.dim import Dim, Shape, are_equal, product, require
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
-from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes
+from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes, to_sizes
 from superopt.term import Term, make
 
 LARGEST = 2**22
@@ -58,6 +59,14 @@ class Weighing(Declared):
                 found[p, i] = ring.div(top, bottom)
         return found
 
+    def to_onnx(self, out: Emitter, *inputs: str) -> str:
+        """Of sizes that are symbols: the identity, resized along its first axis. Those of numbers are data."""
+        if out.opset < 11 or out.dtype != "float32":
+            raise NotUnderstood(f"weights of open sizes are resized in 32 bits, since opset 11; not in {out.dtype}")
+        square = out.node("ConstantOfShape", (out.integers((self.n, self.n)),))
+        identity = out.node("EyeLike", (square,))
+        return to_sizes(out, identity, (self.to, self.n), _mode(self.by, self.a, self.within))
+
     def _weights(self, place: Fraction, n: int) -> dict[int, Fraction]:
         """By element, those of a place."""
         if not self.a:
@@ -71,6 +80,12 @@ class Weighing(Declared):
                 found[at] = found.get(at, Fraction(0)) + _cubic(abs(place - i), Fraction(self.a))
         total = sum(found.values())
         return {i: weight / total for i, weight in found.items()}
+
+
+def _mode(by: str, a: float, within: int) -> dict[str, Any]:
+    """The attributes of a Resize that weighs so."""
+    weighed = {"mode": "cubic", "cubic_coeff_a": a, "exclude_outside": within} if a else {"mode": "linear"}
+    return {**weighed, "coordinate_transformation_mode": by}
 
 
 def _cubic(t: Fraction, a: Fraction) -> Fraction:
@@ -104,7 +119,7 @@ class Cubic(Composite):
         return super().eval(ring, x)
 
     def definition(self, *inputs: Term) -> Term | None:
-        """Products along each axis, where sizes are numbers."""
+        """Products along each axis."""
         (x,) = inputs
         return _by_products(x, self.to, self.by, self.a, self.within)
 
@@ -117,9 +132,7 @@ class Cubic(Composite):
         if out.opset < 11:
             raise NotUnderstood("Resize takes sizes since opset 11")
         (x,) = inputs
-        by = {"mode": "cubic", "coordinate_transformation_mode": self.by}
-        given = {**by, "cubic_coeff_a": self.a, "exclude_outside": self.within}
-        return resized(out, x, (*out.shape(x)[:2], *self.to), given)
+        return resized(out, x, (*out.shape(x)[:2], *self.to), _mode(self.by, self.a, self.within))
 
     @classmethod
     def from_onnx(cls, node: Source) -> Term:
@@ -144,12 +157,10 @@ def interpolate_by_products(op: Interpolate, x: Term) -> Term | None:
     return _by_products(x, op.to, op.by) if all(n * to <= LARGEST for n, to in sizes) else None
 
 
-def _by_products(x: Term, to: Shape, by: str, a: float = 0.0, within: int = 0) -> Term | None:
-    """One axis after the other, the last first; None where sizes are no numbers."""
-    if not all(isinstance(d, int) for d in (*x.shape[2:], *to)):
-        return None
+def _by_products(x: Term, to: Shape, by: str, a: float = 0.0, within: int = 0) -> Term:
+    """One axis after the other, the last first."""
     for axis in reversed(range(2, x.type.rank)):
-        if x.shape[axis] != to[axis - 2]:
+        if not are_equal(x.shape[axis], to[axis - 2]):
             x = _along(x, axis, make(Weighing(to[axis - 2], x.shape[axis], by, a, within)))
     return x
 

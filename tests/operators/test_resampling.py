@@ -7,19 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD
-from superopt.dim import Dim, symbol
+from superopt.dim import assuming
 from superopt.evaluate import evaluate, sample
-from superopt.onnx_io import load, understand
-from superopt.operators.resampling import LARGEST, Cubic, interpolate_by_products
+from superopt.onnx_io import load, rewritten, understand
+from superopt.operators import NotUnderstood
+from superopt.operators.resampling import LARGEST, interpolate_by_products
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.search.accepting.reference import reference_of
-from superopt.term import Term, variable
+from superopt.term import variable
 from tests.models import assert_same, model
 from tests.onnx_io.networks import run
 
@@ -64,11 +66,67 @@ def resized(how: dict[str, object], to: tuple[int, int], x: tuple[int, ...] = (2
     return model([node], ends[:1], ends[1:], {"to": np.array([*x[:2], *to], np.int64)})
 
 
-@pytest.mark.parametrize("size", [symbol("h"), LARGEST // 12 + 1])
-def test_sizes_that_are_no_numbers_or_too_many_stay(size: Dim) -> None:
-    x: Term = variable("x", (1, 3, size, 4))
+def test_products_with_too_many_weights_stay_a_resize() -> None:
+    x = variable("x", (1, 3, LARGEST // 12 + 1, 4))
     assert interpolate_by_products(Interpolate((12, 8)), x) is None
-    assert (Cubic((12, 8)).definition(x) is None) == (not isinstance(size, int))
+
+
+MODES = [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1}]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 21])
+@pytest.mark.parametrize(("how", "by"), [*itertools.product(MODES, PLACES)], ids=str)
+def test_products_of_open_sizes_are_the_resize_at_each(
+    how: dict[str, object], by: str, opset: int, tmp_path: Path
+) -> None:
+    """To those of another input, a height alike or not, more or fewer, and one."""
+    given = like_another({**how, "coordinate_transformation_mode": by}, opset)
+    onnx.save(given, tmp_path / "m.onnx")
+    program = understand(load(tmp_path / "m.onnx"))
+    (step,) = [s for s in program.steps if s.outputs == ("y",)]
+    (term,) = step.terms
+    with assuming():  # that no size is 0
+        made = MEANINGS[term.operator.name](term)
+    found = ir.to_proto(rewritten(program, {"y": made}, {}))
+    assert {"EyeLike", "MatMul"} <= {n.op_type for n in found.graph.node}
+    rng = np.random.default_rng(0)
+    for h, w in ((5, 7), (9, 4), (1, 1), (8, 3), (16, 14)):
+        feeds = {"x": rng.standard_normal((2, 3, 5, 7)), "to": np.zeros((1, h, w))}
+        feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
+        np.testing.assert_allclose(run(found, feeds)[0], run(given, feeds)[0], atol=2e-5)
+
+
+def test_weights_of_64_bits_and_open_sizes_are_not_written(tmp_path: Path) -> None:
+    """They are resized in 32 bits, and would be of no more."""
+    onnx.save(like_another({"mode": "linear"}, 17, TensorProto.DOUBLE), tmp_path / "m.onnx")
+    program = understand(load(tmp_path / "m.onnx"))
+    (step,) = [s for s in program.steps if s.outputs == ("y",)]
+    with assuming():
+        made = MEANINGS["interpolate"](*step.terms)
+    with pytest.raises(NotUnderstood, match="32 bits"):
+        rewritten(program, {"y": made}, {})
+
+
+MEANINGS = {
+    "interpolate": lambda term: interpolate_by_products(term.operator, *term.inputs),
+    "cubic": lambda term: term.operator.definition(*term.inputs),
+}
+
+
+def like_another(how: dict[str, object], opset: int, type_: int = TensorProto.FLOAT) -> onnx.ModelProto:
+    """Resizes maps to the height and width of an input, all of them open."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["of_x"]),
+        helper.make_node("Shape", ["to"], ["of_to"]),
+        helper.make_node("Gather", ["of_x", "first"], ["nc"]),
+        helper.make_node("Gather", ["of_to", "second"], ["hw"]),
+        helper.make_node("Concat", ["nc", "hw"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "roi", "scales", "sizes"], ["y"], **how),
+    ]
+    ends = [("x", type_, ["n", "c", "h", "w"]), ("to", type_, ["m", "i", "j"]), ("y", type_, ["n", "c", "i", "j"])]
+    indices = {"first": np.array([0, 1]), "second": np.array([1, 2])}
+    empty = {name: np.zeros(0, np.float32) for name in ("roi", "scales")}
+    return model(nodes, ends[:2], ends[2:], {**indices, **empty}, opset=opset)
 
 
 def test_a_cubic_of_no_coefficient_is_carried_through(tmp_path: Path) -> None:

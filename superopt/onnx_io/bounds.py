@@ -10,7 +10,7 @@ That holds of slices of neighbours from the start of an axis of more than one pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -29,9 +29,10 @@ BROADCASTING = frozenset(f"Expand Where And Or Xor {_ARITHMETIC} {_TESTS}".split
 class Bounds:
     """What one reading of a model tells of its slices: those that were `met` end within their axis."""
 
-    def __init__(self, graph: ir.Graph) -> None:
+    def __init__(self, needed: Collection[ir.Node]) -> None:
+        """Nodes that are not `needed` a runtime need not run, so they need not fit."""
         self.met = set[Cut]()
-        self._needed = _needed(graph)
+        self._needed = needed
         self._ends: dict[str, tuple[Cut, Dim]] = {}
 
     def note(self, cut: Cut, size: Dim, end: Dim) -> None:
@@ -51,8 +52,8 @@ class Bounds:
             self.met.update(cut for cut, end in known if any(are_equal(d, end) for d in column))
 
 
-def _needed(graph: ir.Graph) -> set[ir.Node]:
-    """The nodes of which outputs are computed: a runtime need not run the others, so they need not fit."""
+def needed(graph: ir.Graph) -> set[ir.Node]:
+    """The nodes of which outputs are computed."""
     stack, found = [v.producer() for v in graph.outputs], set[ir.Node]()
     while stack:
         node = stack.pop()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Condition, Shape, assuming, product, symbol_name
+from superopt.dim import Condition, Dim, Shape, assuming, product, symbol_name, symbols
 from superopt.errors import InvalidModel, SuperoptError, one_line
-from superopt.onnx_io.bounds import Bounds, Cut
+from superopt.onnx_io.bounds import Bounds, Cut, needed
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
@@ -22,6 +22,7 @@ from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of, subgraphs
+from superopt.onnx_io.supposed import Joins
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
@@ -38,12 +39,13 @@ def understand(model: ir.Model) -> Program:
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, within = inlined(model), frozenset[Cut]()
+    model, within, supposed = inlined(model), frozenset[Cut](), dict[Cut, Dim]()
     while True:
-        reading = _Reading(model, within)
+        reading = _Reading(model, within, supposed)
         program = reading.program()
-        if not reading.bounds.met <= within:
-            within |= reading.bounds.met  # what follows those slices may be read now
+        cuts, sizes = reading.bounds.met, reading.joins.met
+        if not (cuts <= within and sizes.keys() <= supposed.keys()):
+            within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         shorter = decided(program)
         if shorter is None:
@@ -54,10 +56,11 @@ def understand(model: ir.Model) -> Program:
 class _Reading:
     """One pass over a model, in topological order."""
 
-    def __init__(self, model: ir.Model, within: frozenset[Cut]) -> None:
-        """Slices `within` their axis were told by readings before."""
-        self.model, self.within = model, within
-        self.bounds = Bounds(model.graph)
+    def __init__(self, model: ir.Model, within: frozenset[Cut], supposed: Mapping[Cut, Dim]) -> None:
+        """Slices `within` their axis, and sizes that are `supposed`, were told by readings before."""
+        self.model, self.within, self.supposed = model, within, supposed
+        is_needed = needed(model.graph)
+        self.bounds, self.joins = Bounds(is_needed), Joins(is_needed)
         self.tensors = tensors(model)
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
@@ -73,6 +76,8 @@ class _Reading:
         graph = self.model.graph
         for value in (*graph.inputs, *graph.initializers.values()):
             self._enter(value.name or "")
+        inputs = [self.terms[v.name or ""] for v in graph.inputs if v.name in self.terms]
+        self.given = frozenset(name for x in inputs for d in x.shape for name in symbols(d))
         steps = [self._step(node) for node in in_order(graph) if not self._is_known(node)]
         return Program(
             model=self.model,
@@ -149,7 +154,7 @@ class _Reading:
             reason = f"{type(error).__name__}: {one_line(error, 300)}"
         types = dict(zip(outputs, (t.type for t in read), strict=False))  # also of what is not computed with here
         if not terms:
-            types = self._inferred(node) | types
+            types = self._inferred(node) | self._joined(node, outputs) | types
         for value in node.outputs:
             self._enter(value.name or "", types.get(value.name or ""))
         if past is not None and outputs[:1] and self._is_first((outputs[0], past.axis)):
@@ -172,6 +177,14 @@ class _Reading:
         known = len(names) == 2 and names[0] in self.terms and names[1] in self.sizes
         dims = self.sizes[names[1]].dims if known else None
         return [self.terms[names[0]].shape, tuple(dims)] if dims is not None and dims.ndim == 1 else []
+
+    def _joined(self, node: ir.Node, outputs: tuple[str, ...]) -> dict[str, Type]:
+        """The type of maps that are joined, where their sizes have to be equal."""
+        read = [self.terms[v.name or ""] for v in node.inputs if v is not None and v.name in self.terms]
+        if len(read) < max(len(node.inputs), 1) or not outputs:
+            return {}
+        shape = self.joins.join(node, [t.shape for t in read], self.given)
+        return {} if shape is None else {outputs[0]: Type(read[0].type.dtype, shape)}
 
     def _inferred(self, node: ir.Node) -> dict[str, Type]:
         """The types of what a node gives where ONNX's inference of the whole model left sizes open; what it leaves open
@@ -222,8 +235,10 @@ class _Reading:
         inputs = [self._input(name) for name in names]
         attributes = Attributes({a.name: python_value(a) for a in node.attributes.values()})
         enter = partial(self._enter_weight, outputs[0] if outputs else "")
-        given, within = len(node.outputs), {axis for name, axis in self.within if name == outputs[0]} if outputs else ()
-        source = NodeSource(node.op_type, opset, attributes, inputs, given, names, self.sizes, enter, within)
+        within = {axis for name, axis in self.within if name == outputs[0]} if outputs else ()
+        supposed = {axis: d for (name, axis), d in self.supposed.items() if name == outputs[0]} if outputs else {}
+        told = self.sizes, enter, within, supposed
+        source = NodeSource(node.op_type, opset, attributes, inputs, len(node.outputs), names, *told)
         with assuming() as conditions:
             made = reader(source)
         _demand_only_bounds(conditions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import UserDict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Shape
+from superopt.dim import Dim, Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.operators import NotUnderstood
@@ -39,6 +39,8 @@ class NodeSource:
     """Makes the variable of a constant that an attribute holds."""
     within: Container[int] = ()
     """The axes within which it ends, if it is a slice, though their sizes do not tell."""
+    supposed: Mapping[int, Dim] = field(default_factory=dict)
+    """By axis, the sizes that what it gives has whenever the model runs, though its own do not tell."""
 
     def constant(self, index: int) -> Array | None:
         """The value of an input, where it is known before the model runs."""
@@ -61,6 +63,10 @@ class NodeSource:
     def ends_within(self, axis: int) -> bool:
         """Whether a slice from the start of an axis ends within it whenever the model runs, though no size tells."""
         return axis in self.within
+
+    def has_to_be(self, shape: Shape) -> Shape:
+        """The shape of what it gives, with the sizes that it has whenever the model runs."""
+        return tuple(self.supposed.get(axis, d) for axis, d in enumerate(shape))
 
     def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
         """The numbers of an attribute as a constant of a shape, or one for all. Raises `NotUnderstood` where they do

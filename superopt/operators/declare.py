@@ -51,6 +51,9 @@ class Source(Protocol):
     def ends_within(self, axis: int) -> bool:
         """Whether a slice from the start of an axis ends within it whenever the model runs, though no size tells."""
 
+    def has_to_be(self, shape: Shape) -> Shape:
+        """A shape of what it gives, with the sizes that it has whenever the model runs, though its own do not tell."""
+
     def weight(self, attribute: str, shape: Sequence[int], *, repeated: bool = False) -> Term:
         """The numbers of an attribute as a constant of a shape, as if it were an input; `repeated`: or one for all.
 

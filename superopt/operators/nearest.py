@@ -62,3 +62,9 @@ def _nearest(node: Source, x: Term, to: Shape, by: str) -> Term:
     if (by, rounding) != ("asymmetric", "floor"):
         raise NotUnderstood(f"resize of {x.shape} to the nearest by {by}, {rounding}")
     return make(Nearest(to), (x,))
+
+
+@resizes("repeated")
+def _repeated(node: Source, x: Term, to: Shape, by: str) -> Term:
+    """Likewise: each element a whole number of times."""
+    return make(Nearest(to), (x,))

@@ -180,15 +180,21 @@ def resize(node: Source) -> Term:
         pass_over(node, "nearest_mode")
         pass_over(node, "cubic_coeff_a")
         return spread(x, to)  # between a place and itself
+    told = node.has_to_be(to)
     if mode == "nearest":
         pass_over(node, "cubic_coeff_a")
-        moved = _nearest(x, to, by, given.get("nearest_mode", "floor" if old else "round_prefer_floor"))
+        rounding = given.get("nearest_mode", "floor" if old else "round_prefer_floor")
+        counts = _counts(x, to, by, rounding)
+        if counts is not None and equal_shapes(told, to):
+            return repeated(x, counts, within=True)
+        moved = _nearest(x, to, by, rounding) if counts is None else None
         if moved is not None:
             return moved
+        mode = mode if counts is None else "repeated"
     pass_over(node, "nearest_mode")
     if len(to) < 3 or any(equal(a, b) is not True for a, b in zip(x.shape[:2], to[:2], strict=True)):
         raise NotUnderstood(f"{mode} resize of {x.shape} to {to}: sample and channels stay")
-    return _MAPS[mode](node, x, to[2:], by)
+    return _MAPS[mode](node, x, told[2:], by)
 
 
 def _linear(node: Source, x: Term, to: Shape, by: str) -> Term:
@@ -197,7 +203,9 @@ def _linear(node: Source, x: Term, to: Shape, by: str) -> Term:
 
 
 _MAPS: dict[str, Callable[[Source, Term, Shape, str], Term]] = {"linear": _linear}
-"""How maps are resized by weights of neighbours, and to the nearest where sizes are symbols, by mode."""
+"""How maps are resized by weights of neighbours, and to the nearest where sizes are symbols, by mode; `repeated` is
+the latter by whole factors, to sizes that are not said so.
+"""
 
 
 def resizes(mode: str) -> Callable[[Callable[[Source, Term, Shape, str], Term]], None]:
@@ -247,16 +255,18 @@ def _scaled(size: Dim, factor: np.float32) -> Dim:
     return to
 
 
-def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term | None:
-    """Each element repeated where factors are whole, else those that are nearest taken along each axis; None where
-    sizes are no numbers.
-    """
+def _counts(x: Term, to: Shape, by: str, rounding: str) -> tuple[int, ...] | None:
+    """How often each element is repeated along each axis, where factors are whole and that is what is nearest."""
     factors = [d // s for d, s in zip(to, x.shape, strict=True)]
     whole = all(isinstance(f, int) and are_equal(f * s, d) for f, s, d in zip(factors, x.shape, to, strict=True))
-    if whole and (by, rounding) in _REPEATS:
-        counts = concrete(tuple(factors), "resize")
-        if max(counts) <= _REPEATS[by, rounding]:
-            return repeated(x, counts, within=True)
+    if not whole or (by, rounding) not in _REPEATS:
+        return None
+    counts = concrete(tuple(factors), "resize")
+    return counts if max(counts) <= _REPEATS[by, rounding] else None
+
+
+def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term | None:
+    """Those that are nearest taken along each axis; None where sizes are no numbers."""
     for axis, both in enumerate(zip(x.shape, to, strict=True)):
         if equal(*both) is not True:
             size, wanted = both

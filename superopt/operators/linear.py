@@ -245,7 +245,9 @@ def demand_kernel(node: Source, shape: Shape) -> None:
 
 
 def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilations: Shape) -> Shape:
-    """The pads of a node, with ONNX's `auto_pad` worked out: SAME gives ⌈h / s⌉ results."""
+    """The pads of a node, with ONNX's `auto_pad` worked out: SAME gives ⌈h / s⌉ results, the last for what remains of
+    an axis in steps of s. Raises `NotUnderstood` where they depend on how much that is, and nobody knows.
+    """
     mode = node.attributes.get("auto_pad", "NOTSET")
     none = (0,) * (2 * len(kernel))
     if mode == "NOTSET":
@@ -254,11 +256,14 @@ def explicit_pads(node: Source, x: Shape, kernel: Shape, strides: Shape, dilatio
         return none
     before, after = [], []
     for h, k, s, d in zip(x[2:], kernel, strides, dilations, strict=True):
-        size, window, step, gap = concrete((h, k, s, d), f"auto_pad {mode}")
-        total = (-(-size // step) - 1) * step + gap * (window - 1) + 1 - size
-        if total < -1:
-            raise NotUnderstood(f"auto_pad {mode} of windows that leave {-total} elements out: runtimes differ")
-        total = max(total, 0)
+        window, step, gap = concrete((k, s, d), f"auto_pad {mode}")
+        last = range(1, step + 1) if not isinstance(h, int) else ((h - 1) % step + 1,)
+        totals = {gap * (window - 1) + 1 - elements for elements in last}
+        if min(totals) < -1:
+            raise NotUnderstood(f"auto_pad {mode} of windows that leave {-min(totals)} elements out: runtimes differ")
+        total, *others = {max(total, 0) for total in totals}
+        if others:
+            raise NotUnderstood(f"auto_pad {mode} in steps of {step} along an axis of {h}")
         small = total // 2
         before.append(small if mode == "SAME_UPPER" else total - small)
         after.append(total - before[-1])

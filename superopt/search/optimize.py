@@ -26,20 +26,18 @@ from superopt.search.solving.joined import JOINED_LEAST, JOINED_SHARE, begun_of,
 from superopt.search.solving.remembered import Memory
 from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search, kept
-from superopt.search.solving.solve import JUDGED_AGAIN, Times, TooShort, solve, solve_joined
+from superopt.search.solving.solve import JUDGED_AGAIN, LEAST_EXPECTED, Times, TooShort, solve, solve_joined
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Strategy, forget_terms
 
-SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST = 0.45, 0.2, 0.3
+SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST, SEARCH_PATIENT = 0.45, 0.2, 0.3, 0.6
 """Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without
-these; and with pieces whose time was over searched again. The rest is for comparing and measuring whole models.
+these; with pieces whose time was over searched again; and so where nothing is gained before that. The rest is for
+comparing and measuring whole models.
 """
 
 CHOOSING_MOST = 0.65
 """The last of these where sessions choose algorithms; searching pieces once may take the first of them there."""
-
-LEAST_EXPECTED = 1.01
-"""Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
 
 
 def attempt(
@@ -156,7 +154,8 @@ def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
     start, chooses = time.monotonic(), trial.cost.runtime.chooses_algorithms
     once, most = (SEARCH_SHARE, CHOOSING_MOST) if chooses else (ONCE_SHARE, SEARCH_MOST)
-    times = Times(trial.end, start + most * trial.left, len(trial.settings), once * trial.left)
+    latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
+    times = Times(trial.end, latest, patient, len(trial.settings), once * trial.left)
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

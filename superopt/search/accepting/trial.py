@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
 from superopt.search.paired import Paired, Timed
 from superopt.search.settings import Setting
-from superopt.search.strategies.found import Progress, Solved
+from superopt.search.strategies.found import Progress, Solved, expected_gain
 
 LATEST = 0.1
 """How much later than the limit an answer may come, of the limit."""
@@ -60,9 +59,7 @@ class Attempt:
 
     def expected_gain(self, total: Callable[[Iterable[float]], float]) -> float:
         """How many times less the whole should take, by what its pieces gain."""
-        before = total(s.outcome.start.cost for s in self.cover for _ in s.places)
-        after = total(s.outcome.start.cost / s.gain for s in self.cover for _ in s.places)
-        return before / after if after else math.inf
+        return expected_gain(self.cover, total)
 
     def again(self, cover: list[Solved]) -> Attempt:
         """The same search before anything was judged, with other places."""

@@ -10,9 +10,10 @@ from superopt.search.solving.joined import JOINED_SHARE
 from superopt.search.solving.searching import Search, kept
 from superopt.search.strategies.found import ALIKE, OUT_OF_TIME, Progress, Solved
 
-AGAIN, WORTH_AGAIN = 2.0, 1.5
+AGAIN, WORTH_AGAIN, LAST_RESORT = 2.0, 1.5, 0.5
 """How many times its share of the time, by what is at stake in it alone, a piece has where it is searched again; of
-what its first search took, at least: else it would see what that saw.
+what its first search took, at least: else it would see what that saw. Where nothing was gained less will do, as most
+of the first time went by with timing kernels, which are known now.
 """
 
 
@@ -27,21 +28,21 @@ class Again:
     took: Mapping[int, float]
     progress: Progress
 
-    def __call__(self, solved: list[Solved], latest: float) -> list[Solved]:
-        """The same with those searched again whose time was over, until the latest; and in two thirds of what time was
-        left before that, those that were taken as others that are alike.
+    def __call__(self, solved: list[Solved], latest: float, worth: float = WORTH_AGAIN) -> list[Solved]:
+        """The same with those searched again whose time was over, until the latest, where that is `worth` it; and in
+        two thirds of what time was left before that, those that were taken as others that are alike.
         """
         cost = self.search.objective.machine
         first = cost.deadline
         left_s = max(first - time.monotonic(), 0.0)
         cost.deadline = max(first, latest - left_s)
-        solved = self._of(solved, OUT_OF_TIME, latest - left_s)
+        solved = self._of(solved, OUT_OF_TIME, latest - left_s, worth)
         now = time.monotonic()
         cost.deadline = min(now + left_s, max(first, latest))
-        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0))
+        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0), worth)
         return kept(solved) if self.search.stopped else solved
 
-    def _of(self, solved: list[Solved], reason: str, until: float) -> list[Solved]:
+    def _of(self, solved: list[Solved], reason: str, until: float, worth: float) -> list[Solved]:
         """With those whose search ended for a reason: those first that saw least."""
         solved = list(solved)
         ended = [i for i, s in enumerate(solved) if s.outcome.reason == reason and not s.remembered]
@@ -50,7 +51,7 @@ class Again:
             if self.search.stopped or left_s <= 0.0:
                 break
             seconds = min(left_s, AGAIN * self.each_s * len(one.places) * one.outcome.start.cost)
-            if seconds < WORTH_AGAIN * self.took[i]:
+            if seconds < worth * self.took[i]:
                 continue
             self.progress("search again", number / len(ended))
             with self.search.stoppable():

@@ -14,12 +14,12 @@ from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS
-from superopt.search.solving.again import Again
+from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
 from superopt.search.solving.alike import is_clear, structure
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.solution import Terms
-from superopt.search.strategies.found import Progress, Solved
+from superopt.search.strategies.found import Progress, Solved, expected_gain
 
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
@@ -38,16 +38,20 @@ looked for in it. Where one gains little, those to come have all of theirs again
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
+LEAST_EXPECTED = 1.01
+"""Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
+
 
 @dataclass(frozen=True)
 class Times:
     """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
-    `latest` pieces may be searched again whose time was over, where judging leaves so much. All of them are searched
-    once in `once_s` seconds.
+    `latest` pieces may be searched again whose time was over, where judging leaves so much, or until the `patient`
+    where the first searches gained nothing. All of them are searched once in `once_s` seconds.
     """
 
     end: float
     latest: float
+    patient: float
     settings: int = 1
     once_s: float = math.inf
 
@@ -106,8 +110,11 @@ def solve(
         if not is_clear(solved[-1].gain):  # there is nothing to follow
             stakes |= {k: starts[k] for k in others}
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
-    unhurried = times.end - (1.0 + JUDGED_AGAIN) * (judging_s + times.settings * LOOKS * LOOK_S)
-    solved = again(solved, min(unhurried, times.latest) if judging_s else deadline)
+    once_s = judging_s + times.settings * LOOKS * LOOK_S
+    latest, worth = min(times.latest, times.end - (1.0 + JUDGED_AGAIN) * once_s), WORTH_AGAIN
+    if expected_gain(solved, objective.total) < LEAST_EXPECTED:
+        latest, worth = min(times.patient, times.end - once_s), LAST_RESORT
+    solved = again(solved, latest if judging_s else deadline, worth)
     cost.deadline = max(cost.deadline, joined_end)
     return solved
 

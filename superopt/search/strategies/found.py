@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -104,6 +104,14 @@ class Solved:
     def saved(self) -> float:
         """By how much what is to be lessened is less, at each place."""
         return self.outcome.start.cost * (1.0 - 1.0 / self.gain)
+
+
+def expected_gain(solved: Iterable[Solved], total: Callable[[Iterable[float]], float]) -> float:
+    """How many times less the whole should take, by what pieces gain at their places."""
+    solved = list(solved)
+    before = total(s.outcome.start.cost for s in solved for _ in s.places)
+    after = total(s.outcome.start.cost / s.gain for s in solved for _ in s.places)
+    return before / after if after else math.inf
 
 
 ENCOURAGED = 3

@@ -227,7 +227,13 @@ def test_where_the_first_gains_little_the_others_count_by_what_is_at_stake_in_th
     monkeypatch.setattr(Search, "__call__", noted)
     search = searching({64: gain, 32: gain, 16: gain}, [])
     search.objective.machine.deadline = time.monotonic() + 1000.0
-    solve(relu_pieces(64, 32, more="m") | relu_pieces(16), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    solve(
+        relu_pieces(64, 32, more="m") | relu_pieces(16),
+        {},
+        search,
+        Times(math.inf, math.inf, math.inf),
+        lambda *_: None,
+    )
     assert given[:3] == order
 
 
@@ -235,7 +241,7 @@ def test_with_time_left_those_are_searched_too_and_what_was_found_stays_where_no
     asked: list[int] = []
     search = searching({64: 1.4, 32: 1.4}, asked, finds_until=1)
     search.objective.machine.deadline = time.monotonic() + 1000.0
-    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert asked == [64, 32]
     assert reasons(found) == [(EXHAUSTED, 1.4)] * 2
     assert [len(s.winner.graph.runs) for s in found] == [1, 1], "though its own search finds nothing"
@@ -248,7 +254,7 @@ def test_what_was_known_before_is_followed_as_well() -> None:
     known = searching({64: 1.4}, [])(groups[first], math.inf)
     search = searching({32: 1.3}, [], finds_until=0)
     search.objective.machine.deadline = time.monotonic() + 1000.0
-    found = solve(groups, {first: known}, search, Times(math.inf, math.inf), lambda *_: None)
+    found = solve(groups, {first: known}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert reasons(found) == [(EXHAUSTED, 1.4), (EXHAUSTED, 1.3)]
 
 
@@ -270,9 +276,30 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
     monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
-    found = solve(relu_pieces(64), {}, search, Times(end, latest, settings), lambda *_: None)
+    found = solve(relu_pieces(64), {}, search, Times(end, latest, latest, settings), lambda *_: None)
     assert asked == [64] * (2 if again else 1)
     assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
+
+
+@pytest.mark.parametrize(("gain", "times"), [(1.0, 2), (1.005, 2), (1.2, 1)])
+def test_where_nothing_was_gained_the_search_goes_on_for_longer(
+    gain: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second search of those whose time was over comes too late else."""
+    asked, clock = list[int](), [0.0]
+
+    class Late(Told):
+        def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+            clock[0] = 25.0
+            return super().choose(outcome, place, until)
+
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    search = searching({}, asked, [OUT_OF_TIME])
+    search.objective = Late({64: gain})
+    search.objective.machine.deadline = 20.0
+    solve(relu_pieces(64), {}, search, Times(end=100.0, latest=20.0, patient=60.0), lambda *_: None)
+    assert asked == [64] * times
 
 
 @pytest.mark.parametrize(("latest", "times", "left_until"), [(80.0, 2, 35.0), (18.0, 1, 20.0), (24.0, 2, 24.0)])
@@ -285,7 +312,7 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
-    solve(relu_pieces(64), {}, search, Times(80.0, latest), lambda *_: None)
+    solve(relu_pieces(64), {}, search, Times(80.0, latest, latest), lambda *_: None)
     assert asked == [64] * times
     assert search.objective.machine.deadline == left_until
 
@@ -296,7 +323,7 @@ def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monk
     monkeypatch.setattr("time.monotonic", lambda: (0.0, 1.0, 20.0)[min(len(asked), 2)])
     search = searching({64: 1.0, 63: 1.0}, asked, [EXHAUSTED, OUT_OF_TIME])
     search.objective.machine.deadline = 22.0
-    solve(relu_pieces(64, 63), {}, search, Times(80.0, 80.0), lambda *_: None)
+    solve(relu_pieces(64, 63), {}, search, Times(80.0, 80.0, 80.0), lambda *_: None)
     assert asked == [64, 63], "22 s are its share of twice 22, and 28.5 would be half as much again"
 
 
@@ -304,7 +331,7 @@ def test_who_interrupts_a_second_search_gets_what_the_first_ones_found() -> None
     asked: list[int] = []
     search = searching({64: 1.4, 32: 1.4}, asked, [EXHAUSTED, KeyboardInterrupt()])
     search.objective.machine.deadline = time.monotonic() + 1000.0
-    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf), lambda *_: None)
+    found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert asked == [64, 32]
     assert search.stopped
     assert reasons(found) == [(EXHAUSTED, 1.4), (ALIKE, 1.4)]

@@ -271,6 +271,7 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     end: float, latest: float, settings: int, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 20 s for the search the first takes 25; judging takes 18 for two candidates, as the model takes no time."""
+    monkeypatch.setattr("superopt.search.solving.solve.expected_gain", lambda *_: 1.2)
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
@@ -307,6 +308,7 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     latest: float, times: int, left_until: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 20 s the first search takes 15, and the second 15 more: 5 are left, but none beyond the latest."""
+    monkeypatch.setattr("superopt.search.solving.solve.expected_gain", lambda *_: 1.2)
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
     monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
@@ -319,6 +321,7 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
 
 def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of two has what the first leaves, and not so much again."""
+    monkeypatch.setattr("superopt.search.solving.solve.expected_gain", lambda *_: 1.2)
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: (0.0, 1.0, 20.0)[min(len(asked), 2)])
     search = searching({64: 1.0, 63: 1.0}, asked, [EXHAUSTED, OUT_OF_TIME])

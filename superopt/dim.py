@@ -265,9 +265,7 @@ def floor_div(left: Dim, right: Dim) -> Dim:
     if quotient is not None:
         return quotient
     if isinstance(right, int):
-        whole = _polynomial({m: c // right for m, c in _terms(left) if c % right == 0})
-        rest = _polynomial({m: c for m, c in _terms(left) if c % right != 0})
-        return whole + Expr((((Floor(rest, right),), 1),)) if isinstance(rest, Expr) else whole + rest // right
+        return _floor_by_number(_terms(left), right)
     return Expr((((Floor(left, right),), 1),))
 
 
@@ -409,6 +407,29 @@ def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
 def _place(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     """By degree, then by name, so that one polynomial has one order."""
     return -len(term[0]), tuple(map(str, term[0]))
+
+
+def _floor_by_number(terms: tuple[tuple[Monomial, int], ...], by: int) -> Dim:
+    """The quotient by a positive number, in one form for what exporters write in many.
+
+    What is divided by exactly stands outside, and so do the multiples of `by` in the constant; a common factor is
+    cancelled, `⌊(g·x + c) / (g·n)⌋ = ⌊(x + ⌊c / g⌋) / n⌋`; and a quotient of a quotient is one,
+    `⌊(⌊x / m⌋ + y) / n⌋ = ⌊(x + m·y) / (m·n)⌋`.
+    """
+    whole = _polynomial({m: c // by for m, c in terms if c % by == 0 or m == ()})
+    rest = {m: c % by if m == () else c for m, c in terms if c % by}
+    common = math.gcd(by, *(c for m, c in rest.items() if m))
+    if common > 1:
+        rest, by = {m: c // common for m, c in rest.items()}, by // common
+    numerator = _polynomial(rest)
+    for monomial, coefficient in rest.items():
+        match monomial:
+            case (Floor(numerator=top, denominator=int(bottom)),) if coefficient == 1:
+                others = numerator - Expr(((monomial, 1),))
+                return whole + floor_div(top + others * bottom, bottom * by)
+    if isinstance(numerator, int):
+        return whole + numerator // by
+    return whole + Expr((((Floor(numerator, by),), 1),))
 
 
 def _exact_quotient(left: Dim, right: Dim) -> Dim | None:

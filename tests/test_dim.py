@@ -192,6 +192,14 @@ def test_a_size_that_cannot_be_negative_is_known_to_be_so() -> None:
     assert all(map(nonnegative, (N - 1, N * M - 1, floor_div(N - 1, 3), N - floor_div(N, 2), 2 * M - floor_div(M, 1))))
 
 
+def test_what_a_size_halved_twice_is_short_of_is_no_negative_size() -> None:
+    half, quarter = floor_div(N, 2), floor_div(floor_div(N, 2), 2)
+    assert nonnegative(half - 2 * quarter)
+    assert floor_div(half - 2 * quarter, 2) == 0, "it is 0 or 1, as a U-Net pads by"
+    assert nonnegative(half - floor_div(N, 3))
+    assert not nonnegative(2 * quarter - half)
+
+
 @MANY
 @given(SIZES, VALUES)
 def test_what_is_known_not_to_be_negative_is_not(size: tuple[Dim, Meaning], values: dict[str, int]) -> None:

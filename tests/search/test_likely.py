@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
@@ -112,22 +110,6 @@ def test_of_several_batches_more_than_one_each_is_tried_where_one_is_too_few() -
     assert (found.likely, found.shapes) == (True, {"x0": (1, 512), "x1": (128, 384)})
     assert [s.shapes["x0"][0] for s in tried] == [1, 1, 128]
     assert likely(given, [Setting()], the_first) == (Setting(),), "of one each they are as good as open"
-
-
-def test_a_graph_of_nodes_and_edges_has_more_than_one_node(options: Options) -> None:
-    """An edge from a second node is refused where there is one."""
-    ends = [("x", TensorProto.FLOAT, ["nodes", 16]), ("edges", TensorProto.INT64, [2, "m"])]
-    nodes = [
-        helper.make_node("Gather", ["edges", "first"], ["sources"]),
-        helper.make_node("Mul", ["x", "w"], ["weighted"]),
-        helper.make_node("Mul", ["weighted", "v"], ["twice"]),
-        helper.make_node("Gather", ["twice", "sources"], ["y"]),
-    ]
-    weights = {"w": weight(16), "v": weight(16, seed=1), "first": np.array(0)}
-    given = model(nodes, ends, [("y", TensorProto.FLOAT, ["m", 16])], weights)
-    report = superopt.optimize(given, replace(options, time=4)).report
-    assert report.settings.assumed == {"x": "128,16", "edges": "2,128"}
-    assert report.measured is not None
 
 
 def test_no_huge_input_is_made_without_being_asked_for() -> None:

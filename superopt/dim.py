@@ -265,9 +265,7 @@ def floor_div(left: Dim, right: Dim) -> Dim:
     if quotient is not None:
         return quotient
     if isinstance(right, int):
-        whole = _polynomial({m: c // right for m, c in _terms(left) if c % right == 0})
-        rest = _polynomial({m: c for m, c in _terms(left) if c % right != 0})
-        return whole + Expr((((Floor(rest, right),), 1),)) if isinstance(rest, Expr) else whole + rest // right
+        return _floor_by_number(_terms(left), right)
     return Expr((((Floor(left, right),), 1),))
 
 
@@ -278,7 +276,7 @@ def is_one(dim: Dim) -> bool:
 
 def nonnegative(dim: Dim, least: int = 1) -> bool:
     """Whether a size is at least 0 for all symbols of at least `least`: False where its terms do not tell."""
-    return _without_minus(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + least))
+    return _exceeds(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + least), 1)
 
 
 def product(dims: Sequence[Dim]) -> Dim:
@@ -367,16 +365,22 @@ def relate(relation: Relation, left: Dim, right: Dim) -> Truth:
     return (not answer) if isinstance(answer, bool) else Condition("!=", left, right)
 
 
-def _without_minus(dim: Dim) -> bool:
+def _exceeds(dim: Dim, slack: int) -> bool:
+    """Whether a size is more than `-slack` for all symbols of at least 0, as its terms tell. A quotient is at most what
+    is divided over the divisor; where that is not enough, it is less than one below it.
+    """
     if isinstance(dim, int):
-        return dim >= 0
-    for monomial, coefficient in dim.terms:
-        match monomial:
-            case (Floor(numerator=top, denominator=int(bottom)),) if coefficient < 0:  # at most top / bottom
-                return _without_minus((dim - Expr(((monomial, coefficient),))) * bottom + top * coefficient)
+        return dim > -slack
+    quotients = [(m, c, m[0]) for m, c in dim.terms if len(m) == 1 and isinstance(m[0], Floor)]
+    constant = next((c for m, c in dim.terms if not m), 0)
+    falls = any(c < 0 for m, c in dim.terms if m) or constant <= -slack
+    for monomial, coefficient, floor in sorted(quotients, key=lambda found: found[1] > 0):
+        top, bottom = floor.numerator, floor.denominator
+        if isinstance(bottom, int) and falls:
+            least = top if coefficient < 0 else top - (bottom - 1)
+            return _exceeds((dim - Expr(((monomial, coefficient),))) * bottom + least * coefficient, slack * bottom)
     floors = [atom for monomial, _ in dim.terms for atom in monomial if isinstance(atom, Floor)]
-    parts = [part for floor in floors for part in (floor.numerator, floor.denominator)]
-    return all(c > 0 for _, c in dim.terms) and all(map(_without_minus, parts))
+    return not falls and all(_exceeds(part, 1) for floor in floors for part in (floor.numerator, floor.denominator))
 
 
 def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:
@@ -409,6 +413,29 @@ def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
 def _place(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     """By degree, then by name, so that one polynomial has one order."""
     return -len(term[0]), tuple(map(str, term[0]))
+
+
+def _floor_by_number(terms: tuple[tuple[Monomial, int], ...], by: int) -> Dim:
+    """The quotient by a positive number, in one form for what exporters write in many.
+
+    What is divided by exactly stands outside, and so do the multiples of `by` in the constant; a common factor is
+    cancelled, `⌊(g·x + c) / (g·n)⌋ = ⌊(x + ⌊c / g⌋) / n⌋`; and a quotient of a quotient is one,
+    `⌊(⌊x / m⌋ + y) / n⌋ = ⌊(x + m·y) / (m·n)⌋`.
+    """
+    whole = _polynomial({m: c // by for m, c in terms if c % by == 0 or m == ()})
+    rest = {m: c % by if m == () else c for m, c in terms if c % by}
+    common = math.gcd(by, *(c for m, c in rest.items() if m))
+    if common > 1:
+        rest, by = {m: c // common for m, c in rest.items()}, by // common
+    numerator = _polynomial(rest)
+    for monomial, coefficient in rest.items():
+        match monomial:
+            case (Floor(numerator=top, denominator=int(bottom)),) if coefficient == 1:
+                others = numerator - Expr(((monomial, 1),))
+                return whole + floor_div(top + others * bottom, bottom * by)
+    if isinstance(numerator, int):
+        return whole + numerator // by
+    return whole + Expr((((Floor(numerator, by),), 1),))
 
 
 def _exact_quotient(left: Dim, right: Dim) -> Dim | None:

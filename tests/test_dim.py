@@ -152,6 +152,21 @@ def test_equal_polynomials_are_one_object() -> None:
     assert floor_div(4 * N + 2 * M, 2) is 2 * N + M
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (floor_div(floor_div(N, 2), 2), floor_div(N, 4)),
+        (floor_div(floor_div(N - 1, 2) + M, 3), floor_div(N - 1 + 2 * M, 6)),
+        (floor_div(N - 1, 2) + 1, floor_div(N + 1, 2)),
+        (floor_div(floor_div(N - 1, 2), 2) + 1, floor_div(N + 3, 4)),
+        (floor_div(2 * N + 1, 4), floor_div(N, 2)),
+        (floor_div(6 * N + 3 * M + 8, 9), floor_div(2 * N + M + 2, 3)),
+    ],
+)
+def test_a_division_by_a_number_is_one_object_however_it_is_written(one: Dim, other: Dim) -> None:
+    assert one is other
+
+
 def test_divisions_that_differ_are_told_apart_without_deciding_sizes() -> None:
     assert len({floor_div(N * c, M) for c in range(-9, 10)} | {floor_div(M * c, 5) for c in range(-9, 10)}) > 30
     assert floor_div(floor_div(N, 2) * floor_div(M, 2), floor_div(M, 2)) is floor_div(N, 2)
@@ -175,6 +190,14 @@ def test_the_symbols_of_a_size_are_those_under_its_divisions_too() -> None:
 
 def test_a_size_that_cannot_be_negative_is_known_to_be_so() -> None:
     assert all(map(nonnegative, (N - 1, N * M - 1, floor_div(N - 1, 3), N - floor_div(N, 2), 2 * M - floor_div(M, 1))))
+
+
+def test_what_a_size_halved_twice_is_short_of_is_no_negative_size() -> None:
+    half, quarter = floor_div(N, 2), floor_div(floor_div(N, 2), 2)
+    assert nonnegative(half - 2 * quarter)
+    assert floor_div(half - 2 * quarter, 2) == 0, "it is 0 or 1, as a U-Net pads by"
+    assert nonnegative(half - floor_div(N, 3))
+    assert not nonnegative(2 * quarter - half)
 
 
 @MANY

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 
-from superopt.dim import Dim, Expr, Floor, Symbol
+from superopt.dim import Dim, Expr, Floor, Symbol, nonnegative
 from superopt.operators import Emitter, NotUnderstood
 
 Sources = Mapping[str, tuple[str, int]]
@@ -50,8 +50,10 @@ class SizeWriter:
         return self._node("Gather", self._node("Shape", value), self._out.integers([axis]))
 
     def _floor(self, atom: Floor) -> str:
-        """ONNX divides towards zero, but its remainder has the sign of the divisor."""
+        """ONNX divides towards zero, but its remainder has the sign of the divisor: needed where that may be less."""
         top, bottom = self._size(atom.numerator), self._size(atom.denominator)
+        if nonnegative(atom.numerator, least=0) and isinstance(atom.denominator, int):
+            return self._node("Div", top, bottom)
         return self._node("Div", self._node("Sub", top, self._node("Mod", top, bottom)), bottom)
 
     def _node(self, op_type: str, *inputs: str) -> str:

@@ -2,6 +2,7 @@
 
 Batches are of one: single inputs are what is served most. But of an image or a sentence of one element nothing can be
 told, and many networks accept none: those that halve an image five times and join what is left take multiples of 32.
+Where the first axis is no batch, as of the nodes that a graph's edges point at, one of it is too few.
 What an axis is shows in its place, in the sizes beside it, and in its name.
 """
 
@@ -25,7 +26,7 @@ LENGTHS = (128, 512, 16000, 16, 2)
 """The lengths that sequences are tried with: tokens, frames, and samples of a second."""
 
 MOST_TRIED = 9
-"""How many sizes are tried, at most."""
+"""How many sizes are tried, at most, of one batch."""
 
 MOST_ELEMENTS = 2**23
 """Inputs of more elements are not made without being asked for."""
@@ -79,8 +80,10 @@ def likely(
     if are_batches and len(kinds) < 2:
         return tuple(asked)
     made = _batches(kinds) if are_batches else (_sizes(kinds, [s], n) for s, n in _sides_and_lengths(kinds))
-    tried = [{**sizes, **asked[0].sizes} for sizes in made]
-    tried = [sizes for sizes in tried if _is_moderate(program, sizes) and _has_room(program, sizes)][:MOST_TRIED]
+    tried = _runnable(program, asked[0], made)[:MOST_TRIED]
+    if Axis.BATCH in kinds.values() and not are_batches:  # rows that others point at, as the nodes of edges, last
+        rows = (_sizes(kinds, [s], n, LENGTHS[0]) for s, n in _sides_and_lengths(kinds))
+        tried += _runnable(program, asked[0], itertools.islice(rows, 1))
     found = first([sized(program, sizes) for sizes in tried]) if tried else None
     if found is None or all(tried[found][name] == 1 for name in kinds):
         return tuple(asked)
@@ -186,6 +189,12 @@ def _sizes(kinds: Mapping[str, Axis], sides: Sequence[int], length: int, batch: 
         of_kind[Axis.LENGTH] = 1
     turns = itertools.cycle(sides)
     return {name: next(turns) if kind is Axis.SIDE else of_kind[kind] for name, kind in kinds.items()}
+
+
+def _runnable(program: Program, asked: Setting, made: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
+    """Sizes with those asked for in their place, of which no value is huge or empty."""
+    tried = [{**sizes, **asked.sizes} for sizes in made]
+    return [sizes for sizes in tried if _is_moderate(program, sizes) and _has_room(program, sizes)]
 
 
 def _is_moderate(program: Program, sizes: Mapping[str, int]) -> bool:

@@ -59,6 +59,13 @@ CUT = """g (float[B, S, 4] x) => (float[B, S, 4] y) <int64[1] one = {1}>
     a, b = Split<axis = 1>(x, sizes) y = Concat<axis = 1>(b, a) }"""
 """`torch.roll(x, 1, 1)`, by `x.split([x.size(1) - 1, 1], 1)`."""
 
+QUARTERS = """g (float[B, S, 4] x) => (float[B, 8, H] y)
+  <int64[1] three = {3}, int64[1] four = {4}, int64[1] zero = {0}, int64[1] axis = {2}>
+  { r = Relu(x) c = Transpose<perm = [0, 2, 1]>(r) p = MaxPool<kernel_shape = [1], strides = [2]>(c)
+    q = MaxPool<kernel_shape = [1], strides = [2]>(p) s = Shape<start = 1, end = 2>(x) w = Add(s, three)
+    n = Div(w, four) a = Slice(c, zero, n, axis) y = Concat<axis = 1>(q, a) }"""
+"""What went twice in steps of two, beside as much as a quarter of it, rounded up by one division."""
+
 EXPORTED = {
     "cut": CUT,
     "heads": HEADS,
@@ -67,6 +74,7 @@ EXPORTED = {
     "halves": HALVES,
     "flat": FLAT,
     "swapped": SWAPPED,
+    "quarters": QUARTERS,
 }
 
 

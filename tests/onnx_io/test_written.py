@@ -250,6 +250,18 @@ def test_a_quotient_of_sizes_is_rounded_downwards_when_it_is_written() -> None:
     assert run(made, feed)[0].shape == (3,)
 
 
+def test_a_quotient_that_cannot_be_negative_is_one_division() -> None:
+    n, k = symbol("N"), symbol("K")
+    with assuming():
+        cut = Slice(0, 0, floor_div(floor_div(n - 1, 2), 2) + 1)(variable("x", (k,)))
+    made = written(cut, variable("a", (n,)))
+    assert [node.op_type for node in made.graph.node].count("Div") == 1
+    assert "Mod" not in [node.op_type for node in made.graph.node]
+    for size, length in ((1, 1), (4, 1), (5, 2), (9, 3)):
+        feed = {"x": np.zeros(8, np.float32), "a": np.zeros(size, np.float32)}
+        assert run(made, feed)[0].shape == (length,)
+
+
 def test_a_symbolic_size_that_no_value_has_is_a_named_error() -> None:
     n, s = symbol("N"), symbol("S")
     with assuming():

@@ -50,6 +50,18 @@ def test_how_many_are_chosen_is_seen(rows: int | str, tmp_path: Path) -> None:
     assert taken(chosen(rows), tmp_path, None).sizes == found.settings[0].sizes
 
 
+def test_a_graph_of_nodes_and_edges_has_more_than_one_node(tmp_path: Path) -> None:
+    """An edge from a second node is refused where there is one."""
+    nodes = [
+        helper.make_node("Gather", ["edges", "first"], ["sources"]),
+        helper.make_node("Gather", ["x", "sources"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, ["nodes", 16]), ("edges", TensorProto.INT64, [2, "m"])]
+    given = model(nodes, ends, [("y", TensorProto.FLOAT, ["m", 16])], {"first": np.array(0)})
+    (found,) = taken(given, tmp_path, here).settings
+    assert (found.likely, found.shapes) == (True, {"x": (128, 16), "edges": (2, 128)})
+
+
 def test_of_texts_that_an_image_is_held_against_there_are_as_many_as_are_to_be_found(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Transpose", ["texts"], ["columns"], perm=[1, 0]),

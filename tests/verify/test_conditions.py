@@ -41,7 +41,7 @@ LEARNED: dict[str, tuple[str, set[str]]] = {
                            (conv :pads ((div (+ a -1) 2) 1 (div (+ a -1) 2) 1) :group g ?x ?l)))
            (to (conv :pads (1 1 1 1) :group g ?x
                  (concat 0 ?k (pad (0 0 (div (+ 3 (* -1 a)) 2) 0 0 0 (div (+ 3 (* -1 a)) 2) 0) ?l))))""",
-        {"(= g 1)", "(<= 0 (div (+ (* -1 a) 3) 2))", "(= (+ (* 2 (div (+ (* -1 a) 3) 2)) a) 3)"},
+        {"(= g 1)", "(<= 0 (+ (div (+ (* -1 a) 1) 2) 1))", "(= (+ (* 2 (div (+ (* -1 a) 1) 2)) a 2) 3)"},
     ),
     "no sign": (f"{X} (from (abs ?x)) (to (relu ?x))", {"(nonnegative ?x)"}),
     "one sign of two": (f"{XY} (from (relu (mul ?x ?y))) (to (mul (relu ?x) ?y))", {"(nonnegative ?y)"}),

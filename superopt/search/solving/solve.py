@@ -35,6 +35,9 @@ FOLLOWING_SHARE = 0.2
 looked for in it. Where one gains little, those to come have all of theirs again.
 """
 
+STARTING_SHARE = 0.6
+"""Of the time until the deadline, what pieces may take to be costed before any is searched, but for the first."""
+
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
@@ -177,13 +180,18 @@ def _shares(
 
 
 def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:
-    """The costs of all places of each distinct piece, as far as the time allows to measure them.
+    """The costs of all places of each distinct piece, as far as a share of the time allows to measure them: of those
+    first that are expected to take most.
 
     A piece that the runtime cannot run, or not at the sizes given, is left out, and so is one that is too deep. Raises
     `OutOfTime` where none is known.
     """
     starts: dict[Terms, float] = {}
-    for i, (key, places) in enumerate(groups.items()):
+    begun = time.monotonic()
+    until = begun + STARTING_SHARE * (objective.machine.deadline - begun)
+    for i, (key, places) in enumerate(sorted(groups.items(), key=lambda g: -_expected(g[1], objective))):
+        if starts and time.monotonic() >= until:
+            break
         progress("measure kernels", i / len(groups))
         try:
             each = objective.cost(places[0].place).cost(places[0].canonical)
@@ -200,4 +208,12 @@ def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> di
     if starts:
         with suppress(SuperoptError):  # estimates are rougher without it
             objective.machine.learn_streaming()
-    return starts
+    return {key: starts[key] for key in groups if key in starts}
+
+
+def _expected(places: Sequence[Piece], objective: Objective) -> float:
+    """What all places of a piece may cost, before anything of it is measured; 0 where that cannot be told."""
+    try:
+        return len(places) * objective.cost(places[0].place).estimate(places[0].canonical)
+    except (SuperoptError, RecursionError):
+        return 0.0

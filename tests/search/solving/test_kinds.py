@@ -276,7 +276,7 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
-    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     found = solve(relu_pieces(64), {}, search, Times(end, latest, latest, settings), lambda *_: None)
     assert asked == [64] * (2 if again else 1)
     assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
@@ -295,7 +295,7 @@ def test_where_nothing_was_gained_the_search_goes_on_for_longer(
             return super().choose(outcome, place, until)
 
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     search = searching({}, asked, [OUT_OF_TIME])
     search.objective = Late({64: gain})
     search.objective.machine.deadline = 20.0
@@ -311,7 +311,7 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     monkeypatch.setattr("superopt.search.solving.solve.expected_gain", lambda *_: 1.2)
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
-    monkeypatch.setattr("superopt.search.solving.again.WORTH_AGAIN", 0.0)
+    monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
     search.objective.machine.deadline = 20.0
     solve(relu_pieces(64), {}, search, Times(80.0, latest, latest), lambda *_: None)
@@ -328,6 +328,31 @@ def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monk
     search.objective.machine.deadline = 22.0
     solve(relu_pieces(64, 63), {}, search, Times(80.0, 80.0, 80.0), lambda *_: None)
     assert asked == [64, 63], "22 s are its share of twice 22, and 28.5 would be half as much again"
+
+
+def test_where_costing_all_pieces_takes_too_long_those_that_take_most_are_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of four takes 5 s of 20 to cost: three of them 15, of which 12 may be begun in."""
+    asked: list[int] = []
+    costed: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: 5.0 * len(costed))
+    search = searching({64: 1.4, 48: 1.4, 32: 1.4, 16: 1.4}, asked)
+
+    class Slow(AnalyticCost):
+        def cost(self, graph: Graph, most: float = math.inf) -> float:
+            if not asked:
+                costed.append(graph.inputs[0].shape[0])
+            return super().cost(graph, most)
+
+        def estimate(self, graph: Graph) -> float:
+            return AnalyticCost().cost(graph)
+
+    monkeypatch.setattr(search.objective, "cost", lambda place: Slow())
+    search.objective.machine.deadline = 20.0
+    found = solve(relu_pieces(16, 32, 48, 64), {}, search, Times(80.0, 80.0), lambda *_: None)
+    assert costed[:3] == [64, 48, 32]
+    assert sorted(s.outcome.start.graph.inputs[0].shape[0] for s in found) == [32, 48, 64]
 
 
 def test_who_interrupts_a_second_search_gets_what_the_first_ones_found() -> None:

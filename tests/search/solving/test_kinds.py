@@ -350,7 +350,7 @@ def test_where_costing_all_pieces_takes_too_long_those_that_take_most_are_search
 
     monkeypatch.setattr(search.objective, "cost", lambda place: Slow())
     search.objective.machine.deadline = 20.0
-    found = solve(relu_pieces(16, 32, 48, 64), {}, search, Times(80.0, 80.0), lambda *_: None)
+    found = solve(relu_pieces(16, 32, 48, 64), {}, search, Times(80.0, 80.0, 80.0), lambda *_: None)
     assert costed[:3] == [64, 48, 32]
     assert sorted(s.outcome.start.graph.inputs[0].shape[0] for s in found) == [32, 48, 64]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
-from superopt.dim import divides, is_one, symbol
+from superopt.dim import Shape, divides, is_one, symbol
 from superopt.operators.along import read_along, widened
 from superopt.operators.attention.rotary import Rotary, turned
 from superopt.operators.declare import Declared
-from superopt.operators.layout import Concat, Expand, reshaped
+from superopt.operators.layout import Concat, Expand, Reshape, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather
@@ -97,10 +97,17 @@ def _of_all_heads(table: Term) -> Term | None:
     op, (batch, heads, *row) = table.operator, table.shape
     to = (batch, *row)
     if is_one(heads):
-        return reshaped(table, to)
+        return _viewed(table, to)
     if not isinstance(op, Expand) or 1 in op.axes:
         return None
     (below,) = table.inputs
     axes = tuple(a - (a > 1) for a in op.axes)
     repeated = any(not is_one(d) for a, d in enumerate(to) if a not in axes)
-    return Expand(axes, to)(below) if repeated else reshaped(below, to)
+    return Expand(axes, to)(below) if repeated else _viewed(below, to)
+
+
+def _viewed(x: Term, to: Shape) -> Term:
+    """A value under another shape, whatever other shapes it had."""
+    while isinstance(x.operator, Reshape):
+        (x,) = x.inputs
+    return reshaped(x, to)

@@ -54,6 +54,7 @@ SHAPES = (
     (1, 1, 3, 3),
     (2, 2, 3, 3),
     (1, 5, 1),
+    (1, 2, 1),
 )
 """What inputs of examples are tried with, in all combinations: the first that the operator takes is shown."""
 

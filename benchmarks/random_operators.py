@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -120,7 +121,12 @@ def _interpolate(d: Values) -> Built:
 
 def _nearest(d: Values) -> Built:
     x = d.any(3)
-    return (x,), {"to": tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))}
+    to = tuple(d.integer(1, 3 * size) for size in ints(x.shape[2:]))
+    for size, wanted in zip(ints(x.shape[2:]), to, strict=True):
+        shared = math.gcd(size, wanted)
+        if size != wanted and shared > 1 and (size // shared).bit_count() > 1:
+            raise ShapeError("of sizes that are numbers none is read where rounding decides which element is nearest")
+    return (x,), {"to": to}
 
 
 def _cubic(d: Values) -> Built:
@@ -191,6 +197,12 @@ def _grouped_attention(d: Values) -> Built:
 def _masked_grouped_attention(d: Values) -> Built:
     (q, k, v), _ = _grouped_attention(d)
     return (q, k, v, d.like((*q.shape[:3], k.shape[2]), q.type.dtype)), {}
+
+
+def _rotary(d: Values) -> Built:
+    batch, heads, rows, half = d.several(4, 1, 3)
+    x, table = (batch, heads, rows, 2 * half), (batch, rows, half)
+    return tuple(d.like(shape, "float32") for shape in (x, table, table)), {}  # ONNX has none of doubles
 
 
 def _attention_of_rows(d: Values) -> Built:
@@ -329,6 +341,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "gemm": _gemm,
     "layernorm": lambda d: _over_last(d, 2),
     "rmsnorm": lambda d: _over_last(d, 1),
+    "rotary": _rotary,
     "instancenorm": lambda d: _by_channel(d, 3, 2),
     "groupnorm": _groupnorm,
 }

@@ -273,8 +273,8 @@ def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term | None:
             if not isinstance(size, int) or not isinstance(wanted, int):
                 return None
             exact = by == "align_corners" or Fraction(wanted, size).denominator.bit_count() == 1
-            places = [_place(p, size, wanted, by) for p in range(wanted)]
-            x = make(Take(axis, tuple(_rounded(p, rounding, exact or p == 0) for p in places)), (x,))
+            places = [position(p, size, wanted, by) for p in range(wanted)]
+            x = make(Take(axis, tuple(_rounded(p, size, rounding, exact or p == 0) for p in places)), (x,))
     return x
 
 
@@ -293,12 +293,12 @@ _ROUNDED: dict[str, Callable[[Fraction], int]] = {
 }
 
 
-def _rounded(place: Fraction, rounding: str, exact: bool) -> int:
-    """The nearest element. Raises `NotUnderstood` where the place is not exact in 32 bits, and that would decide."""
+def _rounded(place: Fraction, size: int, rounding: str, exact: bool) -> int:
+    """The nearest of so many elements. Raises `NotUnderstood` where rounding to 32 bits would decide which it is."""
     if rounding not in _ROUNDED:
         raise NotUnderstood(f"resize to the nearest by {rounding}")
-    little = (place + 1) / 2**16
-    near = {_ROUNDED[rounding](place + d) for d in (-little, Fraction(0), little)}
-    if len(near) > 1 and not exact:
-        raise NotUnderstood(f"resize to the nearest where rounding decides between {near}")
-    return _ROUNDED[rounding](place)
+    little = (abs(place) + 1) / 2**16
+    lower, own, upper = (min(max(_ROUNDED[rounding](place + d), 0), size - 1) for d in (-little, Fraction(0), little))
+    if lower != upper and not exact:
+        raise NotUnderstood(f"resize to the nearest where rounding decides between {(lower, upper)}")
+    return own

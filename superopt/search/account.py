@@ -202,4 +202,5 @@ def _rewritten(solved: Sequence[Solved]) -> list[parts.Rewritten]:
 def _nearest(piece: Piece, before: Term, back: dict[Term, Term]) -> str:
     """The name of the value that a term is in the original; that of the piece's first output where it is none."""
     with assuming():  # what was assumed of symbolic sizes when the piece was read
-        return piece.origins.get(replace(before, back), piece.names[0])
+        (value,) = piece.hidden((replace(before, back),))
+        return piece.origins.get(value, piece.names[0])

@@ -30,6 +30,7 @@ from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
+from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.declare import concrete
 from superopt.operators.fourier import Dft, Stft
@@ -199,6 +200,7 @@ SAMPLES: dict[str, Term] = {
         X, variable("g", (7, 6), constant=True), variable("h", (7, 6), constant=True)
     ),
     "rmsnorm": RmsNorm(3)(X, B),
+    "rotary": Rotary()(X, *(Reshape((2, 7, 3))(Slice(3, 0, 3)(Slice(1, 0, 1)(t))) for t in (X, Y))),
     "instancenorm": InstanceNorm(1e-3)(X, V[0], V[1]),
     "groupnorm": GroupNorm(2)(X, V[0], V[1]),
     "count": Add()(M, Expand((1,), M.shape)(Cast()(Count(5, 3)()))),

@@ -41,6 +41,18 @@ def test_a_resize_to_the_nearest_by_a_fraction_is_understood_of_any_number_of_im
         assert_close(run(made, feed), run(source, feed))
 
 
+@pytest.mark.parametrize(("size", "to"), [(3, 7), (5, 12), (7, 9)])
+def test_a_resize_to_the_nearest_with_places_behind_the_last_element_is_understood(size: int, to: int) -> None:
+    source = model(f"""g (float[1, 2, {size}, 4] x) => (float[1, 2, {to}, 4] y) <int64[4] to = {{1, 2, {to}, 4}}>
+      {{ y = Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+          (x, , , to) }}""")
+    program = understand(load(source))
+    assert program.summary.opaque == {}
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    feed = {"x": np.random.default_rng(0).standard_normal((1, 2, size, 4)).astype(np.float32)}
+    np.testing.assert_array_equal(run(made, feed)[0], run(source, feed)[0])
+
+
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 def test_one_place_that_is_resized_is_repeated(mode: str) -> None:
     """As the pooled branch of DeepLab's heads is, with all that torch writes."""

@@ -12,6 +12,7 @@ from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
+from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.instances import conditions, small_instances
@@ -158,6 +159,12 @@ def _over_last(cls: type[LayerNorm] | type[RmsNorm]) -> Iterator[Term]:
         yield cls(axis)(_var("x", rank), *(_var(n, rank - axis) for n in more))
 
 
+def _rotary() -> Iterator[Term]:
+    batch, heads, rows, half = map(symbol, ("batch", "heads", "rows", "half"))
+    x = variable("x", (batch, heads, rows, 2 * half))
+    yield Rotary()(x, *(variable(n, (batch, rows, half)) for n in "cs"))
+
+
 _LISTED = {
     **{cls.name: partial(_reductions, cls) for cls in REDUCTIONS},
     "conv_transpose": _transposed,
@@ -185,6 +192,7 @@ _LISTED = {
     "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),
     "rmsnorm": lambda: _over_last(RmsNorm),
+    "rotary": _rotary,
     "instancenorm": lambda: [InstanceNorm()(_var("x", r), _var("a", 1), _var("b", 1)) for r in (3, 4)],
     "groupnorm": lambda: [GroupNorm(g)(_var("x", r), _var("a", 1), _var("b", 1)) for g in (1, 2) for r in (3, 4)],
     "argmax": lambda: [ArgMax(axis)(_var("x", rank)) for rank, axis in _along_axes()],

@@ -6,6 +6,7 @@ from superopt.operators.attention import (
     grouped,
     heads,
     nodes,
+    rotary,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "grouped",
     "heads",
     "nodes",
+    "rotary",
 ]

@@ -20,6 +20,7 @@ from superopt.onnx_io.program import Program
 from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of
 from superopt.search.cutting.numbers import with_numbers
+from superopt.search.cutting.tables import Tables
 from superopt.term import Graph, Term, replace_all, variable, variables
 
 LARGEST_JOINED = 48
@@ -31,7 +32,7 @@ class Piece:
     """Some steps of a program as one graph over its values; `names` are the values that its outputs are.
 
     `steps` are their numbers in the program. `joined` are the inputs that come in blocks of channels, `followed` says
-    of each output whether it is read so.
+    of each output whether it is read so. `shown` are the inputs that the graph has as what they are equal to.
     """
 
     graph: Graph
@@ -41,11 +42,19 @@ class Piece:
     joined: frozenset[Term]
     followed: tuple[bool, ...]
     steps: range
+    shown: Mapping[Term, Term]
 
     @property
     def canonical(self) -> Graph:
         """The same graph with its variables renamed by first use: equal pieces have equal ones."""
         return Graph(tuple(self.renaming.values()), renamed(self.graph.outputs, self.renaming))
+
+    @property
+    def plain(self) -> Graph:
+        """The canonical graph with nothing shown: what the model has."""
+        shown = renamed(tuple(self.shown.values()), self.renaming)
+        back = dict(zip(shown, (self.renaming[v] for v in self.shown), strict=True))
+        return Graph(self.canonical.inputs, renamed(self.canonical.outputs, back)) if back else self.canonical
 
     @property
     def renaming(self) -> dict[Term, Term]:
@@ -64,29 +73,33 @@ class Piece:
         return fingerprint(between(self.canonical, self.place))
 
     def placed(self, outputs: Sequence[Term]) -> tuple[Term, ...]:
-        """Terms over the canonical variables, back over the program's."""
-        return renamed(tuple(outputs), {new: old for old, new in self.renaming.items()})
+        """Terms over the canonical variables, back over the program's, with its values in place of what is shown."""
+        return self.hidden(renamed(tuple(outputs), {new: old for old, new in self.renaming.items()}))
+
+    def hidden(self, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        """Terms over the program's variables, these in place of what they are shown as."""
+        return renamed(terms, {whole: v for v, whole in self.shown.items()}) if self.shown else terms
 
 
 def cut_into_pieces(program: Program) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
-    layouts, readers = layouts_of(program), readers_of(program)
+    layouts, readers, tables = layouts_of(program), readers_of(program), Tables(program)
     pieces: list[Piece] = []
     start = 0
     for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             continue
         parts = cut_apart(program, range(start, end), readers)
-        pieces += [_piece(program, part, layouts, readers) for part in parts]
+        pieces += [_piece(program, part, layouts, readers, tables) for part in parts]
         start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
 def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
-    layouts, readers = layouts_of(program), readers_of(program)
+    layouts, readers, tables = layouts_of(program), readers_of(program), Tables(program)
     spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
-    return [_piece(program, _steps(pieces, span), layouts, readers) for span in spans]
+    return [_piece(program, _steps(pieces, span), layouts, readers, tables) for span in spans]
 
 
 def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
@@ -125,7 +138,7 @@ def _is_small(pieces: Sequence[Piece], span: range) -> bool:
     return len(_steps(pieces, span)) <= LARGEST_JOINED
 
 
-def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) -> Piece:
+def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, tables: Tables) -> Piece:
     composed: dict[Term, Term] = {}
     origins: dict[Term, str] = {}
     names: list[str] = []
@@ -140,9 +153,11 @@ def _piece(program: Program, part: range, layouts: Layouts, readers: Readers) ->
                 if any(number not in part for number in readers.get(name, ())):
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
+    shown = tables.shown(outputs)
+    outputs = renamed(outputs, shown) if shown else outputs
     graph = Graph(tuple(variables(*outputs)), outputs)
     followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)
-    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed, part)
+    return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed, part, shown)
 
 
 def renamed(outputs: tuple[Term, ...], new: Mapping[Term, Term]) -> tuple[Term, ...]:

@@ -77,6 +77,7 @@ def begun(piece: Piece, parts: Sequence[Part], values: Mapping[str, Term]) -> Be
     within: list[Replaced] = []
     for part, solved in parts:
         new = {own: made.get(old, canonical.get(old, old)) for old, own in part.renaming.items()}
+        new |= _shown_otherwise(piece, part, new)
         within.append(new)
         for step in solved.winner.steps:
             before, after = renamed((step.before, step.after), new)
@@ -85,6 +86,15 @@ def begun(piece: Piece, parts: Sequence[Part], values: Mapping[str, Term]) -> Be
         made |= {values[name]: output for name, output in zip(part.names, outputs, strict=True)}
     graph = Graph(tuple(canonical.values()), tuple(made[values[name]] for name in piece.names))
     return Begun(piece, tuple(parts), graph, tuple(steps), tuple(within))
+
+
+def _shown_otherwise(piece: Piece, part: Piece, new: Mapping[Term, Term]) -> dict[Term, Term]:
+    """What a part shows of tables that the joined piece makes; and those of its variables that this one shows."""
+    ours, theirs = part.renaming, piece.renaming
+    made = {whole: new[ours[v]] for v, whole in part.shown.items() if v not in piece.shown}
+    found = dict(zip(renamed(tuple(made), ours), made.values(), strict=True))
+    other = {v: whole for v, whole in piece.shown.items() if v in ours and v not in part.shown}
+    return found | dict(zip((ours[v] for v in other), renamed(tuple(other.values()), theirs), strict=True))
 
 
 def begun_of(

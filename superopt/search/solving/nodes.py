@@ -20,7 +20,7 @@ _FREE = frozenset({"Constant", "Dropout", "Flatten", "Identity", "Reshape", "Squ
 
 def written_otherwise(program: Program, places: Sequence[Piece]) -> list[bool]:
     """Of each place of a piece whether its nodes are of other kinds than those that it would be written in."""
-    ours = _written(places[0].canonical, opset_of(program.model) or 1)
+    ours = _written(places[0].plain, opset_of(program.model) or 1)
     theirs = [_kinds(step.node.op_type for step in program.steps[p.steps.start : p.steps.stop]) for p in places]
     return [ours is not None and ours != kinds for kinds in theirs]
 

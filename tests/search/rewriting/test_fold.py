@@ -54,6 +54,8 @@ NOT_FOLDED = {
     "avgpool by equal weights": "attributes are tuples of sizes",
     "cubic": "its sizes are numbers, and no template's",
     "interpolate by products": "its sizes are numbers, and no template's",
+    "rotary": "a table is of three axes, a row of four, and a template knows of no such ranks",
+    "add as rotary": "tables may be made in any way, and a template knows of one",
     "pow by products and roots": "the exponent is a number, and no template's",
     "pow by an exponential": "the exponent is a number, and no template's",
     "transpose before short rows": "rows must be constant, and a template knows of none",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Condition, Dim, Shape, assuming, product, symbol_name, symbols
+from superopt.dim import Condition, Shape, assuming, product, symbol_name, symbols
 from superopt.errors import InvalidModel, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut, needed
 from superopt.onnx_io.constants import Constants
@@ -22,7 +22,7 @@ from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of, subgraphs
-from superopt.onnx_io.supposed import Joins
+from superopt.onnx_io.supposed import Joins, Supposed
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
@@ -39,7 +39,7 @@ def understand(model: ir.Model) -> Program:
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, within, supposed = inlined(model), frozenset[Cut](), dict[Cut, Dim]()
+    model, within, supposed = inlined(model), frozenset[Cut](), Supposed()
     while True:
         reading = _Reading(model, within, supposed)
         program = reading.program()
@@ -56,7 +56,7 @@ def understand(model: ir.Model) -> Program:
 class _Reading:
     """One pass over a model, in topological order."""
 
-    def __init__(self, model: ir.Model, within: frozenset[Cut], supposed: Mapping[Cut, Dim]) -> None:
+    def __init__(self, model: ir.Model, within: frozenset[Cut], supposed: Supposed) -> None:
         """Slices `within` their axis, and sizes that are `supposed`, were told by readings before."""
         self.model, self.within, self.supposed = model, within, supposed
         is_needed = needed(model.graph)

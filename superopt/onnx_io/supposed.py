@@ -9,14 +9,14 @@ Of what is added, and so broadcast to each other, it does not hold: one of the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, are_equal, symbols
 
-Supposed: TypeAlias = "Mapping[tuple[str, int], Dim]"
+Supposed: TypeAlias = dict[tuple[str, int], Dim]
 """For what a Resize gives, and an axis, the size that it has whenever the model runs."""
 
 MAPS_FROM = 2
@@ -27,9 +27,9 @@ class Joins:
     """What one reading of a model tells of the maps that it joins: what was `met` is of those sizes."""
 
     def __init__(self, needed: Collection[ir.Node]) -> None:
-        """Nodes that are not `needed` a runtime need not run, so they need not fit."""
+        """The nodes that are `needed`, as `Bounds` has them."""
         self._needed = needed
-        self.met: dict[tuple[str, int], Dim] = {}
+        self.met = Supposed()
 
     def join(self, node: ir.Node, shapes: Sequence[Shape], given: Collection[str]) -> Shape | None:
         """The shape of a Concat that was not read, of the shapes of its inputs; None where it is not known.
@@ -37,12 +37,12 @@ class Joins:
         Other sizes than those of what is resized are of the `given` symbols, which mean the same in each reading.
         """
         ranks = {len(shape) for shape in shapes}
-        if node.op_type != "Concat" or node.domain or node not in self._needed or len(ranks) != 1:
+        if node.op_type != "Concat" or node.domain or node not in self._needed or len(ranks) != 1 or ranks == {0}:
             return None
         (rank,) = ranks
         along = node.attributes["axis"].as_int() % rank
         found = [sum((s[along] for s in shapes), 0) if a == along else shapes[0][a] for a in range(rank)]
-        met: dict[tuple[str, int], Dim] = {}
+        met = Supposed()
         for axis in set(range(rank)) - {along}:
             told = [s[axis] for s, v in zip(shapes, node.inputs, strict=True) if not _is_resized(v)]
             if not told or not symbols(told[0]) <= set(given):

@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from superopt.onnx_io import load, rewritten, understand
+from superopt.onnx_io.supposed import Joins
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import assert_close, run
 
@@ -95,3 +96,9 @@ def test_sizes_that_need_not_be_equal_stay_apart(text: str, operator: str, sizes
     for size in sizes:
         given = {i.name: maps(size if i.name == "x" else 2 * size) for i in model(text).graph.input}
         assert_close(run(made, given), run(model(text), given))
+
+
+def test_a_join_of_numbers_without_axes_has_no_shape() -> None:
+    """ONNX's check refuses it only where it knows that they have none."""
+    node = ir.Node("", "Concat", [ir.Value(name="x"), ir.Value(name="y")], [ir.AttrInt64("axis", 0)])
+    assert Joins({node}).join(node, [(), ()], set()) is None

@@ -113,10 +113,10 @@ def solve(
         if not is_clear(solved[-1].gain):  # there is nothing to follow
             stakes |= {k: starts[k] for k in others}
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
-    once_s = judging_s + times.settings * LOOKS * LOOK_S
-    latest, worth = min(times.latest, times.end - (1.0 + JUDGED_AGAIN) * once_s), WORTH_AGAIN
+    answering_s = judging_s + times.settings * LOOKS * LOOK_S
+    latest, worth = min(times.latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
     if expected_gain(solved, objective.total) < LEAST_EXPECTED:
-        latest, worth = min(times.patient, times.end - once_s), LAST_RESORT
+        latest, worth = min(times.patient, times.end - answering_s), LAST_RESORT
     solved = again(solved, latest if judging_s else deadline, worth)
     cost.deadline = max(cost.deadline, joined_end)
     return solved

@@ -5,7 +5,7 @@ floor divisions that do not simplify. It is interned, so equal polynomials are o
 bool where their difference is a constant and otherwise a `Condition`, whose truth value raises `Undecided`: a shape
 rule can never branch silently on something unknown. The same conditions are what the solver is told about.
 
-All of it is one file, though a long one: sizes, floor divisions in them and conditions between them define each other.
+Sizes, floor divisions in them and conditions between them define each other, so they are one file.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from superopt.errors import ShapeError, Undecided
+from superopt.polynomial import Terms, degree, exact_quotient, multiplied, ordered, summed, term_text
 
 Dim: TypeAlias = "int | Expr"
 Shape: TypeAlias = "tuple[Dim, ...]"
 Truth: TypeAlias = "bool | Condition"
 Relation = Literal["=", "<=", "divides", "!="]
 
-# A monomial is a sorted tuple of atoms; a polynomial maps monomials to non-zero coefficients.
 Atom: TypeAlias = "Symbol | Floor"
-Monomial: TypeAlias = "tuple[Atom, ...]"
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,14 @@ class Expr:
     """An integer polynomial over atoms; never a constant (that is an `int`). Make one with `symbol` and arithmetic."""
 
     __slots__ = ("__weakref__", "_hash", "_text", "name", "terms")
-    terms: tuple[tuple[Monomial, int], ...]
+    terms: Terms[Atom]
     name: str | None
     """Of a single symbol; None of anything else."""
     _hash: int
     _text: str
-    _interned: ClassVar[WeakValueDictionary[tuple[tuple[Monomial, int], ...], Expr]] = WeakValueDictionary()
+    _interned: ClassVar[WeakValueDictionary[Terms[Atom], Expr]] = WeakValueDictionary()
 
-    def __new__(cls, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
+    def __new__(cls, terms: Terms[Atom]) -> Expr:
         known = cls._interned.get(terms)
         if known is not None:
             return known
@@ -92,17 +91,14 @@ class Expr:
         cls._interned[terms] = self
         return self
 
-    def __reduce__(self) -> tuple[type[Expr], tuple[tuple[tuple[Monomial, int], ...]]]:
+    def __reduce__(self) -> tuple[type[Expr], tuple[Terms[Atom]]]:
         return Expr, (self.terms,)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __add__(self, other: Dim) -> Dim:
-        total = dict(self.terms)
-        for monomial, coefficient in _terms(other):
-            total[monomial] = total.get(monomial, 0) + coefficient
-        return _polynomial(total)
+        return _dim(summed(self.terms, _terms(other)))
 
     __radd__ = __add__
 
@@ -110,10 +106,7 @@ class Expr:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        total = dict(self.terms)
-        for monomial, coefficient in _terms(other):
-            total[monomial] = total.get(monomial, 0) - coefficient
-        return _polynomial(total)
+        return _dim(summed(self.terms, _terms(other), -1))
 
     def __rsub__(self, other: Dim) -> Dim:
         return self * -1 + other
@@ -121,15 +114,10 @@ class Expr:
     def __mul__(self, other: Dim) -> Dim:
         if isinstance(other, int):
             return Expr(tuple((monomial, other * coefficient) for monomial, coefficient in self.terms)) if other else 0
-        total: dict[Monomial, int] = {}
         theirs = _terms(other)
-        if len(self.terms) * len(theirs) > _TERMS or len(self.terms[0][0]) + len(theirs[:1] and theirs[0][0]) > _DEGREE:
+        if len(self.terms) * len(theirs) > _TERMS or degree(self.terms) + degree(theirs) > _DEGREE:
             raise ShapeError(f"a size of more than {_TERMS} terms, or of more than {_DEGREE} factors in one")
-        for m1, c1 in self.terms:
-            for m2, c2 in theirs:
-                monomial = tuple(sorted(m1 + m2, key=str))
-                total[monomial] = total.get(monomial, 0) + c1 * c2
-        return _polynomial(total)
+        return _dim(multiplied(self.terms, theirs))
 
     __rmul__ = __mul__
 
@@ -167,7 +155,7 @@ class Expr:
         try:
             return self._text
         except AttributeError:  # each operator puts the shapes that it is applied to into words, in case they are wrong
-            parts = [_monomial_text(m, c) for m, c in self.terms]
+            parts = [term_text(m, c) for m, c in self.terms]
             self._text = parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
             return self._text
 
@@ -244,7 +232,7 @@ def divides(divisor: Dim, dividend: Dim) -> Truth:
         return True
     if isinstance(divisor, int) and isinstance(dividend, int):
         return False
-    if isinstance(divisor, Expr) and isinstance(_exact_quotient(dividend, divisor), int | Expr):
+    if isinstance(divisor, Expr) and exact_quotient(_terms(dividend), _terms(divisor)) is not None:
         return True
     common = math.gcd(*(c for side in (divisor, dividend) for _, c in _terms(side)))
     return Condition("divides", floor_div(divisor, common), floor_div(dividend, common))
@@ -261,9 +249,9 @@ def floor_div(left: Dim, right: Dim) -> Dim:
         return floor_div(left * -1, -right)
     if isinstance(left, int) and isinstance(right, int):
         return left // right
-    quotient = _exact_quotient(left, right)
+    quotient = exact_quotient(_terms(left), _terms(right))
     if quotient is not None:
-        return quotient
+        return _dim(quotient)
     if isinstance(right, int):
         return _floor_by_number(_terms(left), right)
     return Expr((((Floor(left, right),), 1),))
@@ -272,11 +260,6 @@ def floor_div(left: Dim, right: Dim) -> Dim:
 def is_one(dim: Dim) -> bool:
     """Whether a size is the number 1."""
     return isinstance(dim, int) and dim == 1
-
-
-def nonnegative(dim: Dim, least: int = 1) -> bool:
-    """Whether a size is at least 0 for all symbols of at least `least`: False where its terms do not tell."""
-    return _exceeds(dim if isinstance(dim, int) else rebuild(dim, lambda name: symbol(name) + least), 1)
 
 
 def product(dims: Sequence[Dim]) -> Dim:
@@ -365,24 +348,6 @@ def relate(relation: Relation, left: Dim, right: Dim) -> Truth:
     return (not answer) if isinstance(answer, bool) else Condition("!=", left, right)
 
 
-def _exceeds(dim: Dim, slack: int) -> bool:
-    """Whether a size is more than `-slack` for all symbols of at least 0, as its terms tell. A quotient is at most what
-    is divided over the divisor; where that is not enough, it is less than one below it.
-    """
-    if isinstance(dim, int):
-        return dim > -slack
-    quotients = [(m, c, m[0]) for m, c in dim.terms if len(m) == 1 and isinstance(m[0], Floor)]
-    constant = next((c for m, c in dim.terms if not m), 0)
-    falls = any(c < 0 for m, c in dim.terms if m) or constant <= -slack
-    for monomial, coefficient, floor in sorted(quotients, key=lambda found: found[1] > 0):
-        top, bottom = floor.numerator, floor.denominator
-        if isinstance(bottom, int) and falls:
-            least = top if coefficient < 0 else top - (bottom - 1)
-            return _exceeds((dim - Expr(((monomial, coefficient),))) * bottom + least * coefficient, slack * bottom)
-    floors = [atom for monomial, _ in dim.terms for atom in monomial if isinstance(atom, Floor)]
-    return not falls and all(_exceeds(part, 1) for floor in floors for part in (floor.numerator, floor.denominator))
-
-
 def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:
     if isinstance(atom, Symbol):
         return of_symbol(atom.name)
@@ -395,39 +360,31 @@ def _identical(a: Dim, b: Dim) -> bool:
     return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
 
 
-def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+def _terms(dim: Dim) -> Terms[Atom]:
     if isinstance(dim, Expr):
         return dim.terms
     return (((), int(dim)),) if dim else ()
 
 
-def _polynomial(terms: Mapping[Monomial, int]) -> Dim:
-    kept = {m: c for m, c in terms.items() if c}
-    if not kept:
+def _dim(terms: Terms[Atom]) -> Dim:
+    if not terms:
         return 0
-    if list(kept) == [()]:
-        return kept[()]
-    return Expr(tuple(kept.items() if len(kept) == 1 else sorted(kept.items(), key=_place)))
+    return Expr(terms) if terms[0][0] else terms[0][1]
 
 
-def _place(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
-    """By degree, then by name, so that one polynomial has one order."""
-    return -len(term[0]), tuple(map(str, term[0]))
-
-
-def _floor_by_number(terms: tuple[tuple[Monomial, int], ...], by: int) -> Dim:
+def _floor_by_number(terms: Terms[Atom], by: int) -> Dim:
     """The quotient by a positive number, in one form for what exporters write in many.
 
     What is divided by exactly stands outside, and so do the multiples of `by` in the constant; a common factor is
     cancelled, `⌊(g·x + c) / (g·n)⌋ = ⌊(x + ⌊c / g⌋) / n⌋`; and a quotient of a quotient is one,
     `⌊(⌊x / m⌋ + y) / n⌋ = ⌊(x + m·y) / (m·n)⌋`.
     """
-    whole = _polynomial({m: c // by for m, c in terms if c % by == 0 or m == ()})
+    whole = _dim(ordered({m: c // by for m, c in terms if c % by == 0 or m == ()}))
     rest = {m: c % by if m == () else c for m, c in terms if c % by}
     common = math.gcd(by, *(c for m, c in rest.items() if m))
     if common > 1:
         rest, by = {m: c // common for m, c in rest.items()}, by // common
-    numerator = _polynomial(rest)
+    numerator = _dim(ordered(rest))
     for monomial, coefficient in rest.items():
         match monomial:
             case (Floor(numerator=top, denominator=int(bottom)),) if coefficient == 1:
@@ -436,36 +393,3 @@ def _floor_by_number(terms: tuple[tuple[Monomial, int], ...], by: int) -> Dim:
     if isinstance(numerator, int):
         return whole + numerator // by
     return whole + Expr((((Floor(numerator, by),), 1),))
-
-
-def _exact_quotient(left: Dim, right: Dim) -> Dim | None:
-    """`left / right` where it is exact, by long division of polynomials, else None."""
-    divisor = _terms(right)
-    if not divisor:
-        return None
-    if len(divisor) > 1 and _terms(left):
-        # The terms stand in a graded order, so that each step leaves a smaller first term.
-        first = _exact_quotient(_polynomial(dict(_terms(left)[:1])), _polynomial(dict(divisor[:1])))
-        others = None if first is None else _exact_quotient(left - first * right, right)
-        return None if first is None or others is None else first + others
-    if len(divisor) > 1:
-        return 0
-    ((monomial, coefficient),) = divisor
-    quotient: dict[Monomial, int] = {}
-    for m, c in _terms(left):
-        rest = list(m)
-        for atom in monomial:
-            if atom not in rest:
-                return None
-            rest.remove(atom)
-        if c % coefficient:
-            return None
-        quotient[tuple(rest)] = c // coefficient
-    return _polynomial(quotient)
-
-
-def _monomial_text(monomial: Monomial, coefficient: int) -> str:
-    factors = [str(atom) for atom in monomial]
-    if coefficient != 1 or not factors:
-        factors.insert(0, str(coefficient))
-    return factors[0] if len(factors) == 1 else f"(* {' '.join(factors)})"

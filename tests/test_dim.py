@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superopt.bounds import nonnegative
 from superopt.dim import (
     Condition,
     Dim,
@@ -16,7 +17,6 @@ from superopt.dim import (
     divides,
     equal,
     floor_div,
-    nonnegative,
     product,
     relate,
     require,

@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from superopt.bounds import nonnegative
 from superopt.dim import (
     Condition,
     Dim,
@@ -20,7 +21,6 @@ from superopt.dim import (
     are_equal,
     assuming,
     equal,
-    nonnegative,
     product,
     substitute,
     symbol,

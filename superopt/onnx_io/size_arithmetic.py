@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, are_equal, equal, nonnegative, product
+from superopt.bounds import nonnegative
+from superopt.dim import Dim, are_equal, equal, product
 from superopt.errors import Undecided
 from superopt.onnx_io.tensors import NUMPY_NAMES
 

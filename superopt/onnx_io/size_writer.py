@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 
-from superopt.dim import Dim, Expr, Floor, Symbol, nonnegative
+from superopt.bounds import nonnegative
+from superopt.dim import Dim, Expr, Floor, Symbol
 from superopt.operators import Emitter, NotUnderstood
 
 Sources = Mapping[str, tuple[str, int]]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, equal, nonnegative, require
+from superopt.bounds import nonnegative
+from superopt.dim import Dim, Shape, equal, require
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand
 from superopt.term import Term, Type, make

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, nonnegative, product, require
+from superopt.bounds import nonnegative
+from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, product, require
 from superopt.operators.declare import (
     Declared,
     Emitter,

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from superopt.bounds import nonnegative
 from superopt.dim import (
     Condition,
     Dim,
@@ -14,7 +15,6 @@ from superopt.dim import (
     assuming,
     equal,
     equal_shapes,
-    nonnegative,
     substitute,
     substitute_condition,
     symbol_name,

@@ -42,7 +42,7 @@ def pointwise(scope: Scope) -> Iterator[Law]:
 
 
 def linear(scope: Scope) -> Iterator[Law]:
-    """Sums and common factors move through each linear input. (Re-layouts have theirs from `layout_laws.py`.)"""
+    """Sums and common factors move through each linear input. (Re-layouts have theirs from `layout.py`.)"""
     for cls in declared(
         scope, lambda c: bool(c.linear) and not issubclass(c, Transpose | Reshape | Slice | Pad | Expand)
     ):

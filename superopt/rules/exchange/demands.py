@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from superopt.dim import Condition, nonnegative, symbol_name, symbols
+from superopt.bounds import nonnegative
+from superopt.dim import Condition, symbol_name, symbols
 from superopt.operators.instances import conditions
 from superopt.rules.rule import Rule
 

@@ -289,4 +289,6 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
         values = rng.random(shape)
     else:
         values = smooth(rng, shape) if draw.smooth else rng.standard_normal(shape)
-    return np.asarray(draw.offset + draw.scale * values, dtype=dtype)
+    if (draw.scale, draw.offset) != (1.0, 0.0):
+        values = draw.offset + draw.scale * values
+    return np.asarray(values, dtype=dtype)

@@ -43,7 +43,19 @@ def test_smooth_numbers_are_of_the_size_of_others() -> None:
 
 @pytest.mark.parametrize("shape", [(61,), (61, 67), (3, 61, 67)], ids=str)
 def test_what_is_no_stack_of_images_is_drawn_as_before(shape: tuple[int, ...]) -> None:
-    np.testing.assert_array_equal(smooth(rng(), shape), rng().standard_normal(shape))
+    np.testing.assert_array_equal(smooth(rng(), shape), rng().standard_normal(shape, np.float32))
+
+
+def test_numbers_come_again_only_after_so_many_that_no_processor_foretells_them() -> None:
+    values = smooth(rng(), (1024, 1024)).ravel()
+    assert len(np.unique(values[: 2**18])) > 2**18 * 0.95
+    np.testing.assert_array_equal(values[2**18 :], values[: -(2**18)])
+
+
+def test_the_finest_noise_alone_tells_neighbours_of_a_large_square_apart() -> None:
+    square = smooth(rng(), (1, 1, 32, 32))
+    assert len(np.unique(square)) > 1000
+    assert alike(square, 3) > 0.6
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Feeds
+from superopt.cost.runtime import Argument, Feeds
 from superopt.cost.steady import FEW_FAULTS, MOST_AGAIN, Steady
 from superopt.cost.timed import ROUNDS_S, time_in_turns
 from superopt.search.paired import compare
@@ -76,8 +76,8 @@ class Growth(OnnxRuntime):
     def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> str:
         return str(model)
 
-    def feeds(self, session: str, seed: int, draw: Draw | None = None) -> Feeds:
-        return {}
+    def inputs(self, session: str) -> tuple[Argument, ...]:
+        return ()
 
     def bound(self, session: str, feeds: Feeds) -> Growing:  # type: ignore[override]
         return Growing(3, self.waits)

@@ -9,9 +9,10 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Feeds
+from superopt.cost.runtime import Argument, Draw, Feeds, Session
 from superopt.cost.timed import LONG_ROUNDS, ROUNDS, ROUNDS_S, time_in_turns
 
 
@@ -39,8 +40,8 @@ class Scripted(OnnxRuntime):
     def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> str:
         return str(model)
 
-    def feeds(self, session: str, seed: int, draw: Draw | None = None) -> Feeds:
-        return {}
+    def inputs(self, session: str) -> tuple[Argument, ...]:
+        return ()
 
     def bound(self, session: str, feeds: Feeds) -> Told:  # type: ignore[override]
         return Told(self.waits, iter(self.says[session]))
@@ -81,3 +82,24 @@ def test_that_the_first_session_is_slower_makes_no_gain() -> None:
     a, b = time_in_turns(runtime, [Path("a"), Path("b")])
     assert b.seconds / a.seconds == pytest.approx(2.0)
     assert runtime.made == ["a", "b", "b", "a"]
+
+
+@dataclass(frozen=True)
+class Drawing(OnnxRuntime):
+    """Counts how often inputs are drawn."""
+
+    drawn: list[int] = field(default_factory=list)
+
+    def feeds(self, session: Session, seed: int, draw: Draw | None = None) -> Feeds:
+        self.drawn.append(seed)
+        return super().feeds(session, seed, draw)
+
+
+def test_graphs_that_ask_for_the_same_inputs_are_given_the_same(tmp_path: Path) -> None:
+    models = [tmp_path / "relu.onnx", tmp_path / "abs.onnx", tmp_path / "longer.onnx"]
+    for path, (op, size) in zip(models, (("Relu", 4), ("Abs", 4), ("Abs", 5)), strict=True):
+        text = f'<ir_version: 8, opset_import: ["": 17]> g (float[{size}] x) => (float[{size}] y) {{ y = {op}(x) }}'
+        path.write_bytes(parser.parse_model(text).SerializeToString())
+    runtime = Drawing()
+    assert len(time_in_turns(runtime, models)) == 3
+    assert len(runtime.drawn) == 2

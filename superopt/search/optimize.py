@@ -30,14 +30,16 @@ from superopt.search.solving.solve import JUDGED_AGAIN, LEAST_EXPECTED, Times, T
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Strategy, forget_terms
 
-SEARCH_SHARE, ONCE_SHARE, SEARCH_MOST, SEARCH_PATIENT = 0.45, 0.2, 0.3, 0.6
+SEARCH_SHARE, ONCE_SHARE, ONCE_MOST, SEARCH_MOST, SEARCH_PATIENT = 0.45, 0.15, 0.2, 0.23, 0.6
 """Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without
-these; with pieces whose time was over searched again; and so where nothing is gained before that. The rest is for
-comparing and measuring whole models.
+these, and at most so where timing them takes long; with pieces whose time was over searched again; and so where nothing
+is gained before that. The rest is for comparing and measuring whole models.
 """
 
 CHOOSING_MOST = 0.65
-"""The last of these where sessions choose algorithms; searching pieces once may take the first of them there."""
+"""What the search may take with pieces searched again where sessions choose algorithms; searching them once may take
+the first of the shares above there.
+"""
 
 
 def attempt(
@@ -153,9 +155,11 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
     start, chooses = time.monotonic(), trial.cost.runtime.chooses_algorithms
-    once, most = (SEARCH_SHARE, CHOOSING_MOST) if chooses else (ONCE_SHARE, SEARCH_MOST)
+    once = (SEARCH_SHARE, SEARCH_SHARE) if chooses else (ONCE_SHARE, ONCE_MOST)
+    most = CHOOSING_MOST if chooses else SEARCH_MOST
     latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
-    times = Times(trial.end, latest, patient, len(trial.settings), once * trial.left)
+    least_s, most_s = (share * trial.left for share in once)
+    times = Times(trial.end, latest, patient, len(trial.settings), least_s, most_s)
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

@@ -211,20 +211,26 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     assert found.reason == f"{takes}; allow more with --time"
 
 
-@pytest.mark.parametrize(("chooses", "once", "latest"), [(False, 0.2, 0.3), (True, 0.45, 0.65)])
+@pytest.mark.parametrize(("chooses", "once", "most", "latest"), [(False, 0.15, 0.2, 0.23), (True, 0.45, 0.45, 0.65)])
 def test_a_search_has_more_of_the_time_where_sessions_choose_algorithms(
-    chooses: bool, once: float, latest: float, cost: MeasuredCost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    chooses: bool,
+    once: float,
+    most: float,
+    latest: float,
+    cost: MeasuredCost,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     given: list[float] = []
 
     def shared(groups: object, known: object, search: object, times: solve.Times, progress: object) -> None:
-        given.extend((times.once_s, times.latest - time.monotonic()))
+        given.extend((times.once_s, times.once_most_s, times.latest - time.monotonic()))
         raise solve.TooShort("they are known")
 
     monkeypatch.setattr(OnnxRuntime, "chooses_algorithms", chooses)
     monkeypatch.setattr(optimize, "solve", shared)
     tried(normalized(), [], cost, tmp_path, limit=1e6)
-    assert given == [pytest.approx(once * 1e6, rel=1e-3), pytest.approx(latest * 1e6, rel=1e-3)]
+    assert given == pytest.approx([once * 1e6, most * 1e6, latest * 1e6], rel=1e-3)
 
 
 def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:

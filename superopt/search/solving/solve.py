@@ -35,6 +35,11 @@ FOLLOWING_SHARE = 0.2
 looked for in it. Where one gains little, those to come have all of theirs again.
 """
 
+TIMING = 4.0
+"""How many times longer than timing the kernels of a model as it stands it may take to search its pieces once, where
+that is more than their share of the limit.
+"""
+
 STARTING_SHARE = 0.6
 """Of the time until the deadline, what pieces may take to be costed before any is searched, but for the first."""
 
@@ -49,7 +54,8 @@ LEAST_EXPECTED = 1.01
 class Times:
     """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
     `latest` pieces may be searched again whose time was over, where judging leaves so much, or until the `patient`
-    where the first searches gained nothing. All of them are searched once in `once_s` seconds.
+    where the first searches gained nothing. All of them are searched once in `once_s` seconds, or where timing the
+    kernels of the model as it stands takes long in up to `once_most_s`: timing what a search makes of them does too.
     """
 
     end: float
@@ -57,6 +63,11 @@ class Times:
     patient: float
     settings: int = 1
     once_s: float = math.inf
+    once_most_s: float = math.inf
+
+    def searching_s(self, timing_s: float) -> float:
+        """The seconds in which all pieces are searched once, where timing their kernels took so many."""
+        return min(max(self.once_s, TIMING * timing_s), self.once_most_s)
 
 
 class TooShort(OutOfTime):
@@ -76,6 +87,7 @@ def solve(
     objective, cost = search.objective, search.objective.machine
     solved = [known[key] for key in groups if key in known]
     unknown = {key: places for key, places in groups.items() if key not in known}
+    started = time.monotonic()
     try:
         starts = _start_costs(unknown, objective, progress)
     except OutOfTime:
@@ -89,7 +101,8 @@ def solve(
     judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
     searching_ends = cost.deadline
     joined_end = min(searching_ends, times.end - judging_s)
-    cost.deadline = deadline = min(joined_end, time.monotonic() + times.once_s)
+    searching_s = times.searching_s(time.monotonic() - started)
+    cost.deadline = deadline = min(joined_end, time.monotonic() + searching_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved

@@ -303,6 +303,12 @@ def test_where_nothing_was_gained_the_search_goes_on_for_longer(
     assert asked == [64] * times
 
 
+@pytest.mark.parametrize(("timing", "searching"), [(0.5, 8.0), (2.5, 10.0), (9.0, 12.0)])
+def test_pieces_have_more_time_where_timing_the_model_as_it_stands_takes_long(timing: float, searching: float) -> None:
+    times = Times(60.0, 60.0, 60.0, once_s=8.0, once_most_s=12.0)
+    assert times.searching_s(timing) == searching
+
+
 @pytest.mark.parametrize(("latest", "times", "left_until"), [(80.0, 2, 35.0), (18.0, 1, 20.0), (24.0, 2, 24.0)])
 def test_joined_pieces_have_the_time_that_was_left_for_them(
     latest: float, times: int, left_until: float, monkeypatch: pytest.MonkeyPatch

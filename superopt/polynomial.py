@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 Atom = TypeVar("Atom", bound=Hashable)
 Monomial: TypeAlias = tuple[Atom, ...]
-Terms: TypeAlias = tuple[tuple[tuple[Atom, ...], int], ...]
+Terms: TypeAlias = tuple[tuple[Monomial[Atom], int], ...]
 
 
 def ordered(total: Mapping[Monomial[Atom], int]) -> Terms[Atom]:

@@ -7,12 +7,13 @@ onnxruntime's for PRelu and Where do, take 4.2 ns an element of white noise, whe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from superopt.drawn import normal
 
 SIDES = (1, 2, 4, 8, 16, 32)
 """Of as much power each, noise of squares of these sides, each twice the one before, has that of natural images: one
@@ -23,17 +24,14 @@ _LEAST_RANK = 4
 _CHANNELS = 4
 """A last axis of up to so many places holds channels, and the two before it the places of an image."""
 
-_DRAWN = 2**18
-"""So many numbers are drawn, and come again where there are to be more: no processor foretells what so many ask."""
-
 
 def smooth(rng: np.random.Generator, shape: Sequence[int]) -> NDArray[Any]:
     """Normal numbers of variance 1, alike where places of an image are near; below four axes they are not."""
     if len(shape) < _LEAST_RANK:
-        return _normal(rng, shape)
+        return normal(rng, shape)
     last = len(shape) - (2 if shape[-1] <= _CHANNELS else 1)
     coarsest, *others = (
-        _normal(rng, [-(-n // side) if axis in (last - 1, last) else n for axis, n in enumerate(shape)])
+        normal(rng, [-(-n // side) if axis in (last - 1, last) else n for axis, n in enumerate(shape)])
         for side in reversed(SIDES)
     )
     total = coarsest
@@ -47,7 +45,3 @@ def smooth(rng: np.random.Generator, shape: Sequence[int]) -> NDArray[Any]:
 def _twice(coarse: NDArray[Any], finer: NDArray[Any], axis: int) -> NDArray[Any]:
     """Each place twice along an axis, as many as a finer one has."""
     return coarse.take(np.arange(finer.shape[axis]) // 2, axis)
-
-
-def _normal(rng: np.random.Generator, shape: Sequence[int]) -> NDArray[Any]:
-    return np.resize(rng.standard_normal(min(math.prod(shape), _DRAWN), np.float32), shape)

@@ -28,10 +28,6 @@ from superopt.memory import trim
 
 KERNEL_BUDGET_S = 0.15
 """The longest that the runs of one kernel take, beyond three."""
-KERNEL_RUNS, KERNEL_S = 5, 0.003
-"""How often a kernel is run at least, and for how long: what is timed twice differs by the sessions, 1.5 % in the
-median, and no less where each is run for three times as long.
-"""
 ROUNDS, ROUNDS_S = (3, 31), 0.08
 """How often graphs are run in turns, by sessions made in one order: at least, at most; and the seconds that takes. Here
 too ratios differ by sessions, 1 %, in half the time as in more.
@@ -51,8 +47,7 @@ def run_alone(runtime: Runtime, model: Path) -> None:
 def time_alone(runtime: Runtime, model: Path) -> Timing:
     """Time a kernel on random inputs. Raises `RuntimeFailed`."""
     session = runtime.session(model)
-    feeds = runtime.feeds(session, seed=0, draw=KERNEL)
-    return runtime.time(session, feeds, KERNEL_BUDGET_S, KERNEL_S, KERNEL_RUNS)
+    return runtime.time(session, runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
 
 
 def time_in_turns(

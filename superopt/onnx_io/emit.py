@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.dim import symbol_name
+from superopt.drawn import normal
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.lowest import without_lowest
@@ -27,8 +29,6 @@ APART = 2**16
 """Weights of more bytes of a model that is only timed stand in files beside it: in a message they are there three times
 while it is written.
 """
-_DRAWN = 2**16 + 1
-"""How many random numbers a weight is made of, over and over; odd, so that rows differ."""
 
 
 def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, str]) -> ir.Model:
@@ -248,6 +248,4 @@ def _random(v: Term, rng: np.random.Generator) -> Array:
     if len(shape) < 2:
         return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
     fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))
-    # Drawing is slow beside copying, and a large weight is as good with the same numbers over and over.
-    drawn = rng.standard_normal(min(int(np.prod(shape)), _DRAWN)) * np.sqrt(2.0 / fan_in)
-    return np.resize(drawn.astype(_dtype(v)), shape)
+    return normal(rng, shape, math.sqrt(2.0 / fan_in)).astype(_dtype(v), copy=False)

@@ -139,7 +139,7 @@ def test_an_output_that_is_declared_of_another_rank_is_timed_all_the_same() -> N
     session = RUNTIME.session(model("g (float[2,3] x, int64[n] s) => (float[a,b] y) { y = Reshape(x, s) }"))
     feeds = {"x": np.ones((2, 3), np.float32), "s": np.array([1, 2, 3])}
     assert RUNTIME.run(session, feeds)[0].shape == (1, 2, 3)
-    assert RUNTIME.time(session, feeds).runs >= 7
+    assert RUNTIME.time(session, feeds).runs >= 5
 
 
 @each_runtime
@@ -172,10 +172,10 @@ def test_a_first_run_gives_back_what_later_ones_do_not_need() -> None:
 
 
 @each_runtime
-def test_a_short_model_is_run_at_least_seven_times(runtime: Runtime) -> None:
+def test_a_short_model_is_run_at_least_five_times(runtime: Runtime) -> None:
     session = runtime.session(model("g (float[4] x) => (float[4] y) { y = Relu(x) }"))
     timing = runtime.time(session, runtime.feeds(session, 0))
-    assert timing.runs >= 7
+    assert timing.runs >= 5
     assert timing.seconds > 0
     assert timing.spread >= 0
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from superopt.cost.smooth import smooth
+from superopt.drawn import DRAWN
 
 SEEDS = np.random.SeedSequence(7)
 
@@ -46,10 +47,12 @@ def test_what_is_no_stack_of_images_is_drawn_as_before(shape: tuple[int, ...]) -
     np.testing.assert_array_equal(smooth(rng(), shape), rng().standard_normal(shape, np.float32))
 
 
-def test_numbers_come_again_only_after_so_many_that_no_processor_foretells_them() -> None:
-    values = smooth(rng(), (1024, 1024)).ravel()
-    assert len(np.unique(values[: 2**18])) > 2**18 * 0.95
-    np.testing.assert_array_equal(values[2**18 :], values[: -(2**18)])
+def test_numbers_come_again_after_many_and_no_row_or_channel_is_another() -> None:
+    values = smooth(rng(), (256, 1024))
+    assert len(np.unique(values)) > DRAWN * 0.95
+    np.testing.assert_array_equal(values.ravel()[DRAWN:], values.ravel()[:-DRAWN])
+    assert len(np.unique(values, axis=0)) == 256
+    assert len(np.unique(smooth(rng(), (1, 256, 32, 32))[0], axis=0)) == 256
 
 
 def test_the_finest_noise_alone_tells_neighbours_of_a_large_square_apart() -> None:

@@ -198,10 +198,15 @@ class Erf(UnaryReal):
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
         """The error function; numpy has none."""
-        return np.asarray(_ERF(x), dtype=np.result_type(x))
+        flat, found = np.ravel(x), np.empty(np.size(x))
+        for at in range(0, flat.size, _AT_ONCE):
+            part = flat[at : at + _AT_ONCE].tolist()
+            found[at : at + _AT_ONCE] = np.fromiter(map(math.erf, part), np.float64, len(part))
+        return np.asarray(found.reshape(np.shape(x)), dtype=np.result_type(x))
 
 
-_ERF = np.vectorize(math.erf, otypes=[np.float64])
+_AT_ONCE = 2**16
+"""So many elements are numbers of Python at a time, of ten times the bytes: half the time of `np.vectorize`."""
 
 
 @operator("tanh", onnx="Tanh")

@@ -141,7 +141,7 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     if tried.accepted or tried.weighed or len(tried.pairs) != 1:
         return tried
     took = time.monotonic() - start
-    cover = surest(tried, trial, end=trial.end - JUDGED_AGAIN * took)
+    cover = surest(tried, trial, trial.end - JUDGED_AGAIN * took, memory)
     if cover is None:
         return tried
     try:

@@ -46,6 +46,10 @@ LOOK_S = 4.0
 LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget, or than all may take, is taken as never ending."""
 LOOKS = 2
+USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 40, 20
+"""How many times an inference could run, about, while two models are measured: in six to ten pairs of sessions, each of
+them run four times and more; long ones three times in each of six pairs; and so in as few pairs as tell anything.
+"""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,12 @@ def hopeless(paired: Paired) -> bool:
 def loses(paired: Paired) -> bool:
     """Whether the candidate is slower, by at least 1 % or with an interval that excludes that it is not."""
     return paired.ratio <= 1 / LEAST_GAIN or paired.high < 1.0
+
+
+def measuring_s(inference_s: float, at_least: bool = False) -> float:
+    """The seconds that `compare` takes, about, for models that take so many; and what it takes at least."""
+    usual = LONG_RUNS if inference_s > LONG_S else USUAL_RUNS
+    return (FEWEST_RUNS if at_least else usual) * inference_s
 
 
 def compare(

@@ -12,11 +12,11 @@ import pytest
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Argument, Feeds
-from superopt.cost.steady import FEW_FAULTS, MOST_AGAIN, Steady
+from superopt.cost.steady import FAULTS_A_SECOND, FEW_FAULTS, MOST_AGAIN, Steady
 from superopt.cost.timed import ROUNDS_S, time_in_turns
 from superopt.search.paired import compare
 
-PAGES = 4 * FEW_FAULTS
+PAGES = 16 * FEW_FAULTS
 SLOW, FAST = 9.0, 1.0
 
 
@@ -53,6 +53,12 @@ def test_a_model_that_takes_memory_in_each_run_is_run_again_once_and_never_more(
     model, steady = Growing(takes=100), Steady()
     assert [steady(model.run) for _ in range(3)] == [SLOW] * 3
     assert model.runs == MOST_AGAIN + 3
+
+
+def test_a_long_run_counts_that_takes_few_pages_for_its_length() -> None:
+    model = Growing(takes=100, waits=2 * PAGES / FAULTS_A_SECOND)
+    assert Steady()(model.run) == SLOW
+    assert model.runs == 1
 
 
 def test_what_takes_a_page_or_two_counts() -> None:

@@ -27,7 +27,7 @@ from superopt.cost.table import Table
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, load, understand
 from superopt.rules.format import parse_file
-from superopt.search import optimize
+from superopt.search import optimize, paired
 from superopt.search.accepting import judge, same
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.reference import reference_of
@@ -121,7 +121,7 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
     open_still = Paired(alone, alone, 1.0, 0.99, 1.01, 10, 100, (1.0,) * 10)
     monkeypatch.setattr("superopt.search.accepting.judge.compare", lambda *_, **__: open_still)
     monkeypatch.setattr("superopt.search.optimize.judged", judging)
-    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
+    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, *_: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, len(calls)) == (False, 2)
     assert found.reason.endswith("; without pieces that gain nothing in the whole model, it differs")
@@ -190,7 +190,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
         return Paired(alone, alone, ratio, ratio - 0.01, ratio + 0.01, 10, 100, (ratio,) * 10)
 
     monkeypatch.setattr("superopt.search.accepting.judge.compare", compare)
-    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, trial, end: list(tried.cover))
+    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, *_: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert asked == [1, 2]
     assert found.accepted == (later > 1.0)
@@ -203,7 +203,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
 def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: int
 ) -> None:
-    runs = solve.COMPARING_RUNS + settings * solve.MEASURING_RUNS
+    runs = solve.COMPARING_RUNS + settings * paired.FEWEST_RUNS
     monkeypatch.setattr(Latency, "seconds", lambda self, costs: 0.5 / settings)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, settings=settings)
     assert (found.accepted, found.solved) == (False, [])

@@ -25,7 +25,9 @@ from superopt.search.replay import Placement
 from superopt.term import Term, Type
 
 WAITING_SHARE = 0.5
-"""Of the time that is left so much may pass until values in 64 bits are there; measuring takes the rest."""
+"""Of the time that is left so much may pass until values in 64 bits are there, or less where measuring takes more than
+the rest: then those count that are there when the models have run.
+"""
 
 _LITTLE = "an output hardly varies, and what stands before it could not be compared by itself"
 
@@ -101,7 +103,7 @@ def _examined(
         caller=trial.cost.child,
         working=working,
         longest_s=trial.longest,
-        until=time.monotonic() + WAITING_SHARE * trial.left,
+        until=min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - trial.measuring_s),
         one_by_one=trial.one_by_one,
     )
 

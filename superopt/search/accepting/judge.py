@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from superopt.cost.child import UNENDING
@@ -15,7 +16,7 @@ from superopt.search.accepting.judgement import Judgement, Question, now, questi
 from superopt.search.accepting.labels import with_named
 from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import LATEST, Attempt, Trial
-from superopt.search.paired import Paired, compare, faster, latency, loses
+from superopt.search.paired import Paired, compare, faster, latency, loses, measuring_s
 from superopt.search.replay import Placement
 from superopt.search.solving.remembered import Memory
 from superopt.term import Term
@@ -56,7 +57,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         question(memory, (trial.working, tried.candidate), trial.seed, trial.settings, trial.sample) if memory else None
     )
     try:
-        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked)
+        measuring = replace(trial, measuring_s=_expected_s(tried, trial))
+        tried.agreement, tried.earlier = _agreement(measuring, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
         return original(tried, trial, f"nothing could be compared: {error}{advice(error, program)}")
     except OutOfTime as error:
@@ -104,6 +106,12 @@ def _agreement(
         if found.agrees and found.examined:
             return found, earlier
     return compared(trial, candidate, placed, trial.seed, DRAWS), None
+
+
+def _expected_s(tried: Attempt, trial: Trial) -> float:
+    """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
+    inference_s = trial.objective.seconds(len(s.places) * s.outcome.start.cost for s in tried.cover)
+    return len(trial.settings) * measuring_s(inference_s)
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:

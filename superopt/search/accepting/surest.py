@@ -9,25 +9,50 @@ import math
 import time
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter, ValidationError
+
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import gone_after
 from superopt.search.accepting.anew import as_it_stands, measured_briefly, placed
 from superopt.search.accepting.judge import together, written
+from superopt.search.accepting.judgement import question
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.paired import LEAST_GAIN
+from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import Solved
 
 MOST_ALONE = 8
 """So many pieces are measured, of those that should save most."""
 
 
-def surest(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
+_GAINS = TypeAdapter(list[float])
+
+
+def surest(tried: Attempt, trial: Trial, end: float, memory: Memory | None = None) -> list[Solved] | None:
     """The places of a candidate, without what gained nothing when it was replaced alone; None where there is no such
-    piece, or what is left gains too little. Measuring ends at a time of `time.monotonic`.
+    piece, or what is left gains too little. Measuring ends at a time of `time.monotonic`; what it says of this very
+    candidate is remembered.
     """
     winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))[:MOST_ALONE]
-    return without_vain(tried.cover, winners, _alone(winners, trial, end)) if len(winners) > 1 else None
+    if len(winners) < 2 or tried.candidate is None:
+        return None
+    asked = (
+        memory and question(memory, (trial.working, tried.candidate), "alone", trial.settings[0], trial.sample).asked
+    )
+    known = _recalled(memory, asked) if memory and asked else []
+    gains = [*known, *_alone(winners[len(known) :], trial, end)]
+    if memory and asked and len(gains) > len(known):
+        memory.table.keep_answer(memory.key, asked, _GAINS.dump_json(gains).decode())
+    return without_vain(tried.cover, winners, gains)
+
+
+def _recalled(memory: Memory, asked: str) -> list[float]:
+    """What those gained that were measured before, the first of the winners."""
+    try:
+        return _GAINS.validate_json(memory.table.answer(memory.key, asked) or "[]")
+    except ValidationError:  # of another version, or damaged
+        return []
 
 
 def without_vain(cover: Sequence[Solved], winners: Sequence[Solved], gains: Sequence[float]) -> list[Solved] | None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
-from superopt.search.paired import LOOK_S, LOOKS
+from superopt.search.paired import LOOK_S, LOOKS, measuring_s
 from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
 from superopt.search.solving.alike import is_clear, structure
 from superopt.search.solving.joined import Begun
@@ -24,10 +24,9 @@ from superopt.search.strategies.found import Progress, Solved, expected_gain
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
 
-COMPARING_RUNS, MEASURING_RUNS = 15, 77
+COMPARING_RUNS = 15
 """How many times an inference could run, about, until a candidate is compared with its original: three runs of five
-inputs, two of them without the runtime's optimizations; and until it is measured in one setting: six to ten pairs
-of sessions, each of them run four times and more.
+inputs, two of them without the runtime's optimizations.
 """
 
 FOLLOWING_SHARE = 0.2
@@ -98,17 +97,17 @@ def solve(
         *starts.values(),
         *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
     ]
-    judging_s = (COMPARING_RUNS + MEASURING_RUNS * times.settings) * objective.seconds(costs)
-    searching_ends = cost.deadline
-    joined_end = min(searching_ends, times.end - judging_s)
-    searching_s = times.searching_s(time.monotonic() - started)
-    cost.deadline = deadline = min(joined_end, time.monotonic() + searching_s)
+    judging_s, least_s = _judging(objective.seconds(costs), times.settings)
+    searching_ends, now = cost.deadline, time.monotonic()
+    searching_s = times.searching_s(now - started)
+    joined_end = min(searching_ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
+    cost.deadline = deadline = min(joined_end, now + searching_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
         if time.monotonic() >= searching_ends:
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
-        raise TooShort(f"comparing and measuring a candidate takes about {judging_s:.0f} s; allow more with --time")
+        raise TooShort(f"comparing and measuring a candidate takes about {least_s:.0f} s; allow more with --time")
     for one in solved:
         search.gained.learn(one)
     took, begin = dict[int, float](), time.monotonic()
@@ -133,6 +132,13 @@ def solve(
     solved = again(solved, latest if judging_s else deadline, worth)
     cost.deadline = max(cost.deadline, joined_end)
     return solved
+
+
+def _judging(inference_s: float, settings: int) -> tuple[float, float]:
+    """The seconds that a candidate takes to be compared and measured in so many settings, and those at least."""
+    comparing_s = COMPARING_RUNS * inference_s
+    usual_s, least_s = (settings * measuring_s(inference_s, at_least) for at_least in (False, True))
+    return comparing_s + usual_s, comparing_s + least_s
 
 
 def solve_joined(

@@ -12,12 +12,14 @@ import pytest
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
+from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.search.accepting import surest
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
+from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import Found, Outcome, Solved
 from tests.search.cutting.test_pieces import layers
 
@@ -40,8 +42,40 @@ def test_what_is_measured_alone_is_gone_afterwards(tmp_path: Path, monkeypatch: 
     with Table(Path(":memory:")) as table:
         cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
         trial = Trial(program, path, path, tmp_path, Latency(cost), 9.0, 0, [], progress=lambda stage, done: None)
-        left = surest.surest(Attempt(pieces, cover=cover), trial, math.inf)
+        left = surest.surest(Attempt(pieces, cover=cover, candidate=path), trial, math.inf)
     assert left is not None
     assert [s.gain for s in left] == [2.0, 1.0, 2.0]
     assert seen == [["alone.onnx", "original.onnx"]] * 3
     assert [file.name for file in tmp_path.iterdir()] == ["original.onnx"]
+
+
+@pytest.mark.parametrize("in_time", [1, 3])
+def test_what_was_measured_of_a_candidate_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: int
+) -> None:
+    onnx.save(layers(3), path := tmp_path / "original.onnx")
+    program, alone = understand(load(path)), Timed(0.01, 0.01, 0.01, 6, 60)
+    ratios, measured = iter((1.1, 0.9, 1.2)), list[float]()
+
+    def in_turns(*_: object) -> Paired:
+        if len(measured) == in_time:
+            raise OutOfTime("none is left")
+        measured.append(next(ratios))
+        return Paired(alone, alone, measured[-1], 1.0, 2.0, 6, 60, (measured[-1],) * 6)
+
+    monkeypatch.setattr(surest, "measured_briefly", in_turns)
+    pieces = cut_into_pieces(program)
+    starts = [Found(piece.canonical, 1.0, ()) for piece in pieces]
+    cover = [Solved((p,), Outcome(s), replace(s, cost=0.5), 2.0) for p, s in zip(pieces, starts, strict=True)]
+    with Table(Path(":memory:")) as table:
+        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
+        trial = Trial(program, path, path, tmp_path, Latency(cost), 9.0, 0, [], progress=lambda stage, done: None)
+        memory = Memory(table, cost.runtime.key, "a way", 9.0)
+        tried = Attempt(pieces, cover=cover, candidate=path)
+        surest.surest(tried, trial, math.inf, memory)
+        assert measured == [1.1, 0.9, 1.2][:in_time]
+        in_time = 3
+        left = surest.surest(tried, trial, math.inf, memory)
+    assert measured == [1.1, 0.9, 1.2]
+    assert left is not None
+    assert [s.gain for s in left] == [2.0, 1.0, 2.0]

@@ -19,7 +19,7 @@ from superopt.search.objectives.objective import Weighed
 from superopt.search.paired import Timed
 from superopt.search.rewriting.rewrites import Known
 from superopt.search.solving.solution import solution_text
-from superopt.search.strategies.found import Solved
+from superopt.search.strategies.found import Solved, seconds_taken
 from superopt.term import Term, replace
 
 VERSION = importlib.metadata.version("superopt")
@@ -108,9 +108,8 @@ def _text(solved: Solved) -> str | None:
 def _predicted(tried: Attempt) -> parts.Predicted | None:
     if not tried.cover:
         return None
-    before = sum(len(s.places) * s.outcome.start.cost for s in tried.cover)
-    after = sum(len(s.places) * s.winner.cost for s in tried.cover)
-    return parts.Predicted(original=before, optimized=after)
+    before = seconds_taken(tried.cover)
+    return parts.Predicted(original=before, optimized=before / tried.expected_gain(sum))
 
 
 def _taken(weighed: Weighed) -> parts.Taken:

@@ -181,8 +181,11 @@ def latency(
     caller: Caller | None = None,
     most_s: float = math.inf,
 ) -> Timed:
-    """Measure one model in several sessions, as `compare` does two. Raises what that does."""
-    rounds = _measure((model,), runtime, SESSIONS, budget_s, seed, None, draw, lock_directory, caller, most_s)
+    """Measure one model in several sessions, as `compare` does two, but in three where the budget is over by then: it
+    claims nothing. Raises what that does.
+    """
+    least = FEWEST_SESSIONS
+    rounds = _measure((model,), runtime, SESSIONS, budget_s, seed, None, draw, lock_directory, caller, most_s, least)
     return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
 
 
@@ -202,17 +205,20 @@ def _measure(
     lock_directory: Path | None,
     caller: Caller | None,
     most_s: float = math.inf,
+    least: int = LEAST_SESSIONS,
     before: int = 0,
     one_by_one: bool = False,
 ) -> list[list[list[float]]]:
-    """The seconds of each run, by round and by model. As many rounds were `before`, whose turns of order go on."""
+    """The seconds of each run, by round and by model, in the `least` rounds whatever the budget. As many rounds were
+    `before`, whose turns of order go on.
+    """
     caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
-    sessions = max(sessions, LEAST_SESSIONS)
+    sessions = max(sessions, least)
     give_back()  # sessions are alive from here on
     rounds: list[list[list[float]]] = []
     spent = 0.0
     while (done := len(rounds)) < sessions:
-        if done >= LEAST_SESSIONS and spent + spent / done > budget_s:
+        if done >= least and spent + spent / done > budget_s:
             break
         if progress:
             progress(done, sessions)

@@ -19,6 +19,7 @@ from superopt.search.accepting.trial import LATEST, Attempt, Trial
 from superopt.search.paired import Paired, compare, faster, latency, loses, measuring_s
 from superopt.search.replay import Placement
 from superopt.search.solving.remembered import Memory
+from superopt.search.strategies.found import seconds_taken
 from superopt.term import Term
 
 _NO_ROOM = ("bad_alloc", "llocate memory")
@@ -110,7 +111,7 @@ def _agreement(
 
 def _expected_s(tried: Attempt, trial: Trial) -> float:
     """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
-    inference_s = trial.objective.seconds(len(s.places) * s.outcome.start.cost for s in tried.cover)
+    inference_s = trial.objective.seconds([seconds_taken(tried.cover)])
     return len(trial.settings) * measuring_s(inference_s)
 
 

@@ -20,9 +20,24 @@ _FREE = frozenset({"Constant", "Dropout", "Flatten", "Identity", "Reshape", "Squ
 
 def written_otherwise(program: Program, places: Sequence[Piece]) -> list[bool]:
     """Of each place of a piece whether its nodes are of other kinds than those that it would be written in."""
-    ours = _written(places[0].plain, opset_of(program.model) or 1)
-    theirs = [_kinds(step.node.op_type for step in program.steps[p.steps.start : p.steps.stop]) for p in places]
-    return [ours is not None and ours != kinds for kinds in theirs]
+    ours = _ours(program, places)
+    return [ours is not None and ours != theirs for theirs in _theirs(program, places)]
+
+
+def written_in_fewer(program: Program, places: Sequence[Piece]) -> bool:
+    """Whether a piece would be written in fewer nodes than it has at one of its places: no cost of ours tells what the
+    others take.
+    """
+    ours = _ours(program, places)
+    return ours is not None and any(ours.total() < theirs.total() for theirs in _theirs(program, places))
+
+
+def _ours(program: Program, places: Sequence[Piece]) -> Counter[str] | None:
+    return _written(places[0].plain, opset_of(program.model) or 1)
+
+
+def _theirs(program: Program, places: Sequence[Piece]) -> list[Counter[str]]:
+    return [_kinds(step.node.op_type for step in program.steps[p.steps.start : p.steps.stop]) for p in places]
 
 
 @lru_cache(maxsize=1 << 10)

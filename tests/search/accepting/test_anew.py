@@ -21,7 +21,7 @@ from superopt.search.accepting import anew
 from superopt.search.accepting.surest import without_vain
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.paired import Paired, Timed
-from superopt.search.solving.nodes import written_otherwise
+from superopt.search.solving.nodes import written_in_fewer, written_otherwise
 from superopt.search.strategies.found import Found, Outcome, Solved
 from superopt.term import Graph, variable, variables
 from tests.onnx_io.networks import run
@@ -63,6 +63,13 @@ def test_repetitions_that_an_operator_does_by_itself_are_left_out(nothing_else: 
     assert "Expand" not in operators(result.proto())
     x = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
     np.testing.assert_allclose(run(result.proto(), {"x": x})[0], run(given, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_predicted_is_what_pieces_were_measured_to_gain(nothing_else: Options) -> None:
+    report = superopt.optimize(written_out(), nothing_else).report
+    (solution,) = report.solutions
+    assert report.predicted is not None
+    assert report.predicted.original / report.predicted.optimized == pytest.approx(solution.gain)
 
 
 def test_what_was_written_anew_is_remembered_and_replayed(nothing_else: Options) -> None:
@@ -114,6 +121,23 @@ def test_where_no_time_is_left_to_measure_it_it_is_not_written_anew(
 
     monkeypatch.setattr(anew, "compare", late)
     assert superopt.optimize(written_out(), nothing_else).report.outcome == "original"
+
+
+def test_what_takes_less_than_a_gain_and_as_many_nodes_is_not_measured(
+    nothing_else: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter((0.0099, 1.0))
+    monkeypatch.setattr(anew, "written_in_fewer", lambda program, places: False)
+    monkeypatch.setattr(anew, "seconds_taken", lambda solved: next(seconds))
+    monkeypatch.setattr(anew, "compare", _never)
+    assert superopt.optimize(written_out(), nothing_else).report.outcome == "original"
+    assert list(seconds) == []
+
+
+@pytest.mark.parametrize("explicit", [True, False])
+def test_a_repetition_that_is_left_out_is_one_node_less(explicit: bool) -> None:
+    program = understand(load(written_out(explicit)))
+    assert written_in_fewer(program, cut_into_pieces(program)) == explicit
 
 
 def test_reshapes_by_other_names_are_no_other_nodes() -> None:

@@ -1,0 +1,23 @@
+"""Norms are read as the operators that they are, and written as these again."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import TensorProto, helper
+
+from superopt.onnx_io import load, op_types, understand
+from superopt.operators.norms import LayerNorm
+from superopt.term import Graph
+
+
+def test_a_layer_norm_without_bias_is_one_whose_bias_is_nothing() -> None:
+    """As torch's exporter writes those of ModernBERT, Cohere and MPT."""
+    value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [2, 5, 8]), ("y", [2, 5, 8]))]
+    scale = helper.make_tensor("scale", TensorProto.FLOAT, [8], range(8))
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], epsilon=1e-4)
+    graph = helper.make_graph([node], "norm", value[:1], value[1:], [scale])
+    program = understand(load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])))
+    (step,) = program.steps
+    (term,) = step.terms
+    assert term.operator == LayerNorm(2, onnx.helper.make_attribute("e", 1e-4).f)
+    assert op_types(Graph(term.inputs[:1], (term,)), 17) == ["LayerNormalization"]

@@ -11,7 +11,7 @@ from superopt.term import Graph
 
 
 def test_a_layer_norm_without_bias_is_one_whose_bias_is_nothing() -> None:
-    """As torch's exporter writes those of ModernBERT, Cohere and MPT."""
+    """As torch writes those of ModernBERT."""
     value = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [2, 5, 8]), ("y", [2, 5, 8]))]
     scale = helper.make_tensor("scale", TensorProto.FLOAT, [8], range(8))
     node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], epsilon=1e-4)

@@ -149,5 +149,7 @@ def test_a_cubic_resize_is_faster_by_products_and_the_same(options: Options) -> 
     given = resized({"mode": "cubic", "coordinate_transformation_mode": "half_pixel"}, (48, 48), (1, 16, 32, 32))
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
-    assert {"MatMul"} == {n.op_type for n in result.proto().graph.node}
+    kinds = {n.op_type for n in result.proto().graph.node}
+    assert "MatMul" in kinds
+    assert "Resize" not in kinds
     assert_same(result.proto(), given)

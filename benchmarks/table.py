@@ -41,10 +41,10 @@ Networks of the onnx package, with random weights (`benchmarks/networks.py`). Sp
 onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in fresh pairs of
 sessions (ten; fewer, but three, where the time is short), with their interval. *None* means that no gain was confirmed
 and the original came back; what the best candidate measured stands beside it. Seconds are of the whole command, with an
-empty table of timings and with the one that this left. *Predicted* is by how many times faster pieces were measured to
-be, each by its share of the sums of kernels. Memory is the peak of all four runs, of all processes (libraries and files
-that they share count once); {ALLOWED_TIMES} times the model and 500 MB are allowed. *Error* is the largest against the
-original, relative to its largest output.
+empty table of timings and with the one that this left. *Predicted* is by how many times faster pieces are taken to be,
+as they were measured or else by sums, each by its share of the sums of kernels. Memory is the peak of all four runs, of
+all processes (libraries and files that they share count once); {ALLOWED_TIMES} times the model and 500 MB are allowed.
+*Error* is the largest against the original, relative to its largest output.
 
 {prediction(runs)}
 
@@ -77,11 +77,11 @@ def _gain(run: Run) -> tuple[float, float, float]:
 
 
 def prediction(runs: Sequence[Run]) -> str:
-    """How well predicted speed-ups tell measured ones, over all candidates that were measured whole."""
+    """How well predicted speed-ups tell measured ones, over all candidates that were measured whole, each once."""
     pairs = []
     for run in runs:
         predicted, measured = (run.report or {}).get("predicted"), (run.report or {}).get("measured")
-        if predicted and measured and measured["optimized"]:
+        if predicted and measured and measured["optimized"] and not measured["remembered"]:
             pairs.append((predicted["original"] / predicted["optimized"], measured["speedup"]))
     if len(pairs) < 3:
         return f"Too few candidates ({len(pairs)}) were measured whole to say how well they were predicted."

@@ -81,9 +81,9 @@ def optimize(
     another name. Ctrl-C ends the search: what it has found is compared and measured, and another ends that too. Where
     nothing is found yet, the first ends all.
 
-    Exit codes: 0 done, 1 the runtime asked for cannot run what onnxruntime can, 2 usage, 3 invalid model, 4 the result
-    differs from the original, 5 out of time without an answer, 6 no room for what is written on the way, 130 ended by
-    Ctrl-C, 143 by SIGTERM, 129 by SIGHUP. Nothing is written but with 0.
+    Exit codes: 0 done, 1 the runtime asked for cannot run what onnxruntime can, or lacks the memory, 2 usage, 3 invalid
+    model, 4 the result differs from the original, 5 out of time without an answer, 6 no room for what is written on the
+    way, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP. Nothing is written but with 0.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]

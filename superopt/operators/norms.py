@@ -67,7 +67,7 @@ class LayerNorm(Composite):
 
 @reads("LayerNormalization")
 def layernorm(node: Source) -> tuple[Term, ...]:
-    """Scale and bias are broadcast to the sizes that are normalized; without bias it is nothing.
+    """Scale and bias are broadcast to the sizes that are normalized; a bias that is missing is zeros.
 
     The further outputs are the mean and one over the root, with sizes of 1.
     """
@@ -78,8 +78,8 @@ def layernorm(node: Source) -> tuple[Term, ...]:
     epsilon, to = float(node.attributes.get("epsilon", 1e-5)), x.shape[axis:]
     axes, ones = tuple(range(axis, x.type.rank)), (*x.shape[:axis], *(1 for _ in to))
     difference = centred(x, axes)
-    none = filled(0.0, to)
-    y = make(LayerNorm(axis, epsilon), (x, spread(scale, to), none if bias is None else spread(bias, to)))
+    shift = filled(0.0, to) if bias is None else spread(bias, to)
+    y = make(LayerNorm(axis, epsilon), (x, spread(scale, to), shift))
     root = Sqrt()(plus(Mean(axes)(Mul()(difference, difference)), epsilon))
     return y, reshaped(Mean(axes)(x), ones), reshaped(Div()(filled(1.0, root.shape), root), ones)
 

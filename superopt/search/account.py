@@ -19,7 +19,7 @@ from superopt.search.objectives.objective import Weighed
 from superopt.search.paired import Timed
 from superopt.search.rewriting.rewrites import Known
 from superopt.search.solving.solution import solution_text
-from superopt.search.strategies.found import Solved, seconds_taken
+from superopt.search.strategies.found import Solved, taken_as_they_stand
 from superopt.term import Term, replace
 
 VERSION = importlib.metadata.version("superopt")
@@ -108,7 +108,7 @@ def _text(solved: Solved) -> str | None:
 def _predicted(tried: Attempt) -> parts.Predicted | None:
     if not tried.cover:
         return None
-    before = seconds_taken(tried.cover)
+    before = taken_as_they_stand(tried.cover)
     return parts.Predicted(original=before, optimized=before / tried.expected_gain(sum))
 
 

@@ -48,7 +48,8 @@ LONGEST_ROUND_S = 300.0
 LOOKS = 2
 USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 40, 20
 """How many times an inference could run, about, while two models are measured: in six to ten pairs of sessions, each of
-them run four times and more; long ones three times in each of six pairs; and so in as few pairs as tell anything.
+them run four times and more; long ones three times in each of six pairs; and long ones in as few pairs as tell
+anything. Loading them comes on top, which for large weights takes as long.
 """
 
 

@@ -148,7 +148,8 @@ class Searched(Part):
 
 class Predicted(Part):
     """What the pieces of the model come to, in seconds: as they stand by sums of measured kernel times, and each of
-    those that were replaced by how many times faster it was measured to be.
+    those that were replaced by how many times faster it is taken to be: as it was measured, whole, or where it was not,
+    by what sums promise.
     """
 
     original: float

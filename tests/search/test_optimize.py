@@ -211,6 +211,17 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     assert found.reason == f"{takes}; allow more with --time"
 
 
+def test_a_long_model_is_searched_where_it_can_be_measured_at_least(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, least = (solve.COMPARING_RUNS + runs for runs in (paired.LONG_RUNS, paired.FEWEST_RUNS))
+    limit = 1000.0
+    for runs, searched in ((usual, True), ((usual + least) / 2, True), (0.99 * least, False)):
+        monkeypatch.setattr(Latency, "seconds", lambda self, costs, runs=runs: limit / runs)
+        found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, limit=limit)
+        assert bool(found.solved) == searched
+
+
 @pytest.mark.parametrize(("chooses", "once", "most", "latest"), [(False, 0.15, 0.2, 0.23), (True, 0.45, 0.45, 0.65)])
 def test_a_search_has_more_of_the_time_where_sessions_choose_algorithms(
     chooses: bool,

@@ -14,7 +14,7 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.search import paired
 from superopt.search.interval import interval
-from superopt.search.paired import Paired, Timed, _measure, _ratio, compare, faster, latency
+from superopt.search.paired import FEWEST_SESSIONS, Paired, Timed, _measure, _ratio, compare, faster, latency
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -179,6 +179,11 @@ def test_looking_twice_finds_a_gain_where_there_is_none_at_most_once_in_twenty_t
         ratios[1::2] /= 1.03
         wrong += any(interval(list(ratios[:n]), 1, 0.975, kinds=2)[1] > 1 for n in (10, 20))
     assert wrong / 400 < 0.05
+
+
+def test_what_is_measured_alone_and_takes_long_has_few_sessions(tmp_path: Path) -> None:
+    found = latency(products(tmp_path / "a.onnx", 2), RUNTIME, budget_s=0.0, lock_directory=tmp_path)
+    assert found.sessions == FEWEST_SESSIONS
 
 
 def test_latency_of_one_model_has_an_interval(tmp_path: Path) -> None:

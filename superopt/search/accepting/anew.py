@@ -20,11 +20,11 @@ from superopt.search.accepting.judgement import Judgement, now, question
 from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.latency import WORTH_KEEPING
 from superopt.search.objectives.promises import LEAST_LEFT
-from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, Paired, compare
+from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, Paired, compare, measuring_s
 from superopt.search.replay import Placement, placement
 from superopt.search.solving.nodes import written_in_fewer, written_otherwise
 from superopt.search.solving.remembered import Memory
-from superopt.search.strategies.found import Applied, Found, Solved, seconds_taken
+from superopt.search.strategies.found import Applied, Found, Solved, taken_as_they_stand
 
 NAME = "written anew"
 
@@ -56,10 +56,13 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     cover = [as_it_stands(s) if _gains_nothing_here(trial.program, s) else s for s in cover]
     plain = [s.gain <= 1.0 and any(written_otherwise(trial.program, s.places)) for s in cover]
     more = [_anew(s) if is_plain else s for s, is_plain in zip(cover, plain, strict=True)]
-    own_s = seconds_taken(compress(cover, plain))
+    own_s = taken_as_they_stand(compress(cover, plain))
     fewer = any(written_in_fewer(trial.program, s.places) for s in compress(cover, plain))
-    is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * seconds_taken(cover)  # other nodes for as many take about as long
-    saved_s = _saved(cover, more, trial, memory) if own_s and is_much else 0.0
+    is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * taken_as_they_stand(
+        cover
+    )  # other nodes for as many take about as long
+    in_time = measuring_s(taken_as_they_stand(cover), at_least=True) <= MEASURED_SHARE * trial.left
+    saved_s = _saved(cover, more, trial, memory) if own_s and is_much and in_time else 0.0
     if not saved_s:
         return cover
     gain = own_s / max(own_s - saved_s, LEAST_LEFT * own_s)

@@ -91,6 +91,7 @@ def _examined(
     the third is the first as it loads sooner.
     """
     original, candidate, working = models
+    kept_s = 0.0 if trial.one_by_one else trial.kept_s  # else none of them would be there, as they come after the runs
     return examine(
         original,
         candidate,
@@ -103,7 +104,7 @@ def _examined(
         caller=trial.cost.child,
         working=working,
         longest_s=trial.longest,
-        until=min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - trial.measuring_s),
+        until=min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - kept_s),
         one_by_one=trial.one_by_one,
     )
 

@@ -19,7 +19,7 @@ from superopt.search.accepting.trial import LATEST, Attempt, Trial
 from superopt.search.paired import Paired, compare, faster, latency, loses, measuring_s
 from superopt.search.replay import Placement
 from superopt.search.solving.remembered import Memory
-from superopt.search.strategies.found import seconds_taken
+from superopt.search.strategies.found import taken_as_they_stand
 from superopt.term import Term
 
 _NO_ROOM = ("bad_alloc", "llocate memory")
@@ -58,8 +58,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         question(memory, (trial.working, tried.candidate), trial.seed, trial.settings, trial.sample) if memory else None
     )
     try:
-        measuring = replace(trial, measuring_s=_expected_s(tried, trial))
-        tried.agreement, tried.earlier = _agreement(measuring, tried.candidate, all_placed, asked)
+        expected_s = _expected_s(tried, trial)
+        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked, expected_s)
     except RuntimeFailed as error:
         return original(tried, trial, f"nothing could be compared: {error}{advice(error, program)}")
     except OutOfTime as error:
@@ -97,21 +97,23 @@ def advice(error: SuperoptError, program: Program) -> str:
 
 
 def _agreement(
-    trial: Trial, candidate: Path, placed: Placement, asked: Question | None
+    trial: Trial, candidate: Path, placed: Placement, asked: Question | None, expected_s: float
 ) -> tuple[Agreement, Judgement | None]:
-    """How a candidate compares with the original; and the judgement that it came to before, if that still holds."""
+    """How a candidate compares with the original, and the judgement that it came to before, if that still holds: else
+    it is to be measured, for so many seconds.
+    """
     earlier = asked.recall() if asked else None
     if earlier:
         few, other = DRAWS[: len(trial.settings)], trial.seed + len(DRAWS)  # not on what it was compared on before
         found = compared(trial, candidate, placed, other, few)
         if found.agrees and found.examined:
             return found, earlier
-    return compared(trial, candidate, placed, trial.seed, DRAWS), None
+    return compared(replace(trial, kept_s=expected_s), candidate, placed, trial.seed, DRAWS), None
 
 
 def _expected_s(tried: Attempt, trial: Trial) -> float:
     """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
-    inference_s = trial.objective.seconds([seconds_taken(tried.cover)])
+    inference_s = trial.objective.seconds([taken_as_they_stand(tried.cover)])
     return len(trial.settings) * measuring_s(inference_s)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -37,14 +38,19 @@ def surest(tried: Attempt, trial: Trial, end: float, memory: Memory | None = Non
     winners = sorted((s for s in tried.cover if s.gain > 1.0), key=lambda s: -s.saved * len(s.places))[:MOST_ALONE]
     if len(winners) < 2 or tried.candidate is None:
         return None
-    asked = (
-        memory and question(memory, (trial.working, tried.candidate), "alone", trial.settings[0], trial.sample).asked
-    )
-    known = _recalled(memory, asked) if memory and asked else []
+    asked = _asked(memory, trial, tried.candidate, winners) if memory else ""
+    known = _recalled(memory, asked) if memory else []
     gains = [*known, *_alone(winners[len(known) :], trial, end)]
-    if memory and asked and len(gains) > len(known):
+    if memory and len(gains) > len(known):
         memory.table.keep_answer(memory.key, asked, _GAINS.dump_json(gains).decode())
     return without_vain(tried.cover, winners, gains)
+
+
+def _asked(memory: Memory, trial: Trial, candidate: Path, winners: Sequence[Solved]) -> str:
+    """What these pieces gain is known by, in this order, of this candidate and by whoever allows as much time."""
+    where = [[(place.steps.start, place.steps.stop) for place in s.places] for s in winners]
+    models = trial.working, candidate
+    return question(memory, models, "alone", where, trial.settings[0], trial.sample, trial.limit).asked
 
 
 def _recalled(memory: Memory, asked: str) -> list[float]:

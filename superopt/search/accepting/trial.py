@@ -84,8 +84,8 @@ class Trial:
     open. The model takes so many `bytes`; where its values take much, it and candidates are measured `one_by_one`, and
     run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`. Where it
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
-    which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Measuring a
-    candidate is expected to take `measuring_s` seconds, as far as that is known.
+    which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the
+    time that is left so many seconds are kept for measuring (`kept_s`), as far as that is known.
     """
 
     program: Program
@@ -104,7 +104,7 @@ class Trial:
     start: float = field(default_factory=time.monotonic)
     branched: bool = False
     is_branch: bool = False
-    measuring_s: float = 0.0
+    kept_s: float = 0.0
 
     @property
     def cost(self) -> MeasuredCost:

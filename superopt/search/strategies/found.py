@@ -106,8 +106,8 @@ class Solved:
         return self.outcome.start.cost * (1.0 - 1.0 / self.gain)
 
 
-def seconds_taken(solved: Iterable[Solved]) -> float:
-    """What pieces take as they stand, at all of their places, by sums of kernels."""
+def taken_as_they_stand(solved: Iterable[Solved]) -> float:
+    """What pieces take as they stand, at all of their places: seconds, by sums of kernels, or what else is lessened."""
     return sum(len(s.places) * s.outcome.start.cost for s in solved)
 
 

@@ -123,15 +123,29 @@ def test_where_no_time_is_left_to_measure_it_it_is_not_written_anew(
     assert superopt.optimize(written_out(), nothing_else).report.outcome == "original"
 
 
+@pytest.mark.parametrize(("share", "measured"), [(0.0099, False), (0.0101, True)])
 def test_what_takes_less_than_a_gain_and_as_many_nodes_is_not_measured(
+    nothing_else: Options, monkeypatch: pytest.MonkeyPatch, share: float, measured: bool
+) -> None:
+    asked: list[object] = []
+
+    def compare(*models: object, **_: object) -> None:
+        asked.append(models)
+        raise OutOfTime("measuring takes about 9 s")
+
+    monkeypatch.setattr(anew, "written_in_fewer", lambda program, places: False)
+    monkeypatch.setattr(anew, "taken_as_they_stand", lambda solved: 1e-3 * (1.0 if isinstance(solved, list) else share))
+    monkeypatch.setattr(anew, "compare", compare)
+    assert superopt.optimize(written_out(), nothing_else).report.outcome == "original"
+    assert bool(asked) == measured
+
+
+def test_what_cannot_be_measured_in_its_share_of_the_time_is_not_written(
     nothing_else: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds = iter((0.0099, 1.0))
-    monkeypatch.setattr(anew, "written_in_fewer", lambda program, places: False)
-    monkeypatch.setattr(anew, "seconds_taken", lambda solved: next(seconds))
-    monkeypatch.setattr(anew, "compare", _never)
+    monkeypatch.setattr(anew, "taken_as_they_stand", lambda solved: nothing_else.time)
+    monkeypatch.setattr(anew, "written", _never)
     assert superopt.optimize(written_out(), nothing_else).report.outcome == "original"
-    assert list(seconds) == []
 
 
 @pytest.mark.parametrize("explicit", [True, False])

@@ -14,10 +14,14 @@ from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
-from superopt.search.accepting.compared import rewritten_values
+from superopt.search.accepting import compared as comparing
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.compared import compared, rewritten_values
+from superopt.search.accepting.trial import Trial
+from superopt.search.objectives.latency import Latency
 from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
-from tests.models import confident, detector, labelled, untrained
+from tests.models import confident, detector, labelled, normalized, untrained
 from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
@@ -100,3 +104,31 @@ def test_what_stands_before_shares_that_are_always_the_same_is_compared_within(
     assert found.agreement is not None
     assert (found.agreement.inner, found.agreement.examined, found.agreement.agrees) == (True, True, True)
     assert "shares" not in {o.name for o in found.agreement.outputs}
+
+
+@pytest.mark.parametrize(
+    ("kept_s", "one_by_one", "waits_s"), [(0.0, False, 50.0), (90.0, False, 10.0), (90.0, True, 50.0)]
+)
+def test_values_in_64_bits_are_waited_for_as_long_as_measuring_leaves_time(
+    cost: MeasuredCost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kept_s: float,
+    one_by_one: bool,
+    waits_s: float,
+) -> None:
+    """But where they are computed when all has run, whatever is kept."""
+    onnx.save(normalized(), path := tmp_path / "original.onnx")
+    trial = Trial(
+        understand(load(path)), path, path, tmp_path, Latency(cost), 100.0, 0, [], progress=lambda stage, done: None,
+        one_by_one=one_by_one, kept_s=kept_s,
+    )  # fmt: skip
+    seen: list[float] = []
+
+    def examine(*_: object, until: float, **__: object) -> Agreement:
+        seen.append(until - trial.start)
+        return Agreement(True, True, "", 1, ())
+
+    monkeypatch.setattr(comparing, "examine", examine)
+    assert compared(trial, path, Placement({}, {}), 0, ()).agrees
+    assert seen == [pytest.approx(waits_s, abs=5.0)]

@@ -87,3 +87,19 @@ def test_what_was_measured_of_a_candidate_is_not_measured_again(
     assert measured == list(RATIOS)
     assert left is not None
     assert [s.gain for s in left] == [2.0, 1.0, 2.0]
+
+
+def test_what_other_pieces_gained_is_not_taken_for_these(
+    asked: tuple[Attempt, Trial], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same file may be told apart by other gains, and then its pieces come in another order."""
+    ratios = iter((*RATIOS, *RATIOS))
+    monkeypatch.setattr(surest, "measured_briefly", lambda *_: paired(next(ratios)))
+    tried, trial = asked
+    memory = Memory(trial.cost.table, trial.cost.runtime.key, "a way", 9.0)
+    surest.surest(tried, trial, math.inf, memory)
+    tried.cover[0] = replace(tried.cover[0], gain=1.5)
+    left = surest.surest(tried, trial, math.inf, memory)
+    assert list(ratios) == []
+    assert left is not None
+    assert [s.gain for s in left] == [1.5, 2.0, 1.0]

@@ -8,22 +8,14 @@ those that follow, and 15 % longer by tiles.
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
 FEW_FAULTS = 16
 """Some are of the interpreter itself; what a model takes for its values is more by far."""
-FAULTS_A_SECOND = 500
-"""A run that takes as many pages counts: they take an eighth of a per cent of it (2.4 µs each on a virtual machine); a
-quarter, where all are those of one of two models.
-"""
-_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MOST_AGAIN = 1
 """A model may take memory in each of its runs, wherever it runs: then that is part of its time."""
 
@@ -37,26 +29,12 @@ class Steady:
     def __call__(self, run: Callable[[], T]) -> T:
         """What a run gives, or some that belong together."""
         while self.left:
-            before, start = _faults(), time.perf_counter()
+            before = _faults()
             found = run()
-            if _faults() - before <= _few(time.perf_counter() - start):
+            if _faults() - before <= FEW_FAULTS:
                 return found
             self.left -= 1
         return run()
-
-
-def _few(seconds: float) -> float:
-    """How many pages a run of so many seconds may take that counts."""
-    return FEW_FAULTS if _are_huge() else max(FEW_FAULTS, FAULTS_A_SECOND * seconds)
-
-
-@cache
-def _are_huge() -> bool:
-    """Whether pages may be those of 2 MB, unasked: each takes some fifty times longer."""
-    try:
-        return "[always]" in _HUGE_PAGES.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return False
 
 
 def _faults() -> int:

@@ -46,10 +46,10 @@ LOOK_S = 4.0
 LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget, or than all may take, is taken as never ending."""
 LOOKS = 2
-USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 40, 20
+USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 48, 24
 """How many times an inference could run, about, while two models are measured: in six to ten pairs of sessions, each of
-them run four times and more; long ones three times in each of six pairs; and long ones in as few pairs as tell
-anything. Loading them comes on top, which for large weights takes as long.
+them run four times and more; long ones four times in each of six pairs; and in as few pairs as tell anything. Loading
+them comes on top, which for large weights takes as long.
 """
 
 

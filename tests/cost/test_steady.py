@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from superopt.cost import steady
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Argument, Feeds
-from superopt.cost.steady import FAULTS_A_SECOND, FEW_FAULTS, MOST_AGAIN, Steady
+from superopt.cost.steady import FEW_FAULTS, MOST_AGAIN, Steady
 from superopt.cost.timed import ROUNDS_S, time_in_turns
 from superopt.search.paired import compare
 
@@ -51,18 +50,9 @@ def test_a_run_is_done_again_until_it_takes_no_memory(takes: int) -> None:
 
 
 def test_a_model_that_takes_memory_in_each_run_is_run_again_once_and_never_more() -> None:
-    model, counted = Growing(takes=100), Steady()
-    assert [counted(model.run) for _ in range(3)] == [SLOW] * 3
+    model, steady = Growing(takes=100), Steady()
+    assert [steady(model.run) for _ in range(3)] == [SLOW] * 3
     assert model.runs == MOST_AGAIN + 3
-
-
-@pytest.mark.parametrize("huge", [False, True])
-def test_a_long_run_counts_that_takes_few_pages_for_its_length(monkeypatch: pytest.MonkeyPatch, huge: bool) -> None:
-    """Unless they may be large, and take long."""
-    monkeypatch.setattr(steady, "_are_huge", lambda: huge)
-    model = Growing(takes=100, waits=2 * PAGES / FAULTS_A_SECOND)
-    assert Steady()(model.run) == SLOW
-    assert model.runs == 1 + huge
 
 
 def test_what_takes_a_page_or_two_counts() -> None:
@@ -72,8 +62,8 @@ def test_what_takes_a_page_or_two_counts() -> None:
         kept.append(bytearray(2 * mmap.PAGESIZE))
         return FAST
 
-    counted = Steady()
-    assert [counted(run) for _ in range(5)] == [FAST] * 5
+    steady = Steady()
+    assert [steady(run) for _ in range(5)] == [FAST] * 5
     assert len(kept) == 5
 
 

@@ -42,7 +42,7 @@ LEAST_RUNS, LONG_S = 2, 0.25
 MOST_RUNS = 100
 LEAST_GAIN = 1.01
 LOOK_S = 4.0
-"""What a look at two models may take. The spread is between sessions: more runs in each would not narrow it."""
+"""What a look at two models may take. Of short ones the spread is between sessions: more runs would not narrow it."""
 LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget, or than all may take, is taken as never ending."""
 LOOKS = 2

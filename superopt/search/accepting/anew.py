@@ -56,12 +56,10 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     cover = [as_it_stands(s) if _gains_nothing_here(trial.program, s) else s for s in cover]
     plain = [s.gain <= 1.0 and any(written_otherwise(trial.program, s.places)) for s in cover]
     more = [_anew(s) if is_plain else s for s, is_plain in zip(cover, plain, strict=True)]
-    own_s = taken_as_they_stand(compress(cover, plain))
+    all_s, own_s = taken_as_they_stand(cover), taken_as_they_stand(compress(cover, plain))
     fewer = any(written_in_fewer(trial.program, s.places) for s in compress(cover, plain))
-    is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * taken_as_they_stand(
-        cover
-    )  # other nodes for as many take about as long
-    in_time = measuring_s(taken_as_they_stand(cover), at_least=True) <= MEASURED_SHARE * trial.left
+    is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * all_s  # other nodes for as many take about as long
+    in_time = measuring_s(all_s, at_least=True) <= MEASURED_SHARE * trial.left
     saved_s = _saved(cover, more, trial, memory) if own_s and is_much and in_time else 0.0
     if not saved_s:
         return cover

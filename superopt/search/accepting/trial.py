@@ -84,8 +84,8 @@ class Trial:
     open. The model takes so many `bytes`; where its values take much, it and candidates are measured `one_by_one`, and
     run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`. Where it
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
-    which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the
-    time that is left so many seconds are kept for measuring (`kept_s`), as far as that is known.
+    which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
+    that is left so many seconds are kept for measuring (`kept_s`), as far as that is known.
     """
 
     program: Program

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from superopt.errors import ParseError
 
+# None of these is to be changed; freezing them would take most of the time that reading takes.
 
-@dataclass(slots=True, unsafe_hash=True)  # freezing it would take most of the time that reading takes
+
+@dataclass(slots=True, unsafe_hash=True)
 class Place:
-    """Where a piece of text stands: source name, line and column, both from 1. It is not to be changed."""
+    """Where a piece of text stands: source name, line and column, both from 1."""
 
     source: str = "<text>"
     line: int = 1
@@ -28,21 +29,24 @@ class Place:
         return f"{self.source}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True)
+NOWHERE = Place()
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Atom:
     """A word, a number, or a string in double quotes."""
 
     value: str | int | float
     quoted: bool = False
-    place: Place = field(default=Place(), compare=False)
+    place: Place = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Form:
     """A parenthesized list."""
 
     items: tuple[Sexp, ...]
-    place: Place = field(default=Place(), compare=False)
+    place: Place = field(default=NOWHERE, compare=False)
 
     @property
     def head(self) -> str:
@@ -54,9 +58,9 @@ class Form:
 
 Sexp: TypeAlias = "Atom | Form"
 
-_TOKEN = re.compile(r"""[ \t\r]*(?:;[^\n]*)?(?:(\n)|(\()|(\))|([^\s()";]+)|("(?:[^"\\\n]|\\.)*")|\Z)""")
-_NEWLINE, _OPENED, _CLOSED, _WORD, _STRING = range(1, 6)
-"""The groups of a token; none at the end of the text."""
+_TOKEN = re.compile(r"""[ \t\r]*(?:;[^\n]*)?(?:(\n)|(\()|(\))|([^\s()";]+)|("(?:[^"\\\n]|\\.)*")|(\Z)|(.|\s))""")
+_NEWLINE, _OPENED, _CLOSED, _WORD, _STRING, _END = range(1, 7)
+"""The groups of a token; what is none of these is no token."""
 _DIGITS = 300
 _INTEGER = re.compile(r"[+-]?\d+")
 _OF_NUMBERS = frozenset("+-.0123456789in")
@@ -68,17 +72,30 @@ def read(text: str, source: str = "<text>") -> list[Sexp]:
     """All expressions of a text. Raises `ParseError` with source, line, column and what was expected."""
     opened: list[tuple[Place, list[Sexp]]] = []
     items: list[Sexp] = []
-    for kind, token, place in _tokens(text, source):
-        if kind == _OPENED:
-            opened.append((place, items))
-            items = []
-        elif kind != _CLOSED:
-            items.append(_atom(kind, token, place))
-        elif opened:
+    line, before = 1, -1
+    for match in _TOKEN.finditer(text):
+        kind = match.lastindex
+        if kind == _NEWLINE:
+            line, before = line + 1, match.end() - 1
+        elif kind == _CLOSED and opened:
             inner, (start, items) = items, opened.pop()
             items.append(Form(tuple(inner), start))
+        elif kind == _END:
+            break
         else:
-            raise ParseError(f"{place}: ')' without '(' before it")
+            assert kind is not None
+            place = Place(source, line, match.start(kind) - before)
+            if kind == _WORD:
+                items.append(_word(match[_WORD], place))
+            elif kind == _OPENED:
+                opened.append((place, items))
+                items = []
+            elif kind == _STRING:
+                items.append(_string(match[_STRING], place))
+            elif kind == _CLOSED:
+                raise ParseError(f"{place}: ')' without '(' before it")
+            else:
+                raise ParseError(f"{place}: a string in double quotes is not closed on its line")
     if opened:
         raise ParseError(f"{opened[-1][0]}: '(' is never closed")
     return items
@@ -111,37 +128,19 @@ def form(*items: Sexp | str | int | float) -> Form:
     return Form(tuple(item if isinstance(item, Atom | Form) else Atom(item) for item in items))
 
 
-def _tokens(text: str, source: str) -> Iterator[tuple[int, str, Place]]:
-    line, line_start, position = 1, 0, 0
-    for match in _TOKEN.finditer(text):
-        if match.start() != position:  # something was passed over
-            break
-        kind, position = match.lastindex, match.end()
-        if kind is None:
-            return
-        if kind == _NEWLINE:
-            line, line_start = line + 1, position
-        else:
-            yield kind, match[kind], Place(source, line, match.start(kind) - line_start + 1)
-    passed = text[position:]
-    start = position + len(passed) - len(passed.lstrip(" \t\r"))
-    raise ParseError(
-        f"{Place(source, line, start - line_start + 1)}: a string in double quotes is not closed on its line"
-    )
+def _string(token: str, place: Place) -> Atom:
+    try:
+        return Atom(json.loads(token), True, place)
+    except json.JSONDecodeError as error:
+        raise ParseError(f"{place}: not a string: {token} ({error.msg})") from None
 
 
-def _atom(kind: int, token: str, place: Place) -> Atom:
-    if kind == _STRING:
-        try:
-            return Atom(json.loads(token), quoted=True, place=place)
-        except json.JSONDecodeError as error:
-            raise ParseError(f"{place}: not a string: {token} ({error.msg})") from None
+def _word(token: str, place: Place) -> Atom:
+    """A word, or a number where it is written as one."""
     if token[0] not in _OF_NUMBERS:
-        return Atom(token, place=place)
+        return Atom(token, False, place)
     if _INTEGER.fullmatch(token):
         if len(token) > _DIGITS:
             raise ParseError(f"{place}: an integer of {len(token)} digits; {_DIGITS} at most are expected")
-        return Atom(int(token), place=place)
-    if _REAL.fullmatch(token):
-        return Atom(float(token), place=place)
-    return Atom(token, place=place)
+        return Atom(int(token), False, place)
+    return Atom(float(token) if _REAL.fullmatch(token) else token, False, place)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape, Truth, at_most, product, require
-from superopt.errors import SuperoptError
+from superopt.errors import ShapeError, SuperoptError
 from superopt.term import TRUTH, Operator, Term, Type, join_dtypes, make
 
 CATALOGUE: dict[str, type[Declared]] = {}
@@ -128,6 +128,7 @@ class Declared(Operator):
     arity: ClassVar[int]
     fields: ClassVar[tuple[Field, ...]]
     _structural: ClassVar[tuple[str, ...]] = ()
+    _sized: ClassVar[tuple[Field, ...]] = ()
     pointwise: ClassVar[bool] = False
     """Each element of the result depends on the same elements of the inputs only, which have equal shapes."""
     broadcasts: ClassVar[tuple[int, ...] | None] = None
@@ -219,7 +220,8 @@ class Declared(Operator):
         """Element types joined, shape by the shape rule."""
         if len(inputs) != self.arity:
             raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
-        require(getattr(self, "axis", 0) >= 0, f"{self.name}: the axis {getattr(self, 'axis', 0)} is negative")
+        if (axis := getattr(self, "axis", 0)) < 0:
+            raise ShapeError(f"{self.name}: the axis {axis} is negative")
         for truth in self.legal():
             if truth is not True:
                 require(truth, f"{self.name}: the attributes {self.sizes()} are smaller than they may be")
@@ -231,7 +233,8 @@ class Declared(Operator):
         Raises `ShapeError` where those of the inputs do not fit.
         """
         joined = join_dtypes(inputs, self.name)
-        require(joined != TRUTH or self.moves, f"{self.name}: numbers are expected, not truth values")
+        if joined == TRUTH and not self.moves:
+            raise ShapeError(f"{self.name}: numbers are expected, not truth values")
         return joined
 
     def __call__(self, *inputs: Term) -> Term:
@@ -244,42 +247,40 @@ class Declared(Operator):
 
     def sizes(self) -> tuple[Dim, ...]:
         """The size attributes, flattened in order."""
+        if not self._sized:  # as of most
+            return ()
         flat: list[Dim] = []
-        for f in self.fields:
-            if f.facts.size:
-                value = getattr(self, f.name)
-                flat.extend(value if isinstance(value, tuple) else (value,))
+        for f in self._sized:
+            value = getattr(self, f.name)
+            flat.extend(value if isinstance(value, tuple) else (value,))
         return tuple(flat)
 
     def default_sizes(self) -> tuple[Dim | None, ...]:
         """The defaults of the size attributes, flattened in order; None for those without."""
         flat: list[Dim | None] = []
-        for f in self.fields:
-            if f.facts.size:
-                value = getattr(self, f.name)
-                count = len(value) if isinstance(value, tuple) else 1
-                default = f.default if isinstance(f.default, tuple) else (f.default,) * count
-                flat.extend(None if d is dataclasses.MISSING else d for d in default)
+        for f in self._sized:
+            value = getattr(self, f.name)
+            count = len(value) if isinstance(value, tuple) else 1
+            default = f.default if isinstance(f.default, tuple) else (f.default,) * count
+            flat.extend(None if d is dataclasses.MISSING else d for d in default)
         return tuple(flat)
 
     def with_sizes(self, sizes: Sequence[Dim]) -> Declared:
         """The same operator with other sizes, in the order of `sizes`."""
         rest, given = list(sizes), {}
-        for f in self.fields:
-            if f.facts.size:
-                value = getattr(self, f.name)
-                count = len(value) if isinstance(value, tuple) else 1
-                given[f.name] = tuple(rest[:count]) if isinstance(value, tuple) else rest[0]
-                del rest[:count]
+        for f in self._sized:
+            value = getattr(self, f.name)
+            count = len(value) if isinstance(value, tuple) else 1
+            given[f.name] = tuple(rest[:count]) if isinstance(value, tuple) else rest[0]
+            del rest[:count]
         return dataclasses.replace(self, **given)  # type: ignore[type-var]
 
     def legal(self) -> list[Truth]:
         """What must hold of the sizes themselves: each at least its declared least."""
         least: list[Truth] = []
-        for f in self.fields:
-            if f.facts.size:
-                value = getattr(self, f.name)
-                least.extend(at_most(f.facts.least, v) for v in (value if isinstance(value, tuple) else (value,)))
+        for f in self._sized:
+            value = getattr(self, f.name)
+            least.extend(at_most(f.facts.least, v) for v in (value if isinstance(value, tuple) else (value,)))
         return least
 
     def __str__(self) -> str:
@@ -306,6 +307,7 @@ def operator(name: str, onnx: str | None = None, domain: str = "") -> Callable[[
         made.name, made.onnx, made.domain = name, onnx, domain
         made.fields = tuple(Field(f.name, f.default, f.metadata["facts"]) for f in declared if "facts" in f.metadata)
         made._structural = tuple(f.name for f in made.fields if not f.facts.size)
+        made._sized = tuple(f for f in made.fields if f.facts.size)
         made.arity = len(inspect.signature(made.eval).parameters) - 2
         for rule in (made.shape, made.eval):
             if rule in (Declared.shape, Declared.eval):

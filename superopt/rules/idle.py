@@ -41,8 +41,11 @@ def enlarges(rule: Rule) -> bool:
     """Whether a rule puts zeros around kernels, or around what they are made of, and the target is the source but for
     that: as many operators run, of more work.
     """
+    made = subterms(*rule.target)
+    if len(made) <= len(subterms(*rule.source)) or not any(isinstance(t.operator, Pad) for t in made):
+        return False
     before, after = (tuple(map(_without_zeros, side)) for side in (rule.source, rule.target))
-    return before == after and len(subterms(*rule.target)) > len(subterms(*rule.source))
+    return before == after
 
 
 def _without_zeros(term: Term, in_kernel: bool = False) -> str:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from superopt.dim import Dim, assuming, symbol, symbol_name
@@ -87,7 +87,7 @@ def templates(name: str, rank: int) -> tuple[Template, ...]:
             template = Template(name, operator, variables, None, unknown)
             try:
                 with assuming():
-                    fits = make(operator, variables).type.rank == rank
+                    fits = operator.type_of(tuple([v.type for v in variables])).rank == rank
                 meaning = template.meaning(operator, 1.0, variables) if fits else None
             except (SuperoptError, ArithmeticError, LookupError, TypeError, ValueError):
                 continue
@@ -116,7 +116,13 @@ def _ranked(operator: Declared, rank: int) -> Iterator[tuple[Term, ...]]:
     ranks = {rank, 0, 1, *left, *(rank + len(v) for v in given if isinstance(v, tuple)), rank + len(operator.sizes())}
     for chosen in itertools.product(sorted(ranks, reverse=True), repeat=operator.arity):
         if max(chosen) >= rank:
-            yield tuple(variable(f"x{i}", [symbol(f"d{i}{a}") for a in range(r)]) for i, r in enumerate(chosen))
+            yield tuple([_input(i, r) for i, r in enumerate(chosen)])
+
+
+@cache
+def _input(number: int, rank: int) -> Term:
+    """An input of a template, of sizes of its own."""
+    return variable(f"x{number}", [symbol(f"d{number}{a}") for a in range(rank)])
 
 
 def _operators(cls: type[Declared], rank: int) -> Iterator[Declared]:

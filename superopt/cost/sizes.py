@@ -44,6 +44,8 @@ def _sizes(shape: Shape, sizes: Mapping[str, int]) -> Shape:
 
 def sized_dim(size: Dim, sizes: Mapping[str, int]) -> Dim:
     """A size with the values of its symbols; of those not in `sizes`, `DEFAULT_SIZE`."""
+    if isinstance(size, int):
+        return size
     return substitute(size, {name: sizes.get(name, DEFAULT_SIZE) for name in symbols(size)})
 
 

@@ -30,7 +30,7 @@ RANDOM = frozenset(
 """Operators that may give another value each time; Dropout does in training."""
 
 
-_LITTLE_BYTES = 2**16
+_LITTLE_BYTES = 2**13
 """Of a DenseNet, whose batch norms take their numbers through 242 nodes, computing them anew was a third of each
 evaluation in 64 bits.
 """

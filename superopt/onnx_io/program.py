@@ -70,7 +70,9 @@ class Program:
         return self.constants.data(name)
 
     def release_weights(self) -> None:
-        """Let go of what was computed and read from files, for its memory; it is read again when needed."""
+        """Let go of what was computed and read from files, for its memory, but for what is computed and small; it is made
+        or read again when needed.
+        """
         self.constants.forget()
         for graph in self.model.graphs():
             for value in graph.initializers.values():

@@ -291,6 +291,19 @@ def test_what_is_computed_from_constants_is_constant_and_computed_once() -> None
     assert program.data("b") is program.data("b")
 
 
+@pytest.mark.parametrize(("count", "stays"), [(2, True), (4096, False)])
+def test_of_computed_constants_small_ones_outlast_a_release_of_weights(count: int, stays: bool) -> None:
+    source = model(
+        f"g (float[{count}] x) => (float[{count}] y) <float[1] one = {{1}}, int64[1] n = {{{count}}}>"
+        " { a = Expand(one, n) b = Add(a, a) y = Mul(x, b) }"
+    )
+    program = understand(load(source))
+    before = program.data("b")
+    program.release_weights()
+    assert (program.data("b") is before) is stays
+    assert np.array_equal(program.data("b"), before)
+
+
 def test_the_data_of_what_is_no_constant_are_a_named_error() -> None:
     program = understand(load(model("g (float[2] x) => (float[2] y) { y = Relu(x) }")))
     for label in ("x", "nothing"):

@@ -54,7 +54,7 @@ def giving_back_large() -> Iterator[None]:
     """Within it large arrays are given back as soon as they are freed, and small ones of all threads kept in one place.
 
     The 64-bit evaluation of a DenseNet needs 40 MB at a time; 240 MB were kept of it. It takes up to 1.7 times as long,
-    since all comes back as new pages; twice as long where less than half a megabyte is large, for 10 MB less.
+    since all comes back as new pages; with 128 KB for the half megabyte twice as long, for 10 MB less.
     """
     _call("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
     _call("mallopt", _M_ARENA_MAX, 1)

@@ -31,8 +31,8 @@ RANDOM = frozenset(
 
 
 _LITTLE_BYTES = 2**13
-"""Of a DenseNet, whose batch norms take their numbers through 242 nodes, computing them anew was a third of each
-evaluation in 64 bits.
+"""What a computed value may take that is kept when weights are let go of. Of a DenseNet, whose batch norms take their
+numbers through 242 nodes, computing these anew was a third of each evaluation in 64 bits.
 """
 
 
@@ -72,9 +72,10 @@ class Constants:
         return True
 
     def forget(self, name: str | None = None) -> None:
-        """Let go of a value, or of all but what takes a session to compute, and little memory to keep."""
+        """Let go of a value, or of all but small ones that were computed."""
         if name is None:
-            self._data = {n: a for n, a in self._data.items() if a.nbytes <= _LITTLE_BYTES and self._is_computed(n)}
+            held = list(self._data.items())  # an evaluation that was stopped may still be in its last step
+            self._data = {n: a for n, a in held if a.nbytes <= _LITTLE_BYTES and self._is_computed(n)}
         else:
             self._data.pop(name, None)
 
@@ -108,9 +109,10 @@ class Constants:
         for v in node.inputs:
             if v is not None and v.name:
                 inputs[v.name] = self.data(v.name)
-        results = run_node(node, inputs, self._model)
-        self._data.update(results)
-        return results[name]
+        for n, result in run_node(node, inputs, self._model).items():
+            # What a session gives keeps the memory of the session, and may be a view of a weight.
+            self._data[n] = result.copy() if result.nbytes <= _LITTLE_BYTES else result
+        return self._data[name]
 
     def _fill(self, node: ir.Node) -> Array:
         """A number repeated over a shape: a view, so that a fill of any size needs no memory."""

@@ -70,8 +70,8 @@ class Program:
         return self.constants.data(name)
 
     def release_weights(self) -> None:
-        """Let go of what was computed and read from files, for its memory, but for what is computed and small; it is made
-        or read again when needed.
+        """Let go of what was read from files, and of what was computed unless it is small, for its memory; it is read
+        and computed again when needed.
         """
         self.constants.forget()
         for graph in self.model.graphs():

@@ -220,8 +220,7 @@ class Declared(Operator):
         """Element types joined, shape by the shape rule."""
         if len(inputs) != self.arity:
             raise SuperoptError(f"{self.name}: takes {self.arity} inputs, got {len(inputs)}")
-        if (axis := getattr(self, "axis", 0)) < 0:
-            raise ShapeError(f"{self.name}: the axis {axis} is negative")
+        require(getattr(self, "axis", 0) >= 0, f"{self.name}: the axis {getattr(self, 'axis', 0)} is negative")
         for truth in self.legal():
             if truth is not True:
                 require(truth, f"{self.name}: the attributes {self.sizes()} are smaller than they may be")

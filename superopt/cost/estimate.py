@@ -44,6 +44,9 @@ NEAREST = 0.01
 this: one that has a tenth more of either counts half as much as one of the same size.
 """
 
+SHORT = 4
+"""The places of a short row."""
+
 LEAST_S = 1e-9
 """What a kernel is taken to take at least: a few are told to take nothing, as what they cost is a difference."""
 
@@ -113,8 +116,9 @@ class Estimates:
 
 
 def kind_of(kernel: Kernel) -> Kind:
-    """What a kernel is like: the operator that computes most, its rank, and of convolutions the groups, the size, and
-    whether channels come in whole blocks, and whether they are brought to the front.
+    """What a kernel is like: the operator that computes most, its rank, whether it repeats something in short rows, and
+    of convolutions the groups, the size, and whether channels come in whole blocks, and whether they are brought to the
+    front.
     """
     main = _main(kernel)
     words = [main.operator.name, str(main.type.rank)]
@@ -126,7 +130,18 @@ def kind_of(kernel: Kernel) -> Kind:
         words.append("whole blocks" if is_of_whole_blocks(image[1]) else "other channels")
         words.append("rows" if any(map(brings_channels_first, subterms(*kernel.graph.outputs))) else "images")
     op = main.operator
+    if _repeats_in_short_rows(main):
+        words.append("short rows")
     return Kind(" ".join(words), isinstance(op, Declared) and (op.pointwise or op.moves))
+
+
+def _repeats_in_short_rows(main: Term) -> bool:
+    """Whether a point-wise operator reads something repeated, and its last axis has few places: onnxruntime goes from
+    row to row then, which takes several times longer an element.
+    """
+    op = main.operator
+    repeats = isinstance(op, Declared) and op.pointwise and any(isinstance(i.operator, Expand) for i in main.inputs)
+    return repeats and main.type.rank > 1 and main.shape[-1] in range(SHORT + 1)
 
 
 def _main(kernel: Kernel) -> Term:

@@ -13,6 +13,7 @@ from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Slice
 from superopt.term import Term, made_over, make, subterms
 
 
@@ -56,9 +57,9 @@ def _repeated_joined(term: Term) -> Term:
 
 
 def _repeated_moved(term: Term) -> Term:
-    """A repeated constant whose axes are moved, joined or taken apart, repeated after that."""
+    """A repeated constant that is moved, reshaped or cut, repeated after that."""
     op, repeat = term.operator, term.inputs[0].operator if term.inputs else None
-    if not (term.constant and isinstance(op, Transpose | Reshape) and isinstance(repeat, Expand)):
+    if not (term.constant and isinstance(op, Transpose | Reshape | Slice) and isinstance(repeat, Expand)):
         return term
     (x,) = term.inputs[0].inputs
     if isinstance(op, Reshape) and _are_last(repeat, x, term):

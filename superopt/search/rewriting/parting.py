@@ -20,6 +20,7 @@ from superopt.errors import SuperoptError
 from superopt.operators.layout import Concat
 from superopt.operators.pointwise import Add
 from superopt.rules.rule import Rule
+from superopt.search.rewriting.narrow import narrowed
 from superopt.search.rewriting.rewrites import ByRule, Rewrite
 from superopt.term import Operator, Term, make
 
@@ -102,6 +103,6 @@ def _of_each(rule: Rewrite, op: Operator, parts: Sequence[Term], joint: Concat, 
     made = next(rule.at((make(op, (joint(first, rest), other)),)), None)
     if made is None:
         return None
-    one, left = made[0].inputs
+    one, left = narrowed(made[0].inputs)  # parts of repeated weights are repeated: so more is seen to be saved
     others = _of_each(rule, left.operator, parts[1:], joint, left.inputs[1])
     return None if others is None else [one, *others]

@@ -22,7 +22,7 @@ from superopt.operators.pointwise import Add
 from superopt.rules.rule import Rule
 from superopt.search.rewriting.narrow import narrowed
 from superopt.search.rewriting.rewrites import ByRule, Rewrite
-from superopt.term import Operator, Term, make
+from superopt.term import Operator, Term, made_over, make
 
 MOST = 8
 """Of more parts only a search tells."""
@@ -103,6 +103,7 @@ def _of_each(rule: Rewrite, op: Operator, parts: Sequence[Term], joint: Concat, 
     made = next(rule.at((make(op, (joint(first, rest), other)),)), None)
     if made is None:
         return None
-    one, left = narrowed(made[0].inputs)  # parts of repeated weights are repeated: so more is seen to be saved
+    # Parts of repeated weights are repeated: so more is seen to be saved.
+    one, left = (made_over(t, (t.inputs[0], *narrowed(t.inputs[1:]))) for t in made[0].inputs)
     others = _of_each(rule, left.operator, parts[1:], joint, left.inputs[1])
     return None if others is None else [one, *others]

@@ -10,10 +10,10 @@ from superopt.cost.kernels import Kernel, cut
 from superopt.cost.rates import CORE, GPU, Rates
 from superopt.operators.activations import Elu
 from superopt.operators.functions import Exp
-from superopt.operators.layout import Transpose
+from superopt.operators.layout import Expand, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Softmax
-from superopt.operators.pointwise import Sqrt
+from superopt.operators.pointwise import Add, Sqrt
 from superopt.operators.reductions import Sum
 from superopt.term import Term
 from tests.cost.graphs import graph, tensor, weight
@@ -131,3 +131,11 @@ def test_of_less_than_a_block_of_channels_the_block_is_what_was_measured() -> No
     estimates = Estimates()
     estimates.learn(few, 1e-3)
     assert estimates.seconds(more) == pytest.approx(1e-3 / 4, rel=0.1)
+
+
+def test_what_is_repeated_in_short_rows_tells_nothing_of_long_ones() -> None:
+    short, long = (kernel(Add()(tensor("x", 32, 32, n), Expand((2,), (32, 32, n))(weight("b", n)))) for n in (1, 64))
+    estimates = Estimates()
+    estimates.learn(short, 10.0 * ANALYTIC.seconds(short))
+    estimates.learn(ROOT, ANALYTIC.seconds(ROOT))
+    assert estimates.seconds(long) == pytest.approx(ANALYTIC.seconds(long))

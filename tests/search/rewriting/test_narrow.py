@@ -19,6 +19,7 @@ from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import MatMul
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.search.cutting.pieces import cut_into_pieces
@@ -68,6 +69,9 @@ def stacked(name: str, *shape: int) -> Term:
         (Reshape((2, 3, 4, 5, 1))(spread(A, 1)), 3),
         (Reshape((1, 2, 12, 5))(spread(ROW, 3)), 5),
         (Reshape((6, 20))(spread(ONE)), 1),
+        (Slice(1, 1, 3)(stacked("w", 6, 3)), 6),
+        (Slice(3, 0, 2)(spread(A, 1)), 6),
+        (Slice(3, 0, 2)(spread(ROW, 3)), 2),
     ],
     ids=str,
 )

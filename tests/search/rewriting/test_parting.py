@@ -10,7 +10,7 @@ from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.layout import Concat
+from superopt.operators.layout import Concat, Expand
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Relu
 from superopt.operators.resize import Interpolate
@@ -18,7 +18,7 @@ from superopt.rules.format import load_rules, parse_file
 from superopt.rules.otherwise import otherwise
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.parting import MOST, Parting, parting, taken_apart
-from superopt.search.rewriting.rewrites import ByRule, Rewrite, rewrites_of
+from superopt.search.rewriting.rewrites import ByRule, Once, Rewrite, rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space
 from superopt.shipped import shipped_rules
@@ -171,6 +171,22 @@ def test_of_a_constant_part_as_much_is_saved_as_it_takes() -> None:
     best = matching.best(term)
     assert best is not None
     assert 0.0 < best.template.saves < 0.1 * matching.rough.alone(term)
+
+
+def test_rows_and_columns_that_are_repeated_beside_each_other_are_both_multiplied_before_that() -> None:
+    """As the nodes at both ends of each edge of a graph are, beside what is known of the edge."""
+    ends = [variable(name, (32, 64), "float32") for name in "ij"]
+    edge = variable("e", (32, 32, 1), "float32")
+    weights = Expand((1, 2), (32, 129, 64))(variable("w", (129, 64), "float32", constant=True))
+    term = MatMul()(Concat(2)(Concat(2)(*(Expand((a, 2), (32, 32, 64))(x) for a, x in enumerate(ends))), edge), weights)
+    matching = Matching([*shipped(), Once()])
+    best = matching.best(term)
+    assert best is not None
+    one, rest = best.template.targets[0].inputs
+    other, last = rest.inputs
+    assert [t.inputs[0].operator for t in (one, other)] == [Expand((a, 2), (32, 32, 64)) for a in (0, 1)]
+    assert last.inputs[0] is edge
+    assert all((made := matching.best(t)) is not None and made.template.saves > 0 for t in (one, other))
 
 
 UNDONE = """

@@ -16,11 +16,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
 from superopt.cost.analytic import AnalyticCost, own_flops
 from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
+from superopt.dim import Shape
 from superopt.operators import Declared
 from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_first
@@ -45,7 +48,7 @@ this: one that has a tenth more of either counts half as much as one of the same
 """
 
 SHORT = 4
-"""The places of a short row."""
+"""The elements of a short row."""
 
 LEAST_S = 1e-9
 """What a kernel is taken to take at least: a few are told to take nothing, as what they cost is a difference."""
@@ -136,12 +139,22 @@ def kind_of(kernel: Kernel) -> Kind:
 
 
 def _repeats_in_short_rows(main: Term) -> bool:
-    """Whether a point-wise operator reads something repeated, and its last axis has few places: onnxruntime goes from
-    row to row then, which takes several times longer an element.
+    """Whether a point-wise operator reads something that is repeated, or not, for few elements at a time: onnxruntime
+    goes from one such row to the next then, which takes ten times as long an element.
     """
     op = main.operator
-    repeats = isinstance(op, Declared) and op.pointwise and any(isinstance(i.operator, Expand) for i in main.inputs)
-    return repeats and main.type.rank > 1 and main.shape[-1] in range(SHORT + 1)
+    if not (isinstance(op, Declared) and op.pointwise):
+        return False
+    return any(_row(i.operator.axes, main.shape) <= SHORT for i in main.inputs if isinstance(i.operator, Expand))
+
+
+def _row(axes: Sequence[int], shape: Shape) -> int:
+    """How many elements in a row read what is repeated along all axes but these in one way: as one, or one by one."""
+    if not shape or shape[-1] == 1:
+        return 1
+    last = len(shape) - 1
+    alike = takewhile(lambda axis: (axis in axes) == (last in axes), range(last, -1, -1))
+    return math.prod(d for axis in alike if isinstance(d := shape[axis], int))
 
 
 def _main(kernel: Kernel) -> Term:

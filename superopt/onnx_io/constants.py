@@ -109,10 +109,11 @@ class Constants:
         for v in node.inputs:
             if v is not None and v.name:
                 inputs[v.name] = self.data(v.name)
-        for n, result in run_node(node, inputs, self._model).items():
-            # What a session gives keeps the memory of the session, and may be a view of a weight.
-            self._data[n] = result.copy() if result.nbytes <= _LITTLE_BYTES else result
-        return self._data[name]
+        results = run_node(node, inputs, self._model)
+        # What a session gives keeps the memory of the session, and may be a view of a weight.
+        results = {n: a.copy() if a.nbytes <= _LITTLE_BYTES else a for n, a in results.items()}
+        self._data.update(results)
+        return results[name]
 
     def _fill(self, node: ir.Node) -> Array:
         """A number repeated over a shape: a view, so that a fill of any size needs no memory."""

@@ -133,9 +133,25 @@ def test_of_less_than_a_block_of_channels_the_block_is_what_was_measured() -> No
     assert estimates.seconds(more) == pytest.approx(1e-3 / 4, rel=0.1)
 
 
-def test_what_is_repeated_in_short_rows_tells_nothing_of_long_ones() -> None:
-    short, long = (kernel(Add()(tensor("x", 32, 32, n), Expand((2,), (32, 32, n))(weight("b", n)))) for n in (1, 64))
+@pytest.mark.parametrize(
+    ("shape", "axes", "is_short"),
+    [
+        ((32, 32, 1), (), True),
+        ((32, 32, 4), (2,), True),
+        ((32, 32, 4), (0, 1), True),
+        ((32, 32, 4), (), False),
+        ((32, 32, 4), (0,), False),
+        ((32, 32, 64), (2,), False),
+    ],
+)
+def test_what_is_repeated_in_short_rows_tells_nothing_of_long_ones(
+    shape: tuple[int, ...], axes: tuple[int, ...], is_short: bool
+) -> None:
+    def added(to: tuple[int, ...], along: tuple[int, ...]) -> Kernel:
+        return kernel(Add()(tensor("x", *to), Expand(along, to)(weight("b", *(to[a] for a in along)))))
+
+    known, long = added(shape, axes), added((32, 32, 128), (2,))
     estimates = Estimates()
-    estimates.learn(short, 10.0 * ANALYTIC.seconds(short))
+    estimates.learn(known, 10.0 * ANALYTIC.seconds(known))
     estimates.learn(ROOT, ANALYTIC.seconds(ROOT))
-    assert estimates.seconds(long) == pytest.approx(ANALYTIC.seconds(long))
+    assert estimates.seconds(long) == pytest.approx((1.0 if is_short else 10.0) * ANALYTIC.seconds(long))

@@ -15,12 +15,12 @@ from numpy.lib.recfunctions import structured_to_unstructured
 
 from superopt.arithmetic import Array
 from superopt.cost.runtime import Feeds
+from superopt.search.accepting.distance import REFERENCE_EPS, relative_error, same_special, shows_two_values
 from superopt.search.accepting.laid import Value, taken
 
 NOISE_FACTOR = 16.0
 ABSOLUTE_EPS = 1024.0
 REFERENCE_FACTOR = 8.0
-REFERENCE_EPS = 32.0
 MOST_NOISE = 1e-2
 """The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
 
@@ -147,7 +147,7 @@ class _Worst:
         if finite.size:
             self.shown = finite.flat[0] if self.shown is None else self.shown
             self.varies = self.varies or bool((finite != self.shown).any())
-        self.saturated = self.saturated and not _shows_two_values(expected)
+        self.saturated = self.saturated and not shows_two_values(expected)
 
     def _compare(self, found: Array, expected: Array, exact: Array | None, noisy: list[Array]) -> None:
         if any(n.shape != expected.shape for n in noisy):
@@ -163,7 +163,7 @@ class _Worst:
             elif not np.array_equal(found, expected):
                 self.error = math.inf
                 self._fail("is not equal, and is of no floating-point type")
-        elif not same_special(found, expected):
+        elif not same_special(found, expected, exact):
             self.error = math.inf
             self._fail("is infinite or not a number in other places")
         elif (noise := _noise(noisy, expected)) <= MOST_NOISE:
@@ -206,41 +206,6 @@ def _noise(noisy: Sequence[Array], expected: Array) -> float:
         return 0.0
     others = [n for n in map(_numbers, noisy) if n.shape == expected.shape]
     return max((relative_error(n, expected) for n in others), default=0.0)
-
-
-def relative_error(found: Array, expected: Array) -> float:
-    """The largest difference over the largest magnitude expected, both over finite elements; infinite where one is not.
-
-    Only elements that are finite in `expected` count.
-    """
-    finite = np.isfinite(expected)
-    if not finite.any():
-        return 0.0
-    wanted = expected[finite].astype(np.float64)
-    difference = float(np.abs(found[finite].astype(np.float64) - wanted).max())
-    largest = float(np.abs(wanted).max())
-    if math.isnan(difference):
-        return math.inf
-    return difference / largest if largest else (math.inf if difference else 0.0)
-
-
-def same_special(found: Array, expected: Array) -> bool:
-    """Whether infinities and NaNs stand in the same places."""
-    return found.shape == expected.shape and all(
-        np.array_equal(test(found), test(expected)) for test in (np.isnan, np.isposinf, np.isneginf)
-    )
-
-
-def _shows_two_values(value: Array) -> bool:
-    """Whether elements that stand out from rounding at the largest magnitude differ; a single one shows itself."""
-    if not np.issubdtype(value.dtype, np.floating):
-        return bool(value.size < 2 or (value != value.flat[0]).any())
-    finite = value[np.isfinite(value)].astype(np.float64)
-    if finite.size < 2:
-        return bool(finite.size)
-    resolution = REFERENCE_EPS * float(np.finfo(value.dtype).eps) * np.abs(finite).max()
-    seen = finite[np.abs(finite) > resolution]
-    return bool(seen.size and (np.abs(seen - seen[0]) > resolution).any())
 
 
 def _agreement(worst: list[_Worst], samples: int) -> Agreement:

@@ -13,7 +13,8 @@ from superopt.cost.child import Ask
 from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
-from superopt.search.accepting.agreement import MOST_NOISE, Sample, relative_error, same_special
+from superopt.search.accepting.agreement import MOST_NOISE, Sample
+from superopt.search.accepting.distance import relative_error, same_special
 from superopt.search.accepting.laid import taken
 from superopt.search.accepting.runs import Interface, ran
 

@@ -14,7 +14,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
-from superopt.search.accepting.agreement import Sample, judged, relative_error
+from superopt.search.accepting.agreement import Sample, judged
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
 from superopt.search.settings import Setting
@@ -274,14 +274,6 @@ def test_what_a_weight_decides_is_no_noise(text: str, weights: dict[str, NDArray
     files = [write(tmp_path / f"{f}.onnx", model, {**given, "f": np.array(f, np.float32)}) for f in (1, 3)]
     found = examine(files[0], files[1], RUNTIME)
     assert (found.agrees, found.examined) == (False, True), found.reason
-
-
-@pytest.mark.parametrize(
-    ("found", "expected", "error"),
-    [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.0, 2.2], [1.0, 2.0], 0.1), ([1.0], [0.0], np.inf), ([0.0], [0.0], 0.0)],
-)
-def test_errors_are_relative_to_the_largest_magnitude(found: list[float], expected: list[float], error: float) -> None:
-    assert relative_error(np.array(found), np.array(expected)) == pytest.approx(error)
 
 
 class Interrupted:

@@ -21,12 +21,13 @@ from superopt.search.replay import Fit, fits
 from superopt.search.report import Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Rewrite
+from superopt.search.solving.across import solve_joined
 from superopt.search.solving.cuttings import Cuttings, cuttings_of
 from superopt.search.solving.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
 from superopt.search.solving.remembered import Memory
 from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search, kept
-from superopt.search.solving.solve import JUDGED_AGAIN, LEAST_EXPECTED, Times, TooShort, solve, solve_joined
+from superopt.search.solving.solve import JUDGED_AGAIN, LEAST_EXPECTED, Times, TooShort, solve
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import OUT_OF_TIME, Strategy, forget_terms
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from superopt.onnx_io import Program
 from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct, joined_pieces
 from superopt.search.solving.remembered import Memory
+from superopt.search.solving.sharing import Groups
 from superopt.search.solving.solution import Terms
-from superopt.search.solving.solve import Groups
 from superopt.search.strategies.found import Solved
 
 

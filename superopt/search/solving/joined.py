@@ -62,7 +62,8 @@ class Begun:
         if winner is not outcome.start:
             whole = replace(winner, steps=(*self.steps, *winner.steps))
             gained = gain * start.cost / total(s.outcome.start.cost / s.gain for _, s in self.parts)
-        return Solved(tuple(places), Outcome(start, [whole], outcome.seen, outcome.reason), whole, gained)
+        outcome = Outcome(start, [whole], outcome.seen, outcome.reason, untried=outcome.untried)
+        return Solved(tuple(places), outcome, whole, gained)
 
     def unsearched(self, places: Sequence[Piece], total: Total, reason: str = OUT_OF_TIME) -> Solved:
         """What is known of the whole piece where no time is left for it, or it is not searched for another reason."""

@@ -104,15 +104,14 @@ class Memory:
         found = {key: self.recall(places) for key, places in groups.items()}
         return {key: solved for key, solved in found.items() if solved is not None}
 
-    def keep(self, solved: Solved, whole: bool = True, waited: bool = False) -> None:
+    def keep(self, solved: Solved, waited: bool = False) -> None:
         """Keep what was found, unless somebody stopped the search, or it has no text.
 
-        Where it ran out of time, or took what another piece did, or not all could be timed that was to be (`whole` is
-        false), it is kept for whoever allows no more; but only a gain where it `waited` while another process had the
-        time.
+        Where it ran out of time, or took what another piece did, or not all could be timed that was to be, it is kept
+        for whoever allows no more; but only a gain where it `waited` while another process had the time.
         """
         reason = solved.outcome.reason
-        limited = reason in (OUT_OF_TIME, ALIKE) or not whole
+        limited = reason in (OUT_OF_TIME, ALIKE) or solved.outcome.untried > 0
         useless = reason == INTERRUPTED or (limited and waited and solved.gain <= 1.0)
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:

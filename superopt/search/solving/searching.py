@@ -72,15 +72,15 @@ class Search:
         choosing_s = CHOOSING_SHARE * seconds
         try:
             if begun is not None:
-                solved, untried = self._across(places, limits, choosing_s, begun)
+                solved = self._across(places, limits, choosing_s, begun)
             else:
-                solved, untried = self._beside_alike(places, limits, choosing_s, before)
+                solved = self._beside_alike(places, limits, choosing_s, before)
                 self.gained.learn(solved)
         except RecursionError:  # as in a sum of a thousand summands
-            solved, untried = self._left(places, begun, before), 0
+            solved = self._left(places, begun, before)
         if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
             waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
-            self.memory.keep(solved, whole=not untried, waited=waited)
+            self.memory.keep(solved, waited=waited)
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
 
@@ -96,33 +96,33 @@ class Search:
 
     def _beside_alike(
         self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None
-    ) -> tuple[Solved, int]:
+    ) -> Solved:
         """What was found for another piece that is alike, where it gains clearly there, about as much here, and nothing
         did before; else the best of that, of what its own search finds, and of what was found before.
         """
         known, other = before, self.gained.like(places[0])
         if other is not None and (before is None or before.outcome.reason != ALIKE):
-            alike, untried = self._like(other, places, limits, choosing_s)
+            alike = self._like(other, places, limits, choosing_s)
             if is_enough(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
-                return (alike if before is None else _better(before, alike)), untried
+                return alike if before is None else _better(before, alike)
             known = alike if before is None else _better(before, alike)
-        own, untried = self._alone(places, limits, choosing_s)
-        return (own if known is None else _better(known, own)), untried
+        own = self._alone(places, limits, choosing_s)
+        return own if known is None else _better(known, own)
 
-    def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
-        """What is found, and how many graphs could not be tried that were to be."""
+    def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> Solved:
+        """What is found."""
         piece, objective = places[0], self.objective
         outcome = self._beside_definitions(piece, limits)
-        winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
+        winner, gain = self._chosen(outcome, piece.place, limits, choosing_s)
         if objective.tries(outcome) and (ways := refuted(outcome, winner)):
-            seen, before = outcome.seen, untried
+            before = outcome
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
-            outcome.seen += seen
-            winner, gain, untried = self._chosen(outcome, piece.place, limits, choosing_s)
-            untried += before  # what could not be timed is not remembered as refuted
-        return Solved(tuple(places), outcome, winner, gain), untried
+            outcome.seen += before.seen
+            outcome.untried += before.untried  # what could not be timed is not remembered as refuted
+            winner, gain = self._chosen(outcome, piece.place, limits, choosing_s)
+        return Solved(tuple(places), outcome, winner, gain)
 
-    def _like(self, other: Solved, places: Sequence[Piece], limits: Limits, choosing_s: float) -> tuple[Solved, int]:
+    def _like(self, other: Solved, places: Sequence[Piece], limits: Limits, choosing_s: float) -> Solved:
         """What a piece gains by what was found for another that is alike: nothing, where that does not apply to it. It
         is timed, until others of the kind that were tell the gain.
         """
@@ -138,11 +138,11 @@ class Search:
         promised, timed = promise(start, outcome.best[0]), self.objective.times_whole and self.objective.tries(outcome)
         expected = self.gained.expected(places[0], promised) if timed else None
         if expected is not None and is_as_good(expected, other.gain):
-            return Solved(tuple(places), outcome, outcome.best[0], expected), 0
-        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
-        if timed and not untried:
+            return Solved(tuple(places), outcome, outcome.best[0], expected)
+        winner, gain = self._chosen(outcome, place, limits, choosing_s)
+        if timed and not outcome.untried:
             self.gained.tell(places[0], promised, gain)
-        return Solved(tuple(places), outcome, winner, gain), untried
+        return Solved(tuple(places), outcome, winner, gain)
 
     def _beside_definitions(self, piece: Piece, limits: Limits) -> Outcome:
         """What all rewrites find, and behind it what definitions alone do.
@@ -163,7 +163,7 @@ class Search:
             keep_also(outcome, others.best, cost)
         return outcome
 
-    def _across(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> tuple[Solved, int]:
+    def _across(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> Solved:
         """The same of a joined piece."""
         place, objective = places[0].place, self.objective
         limits = replace(limits, patience=JOINED_PATIENCE)
@@ -171,12 +171,15 @@ class Search:
         outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
         most = outcome.start.cost / objective.worth_trying
         outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
-        winner, gain, untried = self._chosen(outcome, place, limits, choosing_s)
-        return begun.solved(places, outcome, winner, gain, objective.total), untried
+        winner, gain = self._chosen(outcome, place, limits, choosing_s)
+        return begun.solved(places, outcome, winner, gain, objective.total)
 
-    def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float, int]:
+    def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float]:
         """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""
-        return self.objective.choose(outcome, place, min(limits.deadline, time.monotonic() + choosing_s))
+        until = min(limits.deadline, time.monotonic() + choosing_s)
+        winner, gain, untried = self.objective.choose(outcome, place, until)
+        outcome.untried += untried
+        return winner, gain
 
     @contextmanager
     def stoppable(self) -> Iterator[None]:

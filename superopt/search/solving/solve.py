@@ -4,44 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS, measuring_s
 from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
-from superopt.search.solving.alike import is_clear, structure
-from superopt.search.solving.joined import Begun
+from superopt.search.solving.alike import is_clear
 from superopt.search.solving.searching import Search, kept
+from superopt.search.solving.sharing import Groups, kind_of, of_kinds, shared
 from superopt.search.solving.solution import Terms
-from superopt.search.strategies.found import ALIKE, EXHAUSTED, OUT_OF_TIME, VAIN, Progress, Solved, expected_gain
-
-Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
-"""The places of each distinct piece."""
+from superopt.search.strategies.found import Progress, Solved, expected_gain
 
 COMPARING_RUNS = 15
 """How many times an inference could run, about, until a candidate is compared with its original: three runs of five
 inputs, two of them without the runtime's optimizations.
 """
 
-FOLLOWING_SHARE = 0.2
-"""Of what is at stake in a piece, what its time is by where others that are alike have more: what the first gains is
-looked for in it. Where one gains little, those to come have all of theirs again.
-"""
-
 TIMING = 4.0
 """How many times longer than timing the kernels of a model as it stands it may take to search its pieces once, where
 that is more than their share of the limit.
-"""
-
-ENOUGH_IN_VAIN = 3
-"""So many joined pieces that are alike are searched to the end; where none of them gains, the others, which have the
-same operators, are not. Of a DenseNet's 59 joined pieces 45 are of one kind.
 """
 
 STARTING_SHARE = 0.6
@@ -113,22 +99,10 @@ def solve(
         if time.monotonic() >= searching_ends:
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {least_s:.0f} s; allow more with --time")
-    for one in solved:
-        search.gained.learn(one)
-    took, begin = dict[int, float](), time.monotonic()
-    stakes, alike = of_kinds(starts, unknown), defaultdict[Hashable, list[Terms]](list)
-    for key in starts:
-        alike[_kind(unknown[key])].append(key)
-    for key, seconds in _shares(stakes, deadline, progress, "search"):
-        start = time.monotonic()
-        with search.stoppable():
-            solved.append(search(unknown[key], seconds))
-        if search.stopped:
-            return kept(solved)
-        took[len(solved) - 1] = time.monotonic() - start
-        others = alike.pop(_kind(unknown[key]), ())  # of the first of a kind
-        if not is_clear(solved[-1].gain):  # there is nothing to follow
-            stakes |= {k: starts[k] for k in others}
+    begin = time.monotonic()
+    took = _searched(solved, starts, unknown, search, deadline, progress)
+    if search.stopped:
+        return kept(solved)
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     answering_s = judging_s + times.settings * LOOKS * LOOK_S
     latest, worth = min(times.latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
@@ -139,76 +113,41 @@ def solve(
     return solved
 
 
+def _searched(
+    solved: list[Solved],
+    starts: Mapping[Terms, float],
+    groups: Groups,
+    search: Search,
+    deadline: float,
+    progress: Progress,
+) -> dict[int, float]:
+    """Search each piece once, after those that are solved, and put it behind them; the seconds that each took, by where
+    it stands there.
+    """
+    for one in solved:
+        search.gained.learn(one)
+    took, alike = dict[int, float](), defaultdict[Hashable, list[Terms]](list)
+    stakes = of_kinds(starts, groups)
+    for key in starts:
+        alike[kind_of(groups[key])].append(key)
+    for key, seconds in shared(stakes, deadline, progress, "search"):
+        start = time.monotonic()
+        with search.stoppable():
+            solved.append(search(groups[key], seconds))
+        if search.stopped:
+            break
+        took[len(solved) - 1] = time.monotonic() - start
+        others = alike.pop(kind_of(groups[key]), ())  # of the first of a kind
+        if not is_clear(solved[-1].gain):  # there is nothing to follow
+            stakes |= {k: starts[k] for k in others}
+    return took
+
+
 def _judging(inference_s: float, settings: int) -> tuple[float, float]:
     """The seconds that a candidate takes to be compared and measured in so many settings, and those at least."""
     comparing_s = COMPARING_RUNS * inference_s
     usual_s, least_s = (settings * measuring_s(inference_s, at_least) for at_least in (False, True))
     return comparing_s + usual_s, comparing_s + least_s
-
-
-def solve_joined(
-    groups: Groups,
-    known: Mapping[Terms, Solved],
-    begun: Mapping[Terms, Begun],
-    search: Search,
-    deadline: float,
-    progress: Progress,
-) -> list[Solved]:
-    """Search each distinct joined piece that is not known and that something is begun of, until the deadline; of alike
-    ones some, where those gain nothing.
-    """
-    total = search.objective.total
-    solved = [known[key] for key in groups if key in known]
-    starts = {key: len(groups[key]) * b.start(total) for key, b in begun.items() if key not in known}
-    vain, gained = Counter[Hashable](), set[Hashable]()
-    for key, seconds in _shares(starts, deadline, progress, "search across cuts"):
-        if search.stopped:
-            break
-        kind = _kind(groups[key])
-        in_vain = vain[kind] >= ENOUGH_IN_VAIN and kind not in gained
-        if seconds <= 0.0 or in_vain:
-            solved.append(begun[key].unsearched(groups[key], total, ALIKE if seconds > 0.0 else OUT_OF_TIME))
-            if search.memory:
-                search.memory.keep(solved[-1])
-            continue
-        with search.stoppable(), suppress(SuperoptError):  # it cannot be run, or not in time
-            solved.append(search(groups[key], seconds, begun[key]))
-            if solved[-1].gain > 1.0:
-                gained.add(kind)
-            vain[kind] += solved[-1].outcome.reason in (EXHAUSTED, VAIN)
-    return solved
-
-
-def of_kinds(starts: Mapping[Terms, float], groups: Groups) -> dict[Terms, float]:
-    """What time is shared by before anything is known: what is at stake, with most of it for the first of pieces that
-    are alike, as following it takes less than a search.
-    """
-    stakes, first = dict[Terms, float](), dict[Hashable, Terms]()
-    for key in sorted(starts, key=lambda key: -starts[key]):
-        kind = first.setdefault(_kind(groups[key]), key)
-        stakes[key] = starts[key] if kind is key else FOLLOWING_SHARE * starts[key]
-        stakes[kind] += starts[key] - stakes[key]
-    return stakes
-
-
-def _kind(places: Sequence[Piece]) -> Hashable:
-    """What pieces have in common that are alike."""
-    return structure(places[0].canonical.outputs)
-
-
-def _shares(
-    stakes: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
-) -> Iterator[tuple[Terms, float]]:
-    """The seconds for each: time is shared by what is at stake, as it is known by then; what earlier ones leave goes to
-    those that follow.
-    """
-    left = list(stakes)
-    for i in range(len(stakes)):
-        progress(doing, i / len(stakes))
-        key = max(left, key=stakes.__getitem__)
-        share = stakes[key] / (sum(stakes[k] for k in left) or 1.0)
-        left.remove(key)
-        yield key, 0.8 * share * (deadline - time.monotonic())
 
 
 def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:

@@ -75,7 +75,8 @@ class Found:
 @dataclass
 class Outcome:
     """The cheapest graphs found, cheapest first; how many were seen; why the search ended; and what rewrites made, each
-    time that one did, whether that was seen before or not. `moved` remembers how many bytes graphs move.
+    time that one did, whether that was seen before or not. Of the cheapest, so many are `untried`: they could not be
+    timed whole. `moved` remembers how many bytes graphs move.
     """
 
     start: Found
@@ -83,6 +84,7 @@ class Outcome:
     seen: int = 0
     reason: str = EXHAUSTED
     candidates: int = 0
+    untried: int = 0
     moved: dict[Graph, int] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -82,9 +82,9 @@ def test_such_a_piece_is_searched_again_without_them() -> None:
         return outcome(found(0.5 if TILES.name in ways else 0.9, ways[0]))
 
     search = Search(Matching([TILES, UNFOLDED]), Refusing(Unmeasured()), strategy, alpha=1.15)
-    solved, untried = search._alone([piece], Limits(), math.inf)
+    solved = search._alone([piece], Limits(), math.inf)
     assert asked == [[TILES.name, UNFOLDED.name], [UNFOLDED.name]]
-    assert (solved.gain, solved.winner.cost, solved.outcome.seen, untried) == (1.1, 0.9, 14, 1)
+    assert (solved.gain, solved.winner.cost, solved.outcome.seen, solved.outcome.untried) == (1.1, 0.9, 14, 1)
 
 
 class Untimed(Refusing):
@@ -104,8 +104,7 @@ def test_what_was_not_timed_is_not_refuted() -> None:
         asked.append(matching)
         return outcome(found(0.9, TILES.name))
 
-    solved, _ = Search(Matching([TILES, UNFOLDED]), Untimed(Unmeasured()), strategy, alpha=1.15)._alone(
-        [piece], Limits(), math.inf
-    )
+    search = Search(Matching([TILES, UNFOLDED]), Untimed(Unmeasured()), strategy, alpha=1.15)
+    solved = search._alone([piece], Limits(), math.inf)
     assert solved.winner is solved.outcome.start
     assert len(asked) == 1

@@ -56,16 +56,16 @@ def searched(asked: list[int], reason: str = "exhausted") -> Search:
 
 def test_what_definitions_alone_gain_wins_where_a_rule_gains_by_its_sum_only() -> None:
     asked: list[int] = []
-    solved, untried = searched(asked)._alone([one_piece()], Limits(), math.inf)
+    solved = searched(asked)._alone([one_piece()], Limits(), math.inf)
     assert asked == [1, 2]
-    assert (solved.winner, untried) == (DEFINED, 0)
+    assert (solved.winner, solved.outcome.untried) == (DEFINED, 0)
     assert solved.gain == pytest.approx(1 / 0.9)
     assert solved.outcome.seen == 5, "the start is seen by both, and is one"
 
 
 def test_who_interrupts_the_search_by_definitions_gets_what_it_has() -> None:
     asked: list[int] = []
-    solved, _ = searched(asked, INTERRUPTED)._alone([one_piece()], Limits(), math.inf)
+    solved = searched(asked, INTERRUPTED)._alone([one_piece()], Limits(), math.inf)
     assert asked == [1]
     assert solved.winner is DEFINED
 

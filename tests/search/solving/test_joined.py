@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -33,19 +31,14 @@ from superopt.search.replay import fits
 from superopt.search.report import Solution
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import ByRule
-from superopt.search.solving.alike import structure
+from superopt.search.solving.across import solve_joined
 from superopt.search.solving.joined import Begun, begun_of, solved_as_pieces
 from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search
 from superopt.search.solving.solution import solution_text
-from superopt.search.solving.solve import ENOUGH_IN_VAIN, solve_joined
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.by_name import STRATEGIES
 from superopt.search.strategies.found import (
-    ALIKE,
-    EXHAUSTED,
-    OUT_OF_TIME,
-    VAIN,
     Found,
     Limits,
     Outcome,
@@ -291,31 +284,6 @@ def test_who_stops_the_search_of_joined_pieces_gets_those_before(table: Table) -
     found = solve_joined(distinct(joined), {}, begun, search, math.inf, lambda *_: None)
     assert (len(found), len(asked), search.stopped) == (1, 2, True)
     assert len(begun) > 2
-
-
-@pytest.mark.parametrize(("reason", "all_of_them"), [(EXHAUSTED, False), (VAIN, False), (OUT_OF_TIME, True)])
-def test_of_alike_joined_pieces_three_are_searched_where_these_end_and_gain_nothing(
-    table: Table, reason: str, all_of_them: bool
-) -> None:
-    asked = Counter[Hashable]()
-
-    def vain(graph: Graph, *_: object) -> Outcome:
-        asked[structure(graph.outputs)] += 1
-        start = Found(graph, 1.0, (), measured=True)
-        return Outcome(start, [start], 1, reason)
-
-    program = understand(load(next(n for n in LIGHT if "densenet" in n.name)))
-    pieces, joined = cut(program)
-    groups, parts = distinct(joined), [as_it_was(places) for places in distinct(pieces).values()]
-    begun = begun_of(groups, parts, program.values)
-    search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), table, 17)), vain, 1.15)
-    found = solve_joined(groups, {}, begun, search, time.monotonic() + 1e3, lambda *_: None)
-    kinds = Counter(structure(begun[key].piece.canonical.outputs) for key in begun)
-    assert kinds.most_common(1)[0][1] > ENOUGH_IN_VAIN
-    assert asked == kinds if all_of_them else all(asked[k] == min(n, ENOUGH_IN_VAIN) for k, n in kinds.items())
-    assert Counter(s.outcome.reason for s in found) == Counter(
-        {reason: asked.total(), ALIKE: len(begun) - asked.total()}
-    )
 
 
 def test_a_search_of_joined_pieces_that_is_stopped_and_has_nothing_ends_at_once(

@@ -19,7 +19,8 @@ from superopt.search.objectives.latency import Latency
 from superopt.search.rewriting.matching import Matching
 from superopt.search.solving.alike import TOLD, Gained
 from superopt.search.solving.searching import Search
-from superopt.search.solving.solve import Times, of_kinds, solve
+from superopt.search.solving.sharing import of_kinds
+from superopt.search.solving.solve import Times, solve
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import (
     ALIKE,

@@ -85,8 +85,8 @@ def test_that_nothing_was_found_in_time_is_remembered_unless_others_had_the_time
     kept = solved()
     start = kept.outcome.start
     reason = OUT_OF_TIME if whole else "exhausted"
-    kept = Solved(kept.places, Outcome(start, [start], 7, reason), start, 1.0)
-    memory.keep(kept, whole, waited)
+    kept = Solved(kept.places, Outcome(start, [start], 7, reason, untried=int(not whole)), start, 1.0)
+    memory.keep(kept, waited)
     assert (memory.recall(kept.places) is None) == waited
     assert replace(memory, limit=2 * memory.limit).recall(kept.places) is None, "with more time more may be found"
 

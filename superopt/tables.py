@@ -141,6 +141,19 @@ def _rewrites(report: Report) -> Table:
 
 
 def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> Iterable[str]:
+    yield from _outcome(report)
+    yield from _of_the_model(report)
+    yield from _search(report)
+    if written:
+        target, *weights = written
+        beside = f", its weights to {', '.join(file.name for file in weights)}" if weights else ""
+        yield f"written to {target}{beside}"
+    if left:
+        yield f"the weights of the model that was there are left: {', '.join(file.name for file in left)}"
+
+
+def _outcome(report: Report) -> Iterable[str]:
+    """What was measured and compared."""
     m, c = report.measured, report.compared
     if report.outcome != "original" and m is not None and c is not None:
         if t := report.taken:
@@ -165,6 +178,10 @@ def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> I
             yield f"the best candidate measured {m.speedup:.3f}x (95 % interval {m.low:.3f} to {m.high:.3f})"
     for there in report.elsewhere:
         yield f"{there.speedup:.3f}x at {there.shapes} (95 % interval {there.low:.3f} to {there.high:.3f})"
+
+
+def _of_the_model(report: Report) -> Iterable[str]:
+    """What was assumed of it, and what is said of its nodes and values."""
     if sizes := report.settings.assumed:
         taken = " ".join(_first_few(sizes, "--shape "))
         yield f"symbolic sizes were taken as by {taken}; say there what it is to be fast at"
@@ -175,6 +192,10 @@ def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> I
     if report.opaque:
         count = sum(sum(reasons.values()) for reasons in report.opaque.values())
         yield f"{count} nodes are opaque and were carried through: {', '.join(sorted(report.opaque))}"
+
+
+def _search(report: Report) -> Iterable[str]:
+    """How much was searched, and whether more may be found."""
     s = report.searched
     earlier = f" ({s.remembered} of them earlier)" if s.remembered else ""
     joined = f" and {s.joined} joined of them" if s.joined else ""
@@ -186,12 +207,6 @@ def _verdict(report: Report, written: Sequence[Path], left: Sequence[Path]) -> I
         yield "the search was interrupted, and this is what it had found"
     elif OUT_OF_TIME in s.stopped and report.outcome != "original":
         yield "not all of it was searched to the end; a longer --time may find more"
-    if written:
-        target, *weights = written
-        beside = f", its weights to {', '.join(file.name for file in weights)}" if weights else ""
-        yield f"written to {target}{beside}"
-    if left:
-        yield f"the weights of the model that was there are left: {', '.join(file.name for file in left)}"
 
 
 def _names(values: Sequence[str]) -> str:

@@ -26,13 +26,14 @@ MOST_BYTES = 2**28
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 
 
-def neighbours(value: Array, rng: np.random.Generator) -> Array:
-    """Floating-point numbers moved up or down to the next one, where that is finite; other numbers stay."""
+def neighbours(value: Array, rng: np.random.Generator, steps: int = 1) -> Array:
+    """Floating-point numbers moved up or down to the next one, so many times, where that is finite; others stay."""
     if not np.issubdtype(value.dtype, np.floating):
         return value
-    toward = np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype)
+    toward, moved = np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(value.dtype), value
     with np.errstate(over="ignore"):
-        moved = np.nextafter(value, toward)
+        for _ in range(steps):
+            moved = np.nextafter(moved, toward)
     return np.where(np.isfinite(moved), moved, value)
 
 

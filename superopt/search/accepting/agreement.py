@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import EllipsisType
 
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
@@ -95,12 +96,15 @@ def joined(found: Sequence[Agreement]) -> Agreement:
 
 @dataclass(eq=False)
 class Sample:
-    """Inputs, and what is known of the outputs that they should give: `found` are the candidate's, by session."""
+    """Inputs, and what is known of the outputs that they should give: `noisy` and `jolted` are the original's when a
+    little is changed, `found` the candidate's, by session.
+    """
 
     feeds: Feeds
     expected: list[Value]
     exact: Sequence[Value | None]
     noisy: list[list[Value]] = field(default_factory=list)
+    jolted: list[list[Value]] = field(default_factory=list)
     found: list[list[Value]] = field(default_factory=list)
 
 
@@ -135,12 +139,16 @@ class _Worst:
     def compare(self, sample: Sample, index: int) -> None:
         """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
         expected, exact = taken(sample.expected[index]), sample.exact[index]
-        noisy = [taken(values[index]) for values in sample.noisy]
-        if _noise(noisy, expected) <= MOST_NOISE:
-            self._look(_numbers(expected))
+        noisy, jolted = ([taken(values[index]) for values in some] for some in (sample.noisy, sample.jolted))
+        noise, steady = _noise(noisy, expected), _steady(jolted, _numbers(expected))
+        if noise <= MOST_NOISE:
+            self._look(_numbers(expected)[steady])
         wanted = None if exact is None else taken(exact)
         for outputs in sample.found:
-            self._compare(taken(outputs[index]), expected, wanted, noisy)
+            found = taken(outputs[index])
+            if self._is_comparable(found, expected, wanted, [*noisy, *jolted]) and noise <= MOST_NOISE:
+                told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
+                self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise)
 
     def _look(self, expected: Array) -> None:
         finite = expected[np.isfinite(expected)] if np.issubdtype(expected.dtype, np.floating) else expected
@@ -149,25 +157,29 @@ class _Worst:
             self.varies = self.varies or bool((finite != self.shown).any())
         self.saturated = self.saturated and not shows_two_values(expected)
 
-    def _compare(self, found: Array, expected: Array, exact: Array | None, noisy: list[Array]) -> None:
-        if any(n.shape != expected.shape for n in noisy):
+    def _is_comparable(self, found: Array, expected: Array, exact: Array | None, others: list[Array]) -> bool:
+        """Whether it is to be told by how much two arrays of floating-point numbers differ. What must be equal is
+        compared here, unless the original itself gives `others` when a little is changed.
+        """
+        if any(other.shape != expected.shape for other in others):
             self.same_twice = False  # as how many of all are above a bound that some are at but for rounding
-            return
+            return False
         if found.shape != expected.shape or found.dtype != expected.dtype:
             self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
-            return
-        found, expected, *noisy = map(_numbers, (found, expected, *noisy))
+            return False
+        found, expected, *others = map(_numbers, (found, expected, *others))
         if not np.issubdtype(expected.dtype, np.floating):
-            if any(not np.array_equal(n, expected) for n in noisy):
+            if any(not np.array_equal(other, expected) for other in others):
                 self.same_twice = False  # as the place of the largest of two that are equal but for rounding
             elif not np.array_equal(found, expected):
                 self.error = math.inf
                 self._fail("is not equal, and is of no floating-point type")
-        elif not same_special(found, expected, exact):
+            return False
+        if not same_special(found, expected, exact):
             self.error = math.inf
             self._fail("is infinite or not a number in other places")
-        elif (noise := _noise(noisy, expected)) <= MOST_NOISE:
-            self._judge(found, expected, exact, noise)
+            return False
+        return True
 
     def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
         eps = float(np.finfo(expected.dtype).eps)
@@ -206,6 +218,18 @@ def _noise(noisy: Sequence[Array], expected: Array) -> float:
         return 0.0
     others = [n for n in map(_numbers, noisy) if n.shape == expected.shape]
     return max((relative_error(n, expected) for n in others), default=0.0)
+
+
+def _steady(jolted: Sequence[Array], expected: Array) -> Array | EllipsisType:
+    """Which elements of an output of floating-point numbers change by little: all, where nothing is known of it."""
+    others = [j for j in map(_numbers, jolted) if j.shape == expected.shape]
+    if not others or not np.issubdtype(expected.dtype, np.floating):
+        return ...
+    finite = np.isfinite(expected)
+    most = MOST_NOISE * float(np.abs(expected[finite]).max(initial=0.0))
+    with np.errstate(invalid="ignore", over="ignore"):
+        steady: Array = np.logical_and.reduce([np.abs(other - expected) <= most for other in others])
+    return steady | ~finite
 
 
 def _agreement(worst: list[_Worst], samples: int) -> Agreement:

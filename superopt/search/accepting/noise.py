@@ -10,13 +10,18 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask
-from superopt.cost.runtime import Runtime
+from superopt.cost.runtime import Feeds, Runtime
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
-from superopt.search.accepting.agreement import MOST_NOISE, Sample
+from superopt.search.accepting.agreement import MOST_NOISE, NOISE_FACTOR, Sample
 from superopt.search.accepting.distance import relative_error, same_special
-from superopt.search.accepting.laid import taken
+from superopt.search.accepting.laid import Value, taken
 from superopt.search.accepting.runs import Interface, ran
+
+JOLTS = 4
+"""Runs with inputs moved by as much as counts for noise. What rounding may turn over, one such run turns over in every
+second case where it is near enough: as of a tanh of large numbers the sign of one that happens to be small.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,25 @@ class Noise:
         """With inputs changed in their last bit, and with the runtime's optimizations."""
         if not samples:
             return
-        rngs = [np.random.default_rng(self.seed + i) for i in range(len(samples))]
         as_given = [s.feeds for s in samples]
-        changed = [{k: neighbours(v, r) for k, v in feeds.items()} for feeds, r in zip(as_given, rngs, strict=True)]
+        changed = self._moved(samples, self.seed, 1)
         for where, optimize, feeds in ((self.runtime.standard, False, changed), (self.runtime, True, as_given)):
-            _, outputs = self.ask(ran, where, self.model, optimize, self.interface, feeds, self.folder)
-            for sample, noisy in zip(samples, outputs, strict=True):
+            for sample, noisy in zip(samples, self._outputs(where, optimize, feeds), strict=True):
                 sample.noisy.append(noisy)
+
+    def of_jolts(self, samples: Sequence[Sample]) -> None:
+        """With inputs moved by as many last bits as noise counts times: what changes by much then, rounding decides."""
+        for turn in range(JOLTS if samples else 0):
+            moved = self._moved(samples, self.seed + (1 + turn) * len(samples), int(NOISE_FACTOR))
+            for sample, jolted in zip(samples, self._outputs(self.runtime.standard, False, moved), strict=True):
+                sample.jolted.append(jolted)
+
+    def _moved(self, samples: Sequence[Sample], seed: int, steps: int) -> list[Feeds]:
+        rngs = [np.random.default_rng(seed + i) for i in range(len(samples))]
+        return [{k: neighbours(v, r, steps) for k, v in s.feeds.items()} for s, r in zip(samples, rngs, strict=True)]
+
+    def _outputs(self, where: Runtime, optimize: bool, feeds: Sequence[Feeds]) -> list[list[Value]]:
+        return self.ask(ran, where, self.model, optimize, self.interface, feeds, self.folder)[1]
 
     def of_weights(self, samples: Sequence[Sample]) -> None:
         """With weights changed in their last bit, where inputs have none: a norm of tokens that are nearly all alike

@@ -113,6 +113,7 @@ def examine(
         late = [sample for sample in _apart(names, samples) if sample not in rough]
         noise.of_rounding(late)
         noise.of_weights(_apart(names, samples))
+        noise.of_jolts(_apart(names, samples))
         found = judged(names, samples)
         if found.differs and len(told_exactly) < len(samples) and not judged(names, told_exactly).differs:
             raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")

@@ -14,7 +14,6 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
-from superopt.search.accepting.agreement import Sample, judged
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
 from superopt.search.settings import Setting
@@ -186,94 +185,6 @@ def test_without_inputs_that_run_nothing_was_examined(tmp_path: Path) -> None:
     found = examine(model, model, RUNTIME)
     assert not found.examined
     assert not found.agrees
-
-
-def test_rounding_of_an_ill_conditioned_sample_is_allowed(tmp_path: Path) -> None:
-    """Logits of thousands: a softmax magnifies their last bits, in the original as in the candidate."""
-    weights = {k: v * np.float32(100) if k == "w" else v for k, v in classifier_weights().items()}
-    text = CLASSIFIER.replace("y = Add(m, c)", "l = Add(m, c) y = Softmax(l)")
-    order = np.random.default_rng(1).permutation(8 * 6 * 6)
-    permuted = text.replace("m = MatMul(f, w)", "g = Gather<axis=1>(f, o) m = MatMul(g, w)")
-    original = write(tmp_path / "a.onnx", text, weights)
-    candidate = write(tmp_path / "b.onnx", permuted, {**weights, "w": weights["w"][order], "o": order.astype(np.int64)})
-    assert examine(original, candidate, RUNTIME).agrees
-
-
-@pytest.mark.parametrize("factor", [1e6, 1e7])
-def test_where_rounding_decides_every_value_nothing_was_examined(tmp_path: Path, factor: float) -> None:
-    """The sine of a number whose last bit is a radian: that of the next number is another one, as the cosine is."""
-    text, weights = "g (float[1,64] x) => (float[1,64] y) { a = Mul(x, k) y = Sin(a) }", {"k": np.float32([factor])}
-    original = write(tmp_path / "a.onnx", text, weights)
-    candidate = write(tmp_path / "b.onnx", text.replace("Sin", "Cos"), weights)
-    for reference in (None, reference_of(understand(load(original)))):
-        found = examine(original, candidate, RUNTIME, reference)
-        assert not found.examined
-        assert "not the same in two runs" in found.reason
-
-
-def test_a_sample_in_which_rounding_decides_says_nothing_and_another_does() -> None:
-    values = np.linspace(1, 2, 8, dtype=np.float32)
-    noisy = Sample({}, [np.zeros(8, np.float32)], [None], noisy=[[values]], found=[[values * 3]])
-    assert not judged(["y"], [noisy]).examined
-    for factor, agrees in ((1, True), (2, False)):
-        told = Sample({}, [values], [None], found=[[values * np.float32(factor)]])
-        found = judged(["y"], [noisy, told])
-        assert (found.agrees, found.examined, np.isfinite(found.outputs[0].bound)) == (agrees, True, True)
-
-
-NORM_OF_TOKENS = """g (int64[2,16] x) => (float[2,16,8] y) {
-  t = Gather (table, x)
-  mean = ReduceMean <axes=[2]> (t)
-  squares = Mul (t, t)
-  of_squares = ReduceMean <axes=[2]> (squares)
-  square = Mul (mean, mean)
-  variance = Sub (of_squares, square)
-  d = Sub (t, mean)
-  y = Div (d, variance)
-}"""
-"""The difference of two numbers that are nearly one: its rounding errors are a thousand times as large."""
-
-
-@pytest.mark.parametrize("found", [(3,), (4,)])
-def test_an_output_whose_length_rounding_decides_is_not_examined(found: tuple[int]) -> None:
-    """As of the elements that pass a bound: with inputs changed in their last bit it is four, and not three."""
-    of = {size: np.arange(float(size[0])).astype(np.float32) for size in ((3,), (4,))}
-    sample = Sample({}, [of[3,]], [None], noisy=[[of[4,]]], found=[[of[found]]])
-    agreement = judged(["y"], [sample])
-    assert (agreement.agrees, agreement.examined) == (True, False)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1.2])
-def test_where_inputs_have_no_neighbours_those_of_the_weights_tell_how_ill_conditioned_it_is(
-    tmp_path: Path, factor: float
-) -> None:
-    rng = np.random.default_rng(0)
-    table = (100 + rng.standard_normal((2, 8))).astype(np.float32)
-    text = NORM_OF_TOKENS.replace("squares = Mul (t, t)", "e = Sub (t, mean) squares = Mul (e, e)")
-    otherwise = text.replace("variance = Sub (of_squares, square)", "variance = Mul (of_squares, f)")
-    weights = {"table": table, "f": np.array(factor, np.float32)}
-    original = write(tmp_path / "a.onnx", NORM_OF_TOKENS, {"table": table})
-    found = examine(
-        original, write(tmp_path / "b.onnx", otherwise.replace("square = Mul (mean, mean)", ""), weights), RUNTIME
-    )
-    assert found.agrees == (factor == 1.0), found.reason
-    assert found.outputs[0].error > 2e-4, "without the weights it would not agree"
-
-
-@pytest.mark.parametrize(
-    ("text", "weights"),
-    [
-        ("b = Cast <to = 9> (mask) t = Where (b, e, mask) z = Mul (t, f)", {"mask": np.array([0.0, 1.0] * 4)}),
-        ("r = Resize (e, , s) w = Mul (r, f) z = Relu (w)", {"s": np.array([1.0, 1.5, 1.0])}),
-    ],
-    ids=["a weight that decides", "a weight that is a size"],
-)
-def test_what_a_weight_decides_is_no_noise(text: str, weights: dict[str, NDArray[np.float64]], tmp_path: Path) -> None:
-    given = {n: w.astype(np.float32) for n, w in weights.items()} | {"table": np.eye(4, 8, dtype=np.float32)}
-    model = f"g (int64[1,8] x) => (float[a,b,c] z) {{ e = Gather (table, x) {text} }}"
-    files = [write(tmp_path / f"{f}.onnx", model, {**given, "f": np.array(f, np.float32)}) for f in (1, 3)]
-    found = examine(files[0], files[1], RUNTIME)
-    assert (found.agrees, found.examined) == (False, True), found.reason
 
 
 class Interrupted:

@@ -3,6 +3,7 @@
 from superopt.operators.definitions import (
     blocks,
     columns_first,
+    enlarged,
     exponents,
     frames,
     moves,
@@ -14,6 +15,7 @@ from superopt.operators.definitions import (
     pools,
     powers,
     rotations,
+    runs,
     shares,
     short_rows,
     spellings,
@@ -26,6 +28,7 @@ from superopt.operators.definitions import (
 __all__ = [
     "blocks",
     "columns_first",
+    "enlarged",
     "exponents",
     "frames",
     "moves",
@@ -37,6 +40,7 @@ __all__ = [
     "pools",
     "powers",
     "rotations",
+    "runs",
     "shares",
     "short_rows",
     "spellings",

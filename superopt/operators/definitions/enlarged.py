@@ -1,8 +1,8 @@
 """Convolutions of maps whose places are repeated, place by place of the small map: as decoders resize, then convolve.
 
 Of `x[⌊p / f⌋]`, a kernel of k places meets ⌈(k - 1) / f⌉ + 1 of x at most: those of its elements that meet the same one
-are added up before. So for each of f phases `y[f·t + a] = Σ_j x[t + j] · Σ_{⌊(a + i - b) / f⌋ = j} k[i]`, b being the pad
-in front. To twice the size, by kernels of 3 by 3, that are four convolutions of 2 by 2: 16 products for 36.
+are added up before. So for each of f phases `y[f·t + a] = Σ_j x[t + j] · Σ_{⌊(a + i - b) / f⌋ = j} k[i]`, where b is
+padded in front. To twice the size, by kernels of 3 by 3, that are four convolutions of 2 by 2: 16 products for 36.
 """
 
 from __future__ import annotations

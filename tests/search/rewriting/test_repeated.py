@@ -116,6 +116,77 @@ def test_so_it_is_for_a_number_of_places_that_is_a_symbol() -> None:
     }
 
 
+THINGS = 3
+
+
+def beside(name: str, repeated: int, width: int = WIDTH) -> Term:
+    """Each of several things beside each of some points, below each other: repeated along one of the two axes."""
+    count = POINTS if repeated == 0 else THINGS
+    x = variable(name, (count, width))
+    return Reshape((THINGS * POINTS, width))(Expand((1 - repeated, 2), (THINGS, POINTS, width))(x))
+
+
+def gemm(x: Term) -> Term:
+    return Gemm()(x, weight("w", WIDTH, 4), Expand((1,), (THINGS * POINTS, 4))(weight("b", 4)))
+
+
+MERGED = {
+    "relu, repeated last": (Relu()(beside("x", 1)), POINTS),
+    "relu, repeated first": (Relu()(beside("x", 0)), THINGS),
+    "of two": (Mul()(beside("x", 1), beside("y", 1)), POINTS),
+    "product": (MatMul()(beside("x", 1), weight("w", WIDTH, 4)), POINTS),
+    "gemm": (gemm(beside("x", 1)), POINTS),
+    "sum with a row": (Add()(beside("x", 0), Expand((1,), (THINGS * POINTS, WIDTH))(weight("b", WIDTH))), THINGS),
+    "softmax along another axis": (Softmax(1)(beside("x", 1)), POINTS),
+    "transpose": (Transpose((1, 0))(beside("x", 0)), THINGS),
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_what_is_repeated_along_a_part_of_an_axis_is_computed_once(name: str) -> None:
+    term, times = MERGED[name]
+    made = Repeating().of(term)
+    assert made is not None
+    assert made.type == term.type
+    assert most_computed(made) * times == most_computed(term)
+    values = sample((term,), FLOAT, 0)
+    np.testing.assert_allclose(evaluate(made, FLOAT, values), evaluate(term, FLOAT, values), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        Mul()(beside("x", 0), beside("y", 1)),
+        Mul()(beside("x", 0), variable("y", (THINGS * POINTS, WIDTH))),
+        Mul()(beside("x", 1), Reshape((21, WIDTH))(Expand((0, 2), (POINTS, 3, WIDTH))(variable("y", (7, WIDTH))))),
+        Softmax(0)(beside("x", 1)),
+    ],
+    ids=["another part", "one is not repeated", "parts of other sizes", "softmax along that axis"],
+)
+def test_what_may_differ_along_a_part_of_an_axis_stays(term: Term) -> None:
+    assert Repeating().of(term) is None
+
+
+def test_layers_follow_each_other_before_what_is_merged_is_repeated() -> None:
+    made = Repeating()
+    once = made.of(gemm(beside("x", 1)))
+    assert once is not None
+    twice = made.of(Relu()(once))
+    assert twice is not None
+    assert most_computed(twice) == THINGS * 4
+
+
+def test_parts_of_an_axis_may_be_of_sizes_that_are_symbols() -> None:
+    n, m = symbol("n"), symbol("m")
+    with assuming():
+        x = Expand((0, 2), (n, m, WIDTH))(variable("x", (n, WIDTH)))
+        term = Relu()(Reshape((n * m, WIDTH))(x))
+    made = Repeating().of(term)
+    assert made is not None
+    assert made.type == term.type
+    assert [t.shape for t in running(made) if isinstance(t.operator, Relu)] == [(n, WIDTH)]
+
+
 def layer(form: str) -> Term:
     """As PointNet's segmentation has it (Qi et al. 2017): 1,024 features of a cloud beside 64 of each of its points."""
     whole = variable("cloud", (1, 1024))

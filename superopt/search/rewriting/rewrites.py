@@ -199,6 +199,13 @@ class AtOnce(_FoundElsewhere):
     name: str = "looked up at once"
 
 
+@dataclass(frozen=True)
+class Before(_FoundElsewhere):
+    """What is gathered, multiplied before. Where that is, `gathered.py` finds."""
+
+    name: str = "multiplied before it is gathered"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -213,7 +220,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked(), Once(), AtOnce()] if definitions else [])
+    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

@@ -28,6 +28,7 @@ from superopt.operators import (
     rows,
     scatter,
     transposed,
+    tuples,
     waves,
 )
 from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
@@ -66,5 +67,6 @@ __all__ = [
     "rows",
     "scatter",
     "transposed",
+    "tuples",
     "waves",
 ]

@@ -1,4 +1,4 @@
-"""Elements taken, repeated and moved between axes: Gather, GatherND, Tile, DepthToSpace, SpaceToDepth."""
+"""Elements taken, repeated and moved between axes: Gather, Tile, DepthToSpace, SpaceToDepth."""
 
 from __future__ import annotations
 
@@ -50,24 +50,7 @@ class Gather(Declared):
 def gather(node: Source) -> Term:
     """By constant indices a take, or a slice where they follow each other; else by the indices that there will be."""
     x, given = present(node.inputs, 2)
-    axis = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank)
-    return _gathered(x, axis, given, node.constant(1))
-
-
-@reads("GatherND")
-def gather_nd(node: Source) -> Term:
-    """By tuples of one index each, as torch writes `x[i]`, a gather along the first axis."""
-    x, given = present(node.inputs, 2)
-    if node.attributes.get("batch_dims", 0):
-        raise NotUnderstood("GatherND of each of a batch by itself")
-    if not given.type.rank or not is_one(given.shape[-1]):
-        raise NotUnderstood("GatherND by more than one index, or by a number of them that is not known")
-    indices = node.constant(1)
-    return _gathered(x, 0, reshaped(given, given.shape[:-1]), None if indices is None else indices[..., 0])
-
-
-def _gathered(x: Term, axis: int, given: Term, indices: Array | None) -> Term:
-    """What stands along an axis at the indices given, whose values are known or None."""
+    axis, indices = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank), node.constant(1)
     if indices is None:
         return make(Gather(axis), (x, given))
     flat = [int(i) for i in indices.ravel()]

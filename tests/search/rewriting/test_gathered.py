@@ -1,0 +1,108 @@
+"""What is gathered is multiplied before, exactly, where that is less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from superopt.arithmetic import FIELD
+from superopt.dim import Dim, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.functions import Sub
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.operators.linear import Conv, MatMul
+from superopt.operators.picks import Take
+from superopt.operators.pointwise import Add, Relu
+from superopt.operators.rearrange import Gather
+from superopt.search.rewriting.gathered import Gathering
+from superopt.search.rewriting.rewrites import Before, rewrites_of
+from superopt.term import Term, subterms, variable
+
+NODES, EACH, WIDTH, RESULTS = 3, 4, 5, 6
+X, I = variable("x", (NODES, WIDTH)), variable("i", (NODES, EACH), "int64")
+EDGES, FLAT = Gather(0)(X, I), variable("j", (NODES * EACH,), "int64")
+OWN = Expand((0, 2), (NODES, EACH, WIDTH))(X)
+CONCAT = Concat(2)(OWN, Sub()(EDGES, OWN))
+PICTURE = Transpose((0, 3, 1, 2))(Reshape((1, NODES, EACH, 2 * WIDTH))(CONCAT))
+
+
+def weight(*shape: Dim) -> Term:
+    return variable("w", shape, constant=True)
+
+
+def stacked(x: Term) -> Term:
+    """A product of a stack of rows with one matrix."""
+    return MatMul()(x, Expand((1, 2), (*x.shape[:-2], x.shape[-1], RESULTS))(weight(x.shape[-1], RESULTS)))
+
+
+def single(x: Term, padded: int = 0) -> Term:
+    return Conv((1, 1), (padded,) * 4)(x, weight(RESULTS, x.shape[1], 1, 1))
+
+
+TAKEN = {
+    "rows": MatMul()(Gather(0)(X, FLAT), weight(WIDTH, RESULTS)),
+    "rows of each node": stacked(EDGES),
+    "rows by constant places": MatMul()(Take(0, (2, 1, 0, 1, 2))(X), weight(WIDTH, RESULTS)),
+    "reshaped": stacked(Reshape((NODES, EACH, WIDTH))(Gather(0)(X, FLAT))),
+    "a difference": stacked(Sub()(EDGES, OWN)),
+    "joined": stacked(CONCAT),
+    "joined with what is of an edge": stacked(Concat(2)(EDGES, variable("e", (NODES, EACH, 2)))),
+    "a picture": single(PICTURE),
+    "channels first": single(Gather(2)(variable("p", (1, WIDTH, 2, NODES)), FLAT)),
+}
+LEFT = {
+    "fewer are gathered": MatMul()(Gather(0)(X, variable("k", (2,), "int64")), weight(WIDTH, RESULTS)),
+    "as many are gathered": MatMul()(Gather(0)(X, variable("k", (NODES,), "int64")), weight(WIDTH, RESULTS)),
+    "channels are gathered": MatMul()(Gather(1)(X, FLAT), weight(NODES * EACH, RESULTS)),
+    "bent": stacked(Relu()(EDGES)),
+    "padded": single(PICTURE, padded=1),
+    "a sum with what is of an edge": stacked(Add()(EDGES, variable("e", (NODES, EACH, WIDTH)))),
+    "matrices are not one": MatMul()(EDGES, weight(NODES, WIDTH, RESULTS)),
+    "nothing is gathered": stacked(Relu()(OWN)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_gathered_is_multiplied_before(name: str) -> None:
+    term = TAKEN[name]
+    made = Gathering().of(term)
+    assert made is not None
+    assert made.type == term.type
+    values = sample((made, term), FIELD, 0)
+    np.testing.assert_array_equal(evaluate(made, FIELD, values), evaluate(term, FIELD, values))
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_not_less_or_not_linear_stays(name: str) -> None:
+    assert Gathering().of(LEFT[name]) is None
+
+
+def test_how_many_nodes_and_edges_there_are_may_be_symbols() -> None:
+    x, i = variable("x", (symbol("n"), WIDTH)), variable("i", (symbol("e"),), "int64")
+    made = Gathering().of(MatMul()(Gather(0)(x, i), weight(WIDTH, RESULTS)))
+    assert made is not None
+    assert str(made) == str(Gather(0)(MatMul()(x, weight(WIDTH, RESULTS)), i))
+
+
+def test_a_constant_table_is_not_multiplied_where_it_may_be_the_larger() -> None:
+    table = variable("t", (1000, WIDTH), constant=True)
+    i = variable("i", (symbol("e"),), "int64")
+    assert Gathering().of(MatMul()(Gather(0)(table, i), weight(WIDTH, RESULTS))) is None
+
+
+def test_a_long_sum_is_not_looked_through() -> None:
+    total = EDGES
+    for _ in range(800):
+        total = Add()(total, OWN)
+    assert Gathering().of(stacked(total)) is None
+
+
+def test_a_node_that_is_gathered_and_taken_away_is_multiplied_once() -> None:
+    made = Gathering().of(stacked(Sub()(EDGES, OWN)))
+    assert made is not None
+    assert sum(isinstance(t.operator, MatMul) for t in subterms(made)) == 1
+
+
+def test_a_search_looks_for_it_with_definitions_alone() -> None:
+    assert Before() in rewrites_of([], ["gelu"])
+    assert Before() not in rewrites_of([], [])

@@ -12,7 +12,7 @@ from superopt.cost.fusions import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Sub
-from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.operators.layout import Expand, Reshape
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.norms import LayerNorm
@@ -20,6 +20,7 @@ from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
 from superopt.operators.reductions import Mean
 from superopt.search.cutting.moments import moments
+from superopt.search.cutting.stacks import stacks
 from superopt.term import Operator, Term, subterms
 
 NORM_STEPS = 8
@@ -99,14 +100,16 @@ def crossings(
     A matrix that is transposed counts twice, since a product takes it in, and so do scores on their way through a
     softmax: attention takes in both. So does what is joined to be parted otherwise and transposed, as channels are to
     be shuffled, and what is reduced on its way to what it was reduced of: a norm takes in both. And a sum that is taken
-    by a norm alone: runtimes fuse these. `met` are the run's moments, where they are known.
+    by a norm alone: runtimes fuse these. What is stacked to be reduced counts as what it is made of. `met` are the
+    run's moments, where they are known.
     """
     (taken, normal), begin = met or moments(program, run), Counter[int]()
-    together = _scores(program, run) | _stacks(program, run) | taken | _within_norms(program, run, readers, normal)
+    stacked = stacks(program, run)
+    together = _scores(program, run) | taken | _within_norms(program, run, readers, normal)
     for number in run:
         step = program.steps[number]
         for name in step.outputs:
-            count = 2 if name in together or any(map(swaps_last_two, step.terms)) else 1
+            count = 2 if name in together or any(map(swaps_last_two, step.terms)) else stacked.get(name, 1)
             last = max((min(r, run.stop) for r in readers.get(name, ())), default=number)
             if last > number:
                 begin[number + 1] += count
@@ -145,22 +148,6 @@ def _scores(program: Program, run: range) -> set[str]:
         if softmax or (pointwise and found.intersection(step.outputs)):
             found.update(step.inputs, step.outputs if softmax else ())
     return found
-
-
-def _stacks(program: Program, run: range) -> set[str]:
-    """The values of a run that are joined and then reshaped to be transposed, and what they are reshaped to."""
-    transposed, viewed, found = set[str](), set[str](), set[str]()
-    for number in reversed(run):
-        step = program.steps[number]
-        for op in (t.operator for t in step.terms):
-            if isinstance(op, Transpose):
-                transposed.update(step.inputs)
-            elif isinstance(op, Reshape) and transposed.intersection(step.outputs):
-                viewed.update((*step.inputs, *step.outputs))
-            elif isinstance(op, Concat) and viewed.intersection(step.outputs):
-                found.update(step.outputs)
-    readers = (s for s in (program.steps[n] for n in run) if found.intersection(s.inputs))
-    return found.union(*(s.outputs for s in readers if viewed.intersection(s.outputs)))
 
 
 def readers_of(program: Program) -> Readers:

@@ -206,6 +206,13 @@ class Before(_FoundElsewhere):
     name: str = "multiplied before it is gathered"
 
 
+@dataclass(frozen=True)
+class OneByOne(_FoundElsewhere):
+    """Few places, reduced as what is computed at each. Where that is, `placewise.py` finds."""
+
+    name: str = "few places one by one"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -220,7 +227,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before()] if definitions else [])
+    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before(), OneByOne()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

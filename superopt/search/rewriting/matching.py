@@ -18,12 +18,23 @@ from superopt.search.rewriting.distribute import distributed, distributing
 from superopt.search.rewriting.fewer import Fewer
 from superopt.search.rewriting.fold import Folding
 from superopt.search.rewriting.gathered import Gathering
+from superopt.search.rewriting.monotone import Extremes
 from superopt.search.rewriting.parting import parting, taken_apart
 from superopt.search.rewriting.picked import Picking
 from superopt.search.rewriting.placewise import Placewise
 from superopt.search.rewriting.regroup import regrouped, regrouping
 from superopt.search.rewriting.repeated import Repeating
-from superopt.search.rewriting.rewrites import Abreast, AtOnce, Before, Fold, Once, OneByOne, Picked, Rewrite
+from superopt.search.rewriting.rewrites import (
+    Abreast,
+    AtOnce,
+    Before,
+    Fold,
+    LargestFirst,
+    Once,
+    OneByOne,
+    Picked,
+    Rewrite,
+)
 from superopt.search.rewriting.rough import Rough
 from superopt.search.rewriting.tables import LookingUp
 from superopt.search.rewriting.window import Key, Window, Windows, below, is_leaf, placed, window
@@ -110,6 +121,7 @@ class Matching:
             *((r, LookingUp()) for r in rewrites if isinstance(r, AtOnce)),
             *((r, Gathering()) for r in rewrites if isinstance(r, Before)),
             *((r, Placewise()) for r in rewrites if isinstance(r, OneByOne)),
+            *((r, Extremes()) for r in rewrites if isinstance(r, LargestFirst)),
         ]
         for numbered in enumerate(rewrites):
             number, rewrite = numbered

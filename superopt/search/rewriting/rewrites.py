@@ -213,6 +213,13 @@ class OneByOne(_FoundElsewhere):
     name: str = "few places one by one"
 
 
+@dataclass(frozen=True)
+class LargestFirst(_FoundElsewhere):
+    """What grows with several values, computed of the largest alone. Where that is, `monotone.py` finds."""
+
+    name: str = "the largest found first"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 
@@ -227,7 +234,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before(), OneByOne()] if definitions else [])
+    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before(), OneByOne(), LargestFirst()] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

@@ -8,6 +8,7 @@ from superopt.dim import is_one
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.operators.products import multiplied
 from superopt.operators.reductions import Reduction
 from superopt.term import Term, subterms
 
@@ -52,9 +53,12 @@ def _to_be_reduced(program: Program, run: range) -> dict[str, int]:
 
 
 def _axes_of(step: Step) -> Iterator[int]:
-    """Along which axes it reduces."""
-    for op in (t.operator for t in subterms(*step.terms)):
-        yield from op.axes if isinstance(op, Reduction) else ()
+    """Along which axes it reduces, or multiplies all places."""
+    for t in subterms(*step.terms):
+        if isinstance(t.operator, Reduction):
+            yield from t.operator.axes
+        elif (product := multiplied(t)) is not None:
+            yield product[1]
 
 
 def _is_pointwise(step: Step) -> bool:

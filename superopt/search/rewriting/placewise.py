@@ -18,7 +18,8 @@ from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.logic import Clip
 from superopt.operators.picks import Slice
-from superopt.operators.pointwise import Div
+from superopt.operators.pointwise import Div, Mul
+from superopt.operators.products import multiplied
 from superopt.operators.reductions import Mean, Reduction
 from superopt.search.rewriting.fewer import Fewer
 from superopt.term import Operator, Term, make
@@ -57,6 +58,9 @@ class Placewise(Fewer):
 def _reduced(term: Term) -> tuple[Term, int, Declared] | None:
     """What is reduced, along which axis, and what makes the result of two places; None of others and of many places."""
     op = term.operator
+    if isinstance(op, Mul):
+        product = multiplied(term)
+        return None if product is None else (*product, op)
     if not isinstance(op, Reduction) or len(op.axes) != 1:
         return None
     (axis,), (x,), join = op.axes, term.inputs, "add" if isinstance(op, Mean) else op.joins

@@ -45,3 +45,11 @@ def test_a_stack_counts_as_its_parts_and_so_does_what_is_computed_of_it() -> Non
 def test_a_stack_that_is_reduced_along_another_axis_counts_once() -> None:
     program = understand(load(branches(Sketch(), along=1)))
     assert not stacks(program, range(len(program.steps)))
+
+
+def test_a_stack_that_is_multiplied_counts_as_its_parts() -> None:
+    s = Sketch()
+    x, last = s.input("x", ROWS, WIDTH), s.weight(np.array([-1]))
+    stack = s("Concat", *(s("Unsqueeze", s(step, x), last) for step in ("Elu", "Tanh", "Relu")), axis=-1)
+    program = understand(load(s.model(s("ReduceProd", stack, axes=[-1], keepdims=0))))
+    assert list(stacks(program, range(len(program.steps))).values()) == [LAYERS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from typing import ClassVar
 
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
@@ -12,6 +13,9 @@ from superopt.term import Term
 
 class Fewer(ABC):
     """Finds what is computed for nothing, or more often than once."""
+
+    name: ClassVar[str]
+    """What reports call what it makes."""
 
     def __init__(self) -> None:
         self._made: dict[Term, Term | None] = {}

@@ -42,6 +42,8 @@ class Product(NamedTuple):
 class Gathering(Fewer):
     """Finds what is multiplied each time that it is gathered."""
 
+    name = "multiplied before it is gathered"
+
     def may_be(self, term: Term) -> bool:
         """Whether it is a product by constant weights, of what is no input."""
         return isinstance(term.operator, MatMul | Conv) and term.inputs[1].constant and bool(term.inputs[0].inputs)

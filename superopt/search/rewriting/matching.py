@@ -17,26 +17,10 @@ from superopt.search.rewriting.abreast import Joining
 from superopt.search.rewriting.distribute import distributed, distributing
 from superopt.search.rewriting.fewer import Fewer
 from superopt.search.rewriting.fold import Folding
-from superopt.search.rewriting.gathered import Gathering
-from superopt.search.rewriting.monotone import Extremes
 from superopt.search.rewriting.parting import parting, taken_apart
-from superopt.search.rewriting.picked import Picking
-from superopt.search.rewriting.placewise import Placewise
 from superopt.search.rewriting.regroup import regrouped, regrouping
-from superopt.search.rewriting.repeated import Repeating
-from superopt.search.rewriting.rewrites import (
-    Abreast,
-    AtOnce,
-    Before,
-    Fold,
-    LargestFirst,
-    Once,
-    OneByOne,
-    Picked,
-    Rewrite,
-)
+from superopt.search.rewriting.rewrites import Abreast, Fold, Less, Rewrite
 from superopt.search.rewriting.rough import Rough
-from superopt.search.rewriting.tables import LookingUp
 from superopt.search.rewriting.window import Key, Window, Windows, below, is_leaf, placed, window
 from superopt.term import Graph, Term, make, subterms, variable
 
@@ -115,14 +99,7 @@ class Matching:
         self._parting = parting(rewrites)
         self._abreast = next((r for r in rewrites if isinstance(r, Abreast)), None)
         self._joining = Joining()
-        self._fewer: list[tuple[Rewrite, Fewer]] = [
-            *((r, Picking()) for r in rewrites if isinstance(r, Picked)),
-            *((r, Repeating()) for r in rewrites if isinstance(r, Once)),
-            *((r, LookingUp()) for r in rewrites if isinstance(r, AtOnce)),
-            *((r, Gathering()) for r in rewrites if isinstance(r, Before)),
-            *((r, Placewise()) for r in rewrites if isinstance(r, OneByOne)),
-            *((r, Extremes()) for r in rewrites if isinstance(r, LargestFirst)),
-        ]
+        self._fewer: list[tuple[Rewrite, Fewer]] = [(r, r.finder()) for r in rewrites if isinstance(r, Less)]
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:

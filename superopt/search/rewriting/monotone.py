@@ -37,6 +37,8 @@ MOVING = (Transpose, Reshape)
 class Extremes(Fewer):
     """Finds of what the largest or smallest may be found before something is computed of all."""
 
+    name = "the largest found first"
+
     def may_be(self, term: Term) -> bool:
         """Whether it is the largest or smallest of what is computed."""
         return isinstance(term.operator, Largest | Smallest) and bool(term.inputs[0].inputs)

@@ -29,6 +29,8 @@ Place: TypeAlias = "tuple[Term, int]"
 class Picking(Fewer):
     """Finds what is computed of places that nobody reads."""
 
+    name = "only what is read of it computed"
+
     def may_be(self, term: Term) -> bool:
         """Whether it picks places."""
         return isinstance(term.operator, PICKS)

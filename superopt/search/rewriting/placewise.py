@@ -36,6 +36,8 @@ MOST_MADE = 96
 class Placewise(Fewer):
     """Finds what is reduced along few places, each of which may be computed by itself."""
 
+    name = "few places one by one"
+
     def may_be(self, term: Term) -> bool:
         """Whether it reduces so many places along one axis, or multiplies them, of what is computed."""
         found = _reduced(term)

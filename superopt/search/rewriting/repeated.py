@@ -24,6 +24,8 @@ from superopt.term import Term, make
 class Repeating(Fewer):
     """Finds what is computed more often than once."""
 
+    name = "what is repeated computed once"
+
     def may_be(self, term: Term) -> bool:
         """Whether it reads what is repeated."""
         return any(isinstance(i.operator, Expand) or _is_merged(i) for i in term.inputs)

@@ -15,6 +15,13 @@ from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defi
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
+from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.gathered import Gathering
+from superopt.search.rewriting.monotone import Extremes
+from superopt.search.rewriting.picked import Picking
+from superopt.search.rewriting.placewise import Placewise
+from superopt.search.rewriting.repeated import Repeating
+from superopt.search.rewriting.tables import LookingUp
 from superopt.term import Term
 
 Known = Literal["proved", "definition"]
@@ -179,45 +186,18 @@ class Abreast(_FoundElsewhere):
 
 
 @dataclass(frozen=True)
-class Picked(_FoundElsewhere):
-    """Places of a value, computed without the others. Where that is, `picked.py` finds."""
+class Less(_FoundElsewhere):
+    """What a finder makes of single terms, so that less is computed."""
 
-    name: str = "only what is read of it computed"
+    finder: type[Fewer]
 
-
-@dataclass(frozen=True)
-class Once(_FoundElsewhere):
-    """What is the same at many places, computed at one. Where that is, `repeated.py` finds."""
-
-    name: str = "what is repeated computed once"
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return self.finder.name
 
 
-@dataclass(frozen=True)
-class AtOnce(_FoundElsewhere):
-    """Rows of several tables, looked up at once. Where that is, `tables.py` finds."""
-
-    name: str = "looked up at once"
-
-
-@dataclass(frozen=True)
-class Before(_FoundElsewhere):
-    """What is gathered, multiplied before. Where that is, `gathered.py` finds."""
-
-    name: str = "multiplied before it is gathered"
-
-
-@dataclass(frozen=True)
-class OneByOne(_FoundElsewhere):
-    """Few places, reduced as what is computed at each. Where that is, `placewise.py` finds."""
-
-    name: str = "few places one by one"
-
-
-@dataclass(frozen=True)
-class LargestFirst(_FoundElsewhere):
-    """What grows with several values, computed of the largest alone. Where that is, `monotone.py` finds."""
-
-    name: str = "the largest found first"
+FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes)
 
 
 def _depth(term: Term) -> int:
@@ -234,7 +214,7 @@ def rewrites_of(rules: Sequence[Rule], definitions: Sequence[str], spellings: It
     found: list[Rewrite] = []
     found.extend(map(Unfold, definitions))
     found.extend(Fold(d) for d in (*definitions, *spellings) if _is_standard(d))
-    found.extend([Abreast(), Picked(), Once(), AtOnce(), Before(), OneByOne(), LargestFirst()] if definitions else [])
+    found.extend([Abreast(), *map(Less, FINDERS)] if definitions else [])
     found.extend(map(ByRule, useful))
     return found
 

@@ -39,6 +39,8 @@ class Lookup(NamedTuple):
 class LookingUp(Fewer):
     """Finds what is looked up in several tables, and joined."""
 
+    name = "looked up at once"
+
     def may_be(self, term: Term) -> bool:
         """Whether it joins something that is looked up, as far as its last part tells, or the one before."""
         return isinstance(term.operator, Concat) and any(_looks_up(p) is not None for p in _parts(term)[-LEAST:])

@@ -18,7 +18,8 @@ from superopt.rules.format import load_rules, parse_file
 from superopt.rules.otherwise import otherwise
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.parting import MOST, Parting, parting, taken_apart
-from superopt.search.rewriting.rewrites import ByRule, Once, Rewrite, rewrites_of
+from superopt.search.rewriting.repeated import Repeating
+from superopt.search.rewriting.rewrites import ByRule, Less, Rewrite, rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space
 from superopt.shipped import shipped_rules
@@ -179,7 +180,7 @@ def test_rows_and_columns_that_are_repeated_beside_each_other_are_both_multiplie
     edge = variable("e", (32, 32, 1), "float32")
     weights = Expand((1, 2), (32, 129, 64))(variable("w", (129, 64), "float32", constant=True))
     term = MatMul()(Concat(2)(Concat(2)(*(Expand((a, 2), (32, 32, 64))(x) for a, x in enumerate(ends))), edge), weights)
-    matching = Matching([*shipped(), Once()])
+    matching = Matching([*shipped(), Less(Repeating)])
     best = matching.best(term)
     assert best is not None
     one, rest = best.template.targets[0].inputs

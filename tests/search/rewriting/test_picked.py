@@ -19,7 +19,7 @@ from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.picked import Picking
-from superopt.search.rewriting.rewrites import Picked, rewrites_of
+from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space
 from superopt.term import Graph, Term, running, variable, variables
@@ -129,7 +129,7 @@ def test_a_chain_of_a_thousand_is_picked_of() -> None:
 
 def simplified(*outputs: Term) -> list[Graph]:
     graph, cost = Graph(tuple(v for v in variables(*outputs) if not v.constant), outputs), AnalyticCost()
-    space = Space(graph, Matching([Picked()]), cost)
+    space = Space(graph, Matching([Less(Picking)]), cost)
     return [f.graph for f in space.simplified(Found(graph, cost.cost(graph), ()))]
 
 
@@ -142,5 +142,5 @@ def test_it_is_done_at_once_where_that_leaves_less_to_compute() -> None:
 
 
 def test_it_is_one_of_the_rewrites_that_definitions_are() -> None:
-    assert Picked() in rewrites_of([], ["gelu"])
-    assert Picked() not in rewrites_of([], [])
+    assert Less(Picking) in rewrites_of([], ["gelu"])
+    assert Less(Picking) not in rewrites_of([], [])

@@ -200,6 +200,13 @@ class Less(_FoundElsewhere):
 FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes)
 
 
+@dataclass(frozen=True)
+class Chosen(_FoundElsewhere):
+    """Rows that choose what they are multiplied by, multiplied by all. Where that is, `chosen.py` finds."""
+
+    name: str = "multiplied by all, and chosen after that"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 

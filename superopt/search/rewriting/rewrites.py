@@ -207,6 +207,13 @@ class Chosen(_FoundElsewhere):
     name: str = "multiplied by all, and chosen after that"
 
 
+@dataclass(frozen=True)
+class Unfolded(_FoundElsewhere):
+    """Products of windows that are laid out, as convolutions. Where that is, `unfolded.py` finds."""
+
+    name: str = "windows convolved where they are"
+
+
 def _depth(term: Term) -> int:
     return 0 if term.is_variable else 1 + max(map(_depth, term.inputs), default=0)
 

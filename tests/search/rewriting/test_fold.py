@@ -65,6 +65,7 @@ NOT_FOLDED = {
     **{f"{name} in longer rows": "rows must be constant, and a template knows of none" for name in _WITH_ROWS},
     **{f"{name} of another order": "an order is of numbers, and no template's" for name in _OF_AN_ORDER},
     **{f"matmul of scaled {what}": "rules say it both ways of factors" for what in ("rows", "columns")},
+    **{f"matmul of padded {what}": "attributes are tuples of sizes" for what in ("rows", "columns")},
     "matmul of single columns": "weights must be constant, and a template knows of none",
     "concat of places of one": "an order is of numbers, and no template's",
     "transpose in moves": "attributes are tuples of sizes",

@@ -44,6 +44,8 @@ class Rows(NamedTuple):
 class Choosing(Fewer):
     """Finds rows that are multiplied by matrices that are gathered for them."""
 
+    name = "multiplied by all, and chosen after that"
+
     def may_be(self, term: Term) -> bool:
         """Whether it is a product of single rows, or columns, with what is gathered of a constant."""
         return isinstance(term.operator, MatMul) and _chosen(term) is not None

@@ -14,7 +14,6 @@ from superopt.operators.facts import supposing
 from superopt.operators.meanings import SHALLOW
 from superopt.rules.index import Index
 from superopt.search.rewriting.abreast import Joining
-from superopt.search.rewriting.chosen import Choosing
 from superopt.search.rewriting.distribute import distributed, distributing
 from superopt.search.rewriting.fewer import Fewer
 from superopt.search.rewriting.fold import Folding

@@ -15,6 +15,7 @@ from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defi
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
+from superopt.search.rewriting.chosen import Choosing
 from superopt.search.rewriting.fewer import Fewer
 from superopt.search.rewriting.gathered import Gathering
 from superopt.search.rewriting.monotone import Extremes
@@ -22,6 +23,7 @@ from superopt.search.rewriting.picked import Picking
 from superopt.search.rewriting.placewise import Placewise
 from superopt.search.rewriting.repeated import Repeating
 from superopt.search.rewriting.tables import LookingUp
+from superopt.search.rewriting.unfolded import Unfolding
 from superopt.term import Term
 
 Known = Literal["proved", "definition"]
@@ -197,21 +199,8 @@ class Less(_FoundElsewhere):
         return self.finder.name
 
 
-FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes)
-
-
-@dataclass(frozen=True)
-class Chosen(_FoundElsewhere):
-    """Rows that choose what they are multiplied by, multiplied by all. Where that is, `chosen.py` finds."""
-
-    name: str = "multiplied by all, and chosen after that"
-
-
-@dataclass(frozen=True)
-class Unfolded(_FoundElsewhere):
-    """Products of windows that are laid out, as convolutions. Where that is, `unfolded.py` finds."""
-
-    name: str = "windows convolved where they are"
+FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes, Choosing, Unfolding)
+"""All that look for less, in this order."""
 
 
 def _depth(term: Term) -> int:

@@ -56,6 +56,8 @@ class Windows:
 class Unfolding(Fewer):
     """Finds windows that are laid out to be multiplied."""
 
+    name = "windows convolved where they are"
+
     def __init__(self) -> None:
         super().__init__()
         self._read: dict[tuple[Term, bool], Windows | None] = {}

@@ -13,7 +13,7 @@ from superopt.operators.linear import MatMul
 from superopt.operators.lookups import Lookups
 from superopt.operators.rearrange import Gather
 from superopt.search.rewriting.chosen import MOST, Choosing
-from superopt.search.rewriting.rewrites import Chosen, rewrites_of
+from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 
 TOKENS, EACH, EXPERTS, WIDTH, RESULTS = 3, 2, 4, 5, 6
@@ -91,5 +91,5 @@ def test_a_row_that_is_repeated_for_its_choices_is_multiplied_once() -> None:
 
 
 def test_a_search_looks_for_it_with_definitions() -> None:
-    assert Chosen() in rewrites_of((), ["relu"])
-    assert Chosen() not in rewrites_of((), [])
+    assert Less(Choosing) in rewrites_of((), ["relu"])
+    assert Less(Choosing) not in rewrites_of((), [])

@@ -14,7 +14,7 @@ from superopt.operators.layout import Concat, Reshape
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.products import multiplied
-from superopt.search.rewriting.placewise import Placewise
+from superopt.search.rewriting.finders.placewise import Placewise
 from superopt.term import Term, subterms, variable
 from tests.models import model, weight
 from tests.onnx_io.networks import run

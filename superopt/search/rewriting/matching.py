@@ -15,7 +15,7 @@ from superopt.operators.meanings import SHALLOW
 from superopt.rules.index import Index
 from superopt.search.rewriting.abreast import Joining
 from superopt.search.rewriting.distribute import distributed, distributing
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.fold import Folding
 from superopt.search.rewriting.parting import parting, taken_apart
 from superopt.search.rewriting.regroup import regrouped, regrouping

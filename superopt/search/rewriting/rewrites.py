@@ -15,15 +15,8 @@ from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defi
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches
 from superopt.rules.rule import Rule
-from superopt.search.rewriting.chosen import Choosing
-from superopt.search.rewriting.fewer import Fewer
-from superopt.search.rewriting.gathered import Gathering
-from superopt.search.rewriting.monotone import Extremes
-from superopt.search.rewriting.picked import Picking
-from superopt.search.rewriting.placewise import Placewise
-from superopt.search.rewriting.repeated import Repeating
-from superopt.search.rewriting.tables import LookingUp
-from superopt.search.rewriting.unfolded import Unfolding
+from superopt.search.rewriting.finders import FINDERS
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term
 
 Known = Literal["proved", "definition"]
@@ -197,10 +190,6 @@ class Less(_FoundElsewhere):
     def name(self) -> str:
         """What the report calls it."""
         return self.finder.name
-
-
-FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes, Choosing, Unfolding)
-"""All that look for less, in this order."""
 
 
 def _depth(term: Term) -> int:

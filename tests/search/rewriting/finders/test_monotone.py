@@ -15,7 +15,7 @@ from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.reductions import Largest, Reduction, Smallest, Sum
-from superopt.search.rewriting.monotone import MOST, Extremes
+from superopt.search.rewriting.finders.monotone import MOST, Extremes
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 

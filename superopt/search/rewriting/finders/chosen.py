@@ -18,7 +18,7 @@ from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.rearrange import Gather
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 
 MOST = 32

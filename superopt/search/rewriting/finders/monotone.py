@@ -22,7 +22,7 @@ from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.reductions import Largest, Reduction, Smallest
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 
 MOST = 16

@@ -19,7 +19,7 @@ from superopt.operators.layout import Concat, Reshape, reshaped
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.picks import Slice
 from superopt.operators.rearrange import Gather
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 
 LEAST = 4

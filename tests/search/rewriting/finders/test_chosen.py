@@ -12,7 +12,7 @@ from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.lookups import Lookups
 from superopt.operators.rearrange import Gather
-from superopt.search.rewriting.chosen import MOST, Choosing
+from superopt.search.rewriting.finders.chosen import MOST, Choosing
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 

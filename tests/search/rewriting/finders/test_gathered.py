@@ -14,7 +14,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Take
 from superopt.operators.pointwise import Add, Relu
 from superopt.operators.rearrange import Gather
-from superopt.search.rewriting.gathered import Gathering
+from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 

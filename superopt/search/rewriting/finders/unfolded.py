@@ -20,7 +20,7 @@ from superopt.dim import is_one
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Every, Slice, Take
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Term, make, subterms
 

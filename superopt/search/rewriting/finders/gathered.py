@@ -21,7 +21,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make, subterms
 
 MOST = 16

@@ -21,7 +21,7 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.products import multiplied
 from superopt.operators.reductions import Mean, Reduction
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Operator, Term, make
 
 _T = TypeVar("_T")

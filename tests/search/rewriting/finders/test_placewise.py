@@ -17,7 +17,7 @@ from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
-from superopt.search.rewriting.placewise import MOST_JOINED, Placewise
+from superopt.search.rewriting.finders.placewise import MOST_JOINED, Placewise
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 

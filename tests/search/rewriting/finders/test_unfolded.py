@@ -15,7 +15,7 @@ from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Relu
 from superopt.search.rewriting import unfolded
 from superopt.search.rewriting.rewrites import Less, rewrites_of
-from superopt.search.rewriting.unfolded import Unfolding
+from superopt.search.rewriting.finders.unfolded import Unfolding
 from superopt.term import Term, subterms, variable
 
 N, C, RESULTS = 2, 3, 4

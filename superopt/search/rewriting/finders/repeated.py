@@ -17,7 +17,7 @@ from superopt.dim import Shape, are_equal, equal_shapes, is_one, product
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, Reshape, reshaped
-from superopt.search.rewriting.fewer import Fewer
+from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 
 

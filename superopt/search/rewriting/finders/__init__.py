@@ -1,0 +1,14 @@
+"""What looks at single terms for what is computed for nothing, more often than once, or of more than need be."""
+
+from superopt.search.rewriting.finders.chosen import Choosing
+from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.gathered import Gathering
+from superopt.search.rewriting.finders.monotone import Extremes
+from superopt.search.rewriting.finders.picked import Picking
+from superopt.search.rewriting.finders.placewise import Placewise
+from superopt.search.rewriting.finders.repeated import Repeating
+from superopt.search.rewriting.finders.tables import LookingUp
+from superopt.search.rewriting.finders.unfolded import Unfolding
+
+FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes, Choosing, Unfolding)
+"""All of them, in the order in which what they make is offered."""

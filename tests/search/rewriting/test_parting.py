@@ -16,9 +16,9 @@ from superopt.operators.pointwise import Relu
 from superopt.operators.resize import Interpolate
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.otherwise import otherwise
+from superopt.search.rewriting.finders.repeated import Repeating
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.parting import MOST, Parting, parting, taken_apart
-from superopt.search.rewriting.finders.repeated import Repeating
 from superopt.search.rewriting.rewrites import ByRule, Less, Rewrite, rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space

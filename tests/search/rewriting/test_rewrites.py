@@ -16,8 +16,8 @@ from superopt.rules.format import load_rules, parse_file
 from superopt.rules.idle import is_idle
 from superopt.rules.index import Index
 from superopt.rules.rule import Rule
-from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.finders import FINDERS
+from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import ByRule, Rewrite, Unfold, rewrites_of
 from superopt.search.rewriting.window import is_leaf
 from superopt.search.strategies.space import applied

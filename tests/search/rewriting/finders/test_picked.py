@@ -17,8 +17,8 @@ from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Mul, Relu
-from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.finders.picked import Picking
+from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space

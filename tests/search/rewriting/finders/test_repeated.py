@@ -21,8 +21,8 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules
 from superopt.rules.otherwise import otherwise
-from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.finders.repeated import Repeating
+from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import Limits

@@ -23,8 +23,8 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Relu
 from superopt.operators.rearrange import Gather
 from superopt.search.cutting.pieces import cut_into_pieces
-from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.search.rewriting.finders.tables import LEAST, LookingUp
+from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable, variables
 from tests.models import model, weight
 from tests.onnx_io.networks import run

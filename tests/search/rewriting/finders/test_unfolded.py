@@ -13,9 +13,9 @@ from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Relu
-from superopt.search.rewriting import unfolded
-from superopt.search.rewriting.rewrites import Less, rewrites_of
+from superopt.search.rewriting.finders import unfolded
 from superopt.search.rewriting.finders.unfolded import Unfolding
+from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 
 N, C, RESULTS = 2, 3, 4

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator
 
 from superopt.dim import is_one
 from superopt.onnx_io.program import Program, Step
+from superopt.operators.chains import joined
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.products import multiplied
@@ -68,12 +69,8 @@ def _is_pointwise(step: Step) -> bool:
 
 def _stacked(term: Term, axes: Container[int]) -> int:
     """How many single places a term joins along one of some axes; none where it joins longer parts."""
-    joint, left, count = term.operator, term, 1
+    joint = term.operator
     if not isinstance(joint, Concat) or joint.axis not in axes:
         return 0
-    while left.operator == joint:
-        left, right = left.inputs
-        count += 1
-        if not is_one(right.shape[joint.axis]):
-            return 0
-    return count if is_one(left.shape[joint.axis]) else 0
+    parts = joined(term)
+    return len(parts) if all(is_one(part.shape[joint.axis]) for part in parts) else 0

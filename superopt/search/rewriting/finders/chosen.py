@@ -13,8 +13,9 @@ import math
 from typing import NamedTuple
 
 from superopt.dim import are_equal, is_one
+from superopt.operators.chains import viewed
 from superopt.operators.declare import concrete
-from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
+from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.rearrange import Gather
@@ -94,7 +95,7 @@ def _gathered(many: Term) -> Choice | None:
 def _rows(row: Term, inner: int) -> Rows:
     """Single rows as a matrix, or those that they repeat. Raises where they are not a number that is known."""
     count = math.prod(concrete(row.shape, "rows that are chosen for")) // inner
-    return _repeated(_viewed(row), inner) or Rows(reshaped(row, (count, inner)), count, 1, 1)
+    return _repeated(viewed(row), inner) or Rows(reshaped(row, (count, inner)), count, 1, 1)
 
 
 def _repeated(x: Term, inner: int) -> Rows | None:
@@ -119,10 +120,3 @@ def _taken(products: Term, rows: Rows, count: int, choices: Term) -> Term:
     by_row = Transpose((1, 0, 2))(reshaped(choices, (before, each, after)))
     taken = make(tables, (products, reshaped(by_row, (each, before * after))))
     return Transpose((1, 0, 2, 3))(reshaped(taken, (each, before, after, results)))
-
-
-def _viewed(term: Term) -> Term:
-    """What reshapes give another shape."""
-    while isinstance(term.operator, Reshape):
-        (term,) = term.inputs
-    return term

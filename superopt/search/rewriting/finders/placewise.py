@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from superopt.dim import Shape, is_one
 from superopt.operators.along import Origins, read_along
+from superopt.operators.chains import joined, viewed
 from superopt.operators.constant import filled
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
@@ -93,7 +94,7 @@ class _Places:
     def _are_apart(self, term: Term, axis: int, count: int) -> bool:
         op = term.operator
         if isinstance(op, Concat) and op.axis == axis:
-            return len(_parts(term, op)) == count
+            return len(joined(term)) == count
         if isinstance(op, Expand) and count <= MOST_REPEATED and _repeats(op):
             return axis in op.axes
         below = _below(term, axis)
@@ -112,11 +113,11 @@ class _Places:
         if not isinstance(op, Expand) and not self._apart.get((term, axis)):
             return reshaped(Slice(axis, place, place + 1)(term), to)
         if isinstance(op, Concat) and op.axis == axis:
-            return reshaped(_viewed(_parts(term, op)[place]), to)
+            return reshaped(viewed(joined(term)[place]), to)
         inputs = [
             i if a is None else self.of(i, a, place) for i, a in zip(term.inputs, _below(term, axis), strict=True)
         ]
-        return reshaped(_viewed(*inputs), to) if isinstance(op, Reshape) else make(_lower(op, axis, to), inputs)
+        return reshaped(viewed(*inputs), to) if isinstance(op, Reshape) else make(_lower(op, axis, to), inputs)
 
 
 def _below(term: Term, axis: int) -> Origins:
@@ -137,20 +138,6 @@ def _lower(op: Operator, axis: int, to: Shape) -> Operator:
     if isinstance(op, Transpose):
         return Transpose(tuple(a - (a > op.perm[axis]) for a in _without(op.perm, axis)))
     return Expand(tuple(a - (a > axis) for a in op.axes if a != axis), to) if isinstance(op, Expand) else op
-
-
-def _parts(term: Term, joint: Concat) -> list[Term]:
-    """What a chain of concats along one axis joins, in order."""
-    parts, left = list[Term](), term
-    while left.operator == joint:
-        left, right = left.inputs
-        parts.append(right)
-    return [left, *parts[::-1]]
-
-
-def _viewed(term: Term) -> Term:
-    """What a reshape gives another shape."""
-    return term.inputs[0] if isinstance(term.operator, Reshape) else term
 
 
 def _without(given: tuple[_T, ...], axis: int) -> tuple[_T, ...]:

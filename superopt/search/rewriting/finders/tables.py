@@ -14,8 +14,9 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from superopt.dim import Dim, Shape, are_equal, product
+from superopt.operators.chains import joined, viewed
 from superopt.operators.declare import concrete
-from superopt.operators.layout import Concat, Reshape, reshaped
+from superopt.operators.layout import Concat, reshaped
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.picks import Slice
 from superopt.operators.rearrange import Gather
@@ -43,13 +44,13 @@ class LookingUp(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it joins something that is looked up, as far as its last part tells, or the one before."""
-        return isinstance(term.operator, Concat) and any(_looks_up(p) is not None for p in _parts(term)[-LEAST:])
+        return isinstance(term.operator, Concat) and any(_looks_up(p) is not None for p in joined(term)[-LEAST:])
 
     def made(self, term: Term) -> Term | None:
         """The chain, with each run of lookups that stand beside each other as one."""
         op = term.operator
         assert isinstance(op, Concat)
-        parts = _parts(term)
+        parts = joined(term)
         runs = [(key, [part for _, part in run]) for key, run in groupby(_keyed(parts, op.axis), key=lambda k: k[0])]
         if not any(key is not None and len(run) >= LEAST for key, run in runs):
             return None
@@ -76,18 +77,9 @@ def _keyed(parts: Sequence[Term], axis: int) -> list[tuple[tuple[str, Dim, Shape
     return keyed
 
 
-def _parts(term: Term) -> list[Term]:
-    """What a chain of concats along one axis joins, in order."""
-    parts, left = list[Term](), term
-    while left.operator == term.operator:
-        left, right = left.inputs
-        parts.append(right)
-    return [left, *parts[::-1]]
-
-
 def _looks_up(part: Term) -> tuple[Term, Term] | None:
     """The table and the indices of a part that looks up; None where it does not, or in what is computed."""
-    gather = _viewed(part)
+    gather = viewed(part)
     if not isinstance(gather.operator, Gather) or gather.operator.axis != 0:
         return None
     table, index = gather.inputs
@@ -105,18 +97,11 @@ def _lookup(part: Term) -> Lookup | None:
     if (found := _looks_up(part)) is None:
         return None
     table, index = found
-    picked = _viewed(index)
+    picked = viewed(index)
     at = picked.operator
     if isinstance(at, Slice) and at.axis == picked.type.rank - 1 and are_equal(picked.shape[-1], 1):
         return Lookup(table, picked)
     return Lookup(table, reshaped(index, (*index.shape, 1)))
-
-
-def _viewed(term: Term) -> Term:
-    """What reshapes give another shape."""
-    while isinstance(term.operator, Reshape):
-        (term,) = term.inputs
-    return term
 
 
 def _at_once(parts: Sequence[Term], axis: int) -> Term:

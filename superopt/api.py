@@ -46,7 +46,6 @@ from superopt.rules.otherwise import otherwise
 from superopt.search import report as parts
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.account import report_of
-from superopt.search.branches import attempted
 from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.optimize import attempt
 from superopt.search.optimize import replay as apply_again
@@ -57,6 +56,7 @@ from superopt.search.settled import PATIENCE_S, settled
 from superopt.search.solving.remembered import Memory, digest
 from superopt.search.strategies.by_name import STRATEGIES
 from superopt.search.strategies.found import Progress
+from superopt.search.widening import attempted
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import trusted_rules
 

@@ -5,6 +5,7 @@ Threads do not spin: on a machine with few cores, spinning threads take each oth
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,8 @@ onnxruntime.set_default_logger_severity(_SILENT)
 
 class OnnxRuntime(Runtime):
     """onnxruntime's CPU provider with a number of threads. Other providers say what they do otherwise."""
+
+    widens_half = platform.machine().lower() in ("x86_64", "amd64")  # on ARM it has kernels of 16 bits
 
     @property
     def providers(self) -> tuple[Provider, ...]:

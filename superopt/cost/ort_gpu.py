@@ -34,6 +34,7 @@ class OnnxCuda(OnnxRuntime):
 
     name: ClassVar[str] = "onnxruntime-cuda"
     keeps_blocks = False
+    widens_half = False
     streams_weights = False  # its caches hold those of a small model, and copies take long to bring there
     chooses_algorithms = True
     rates = GPU

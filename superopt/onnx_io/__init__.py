@@ -16,6 +16,7 @@ from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
 from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.widened import is_rounding, widened
 
 __all__ = [
     "LARGE",
@@ -35,6 +36,7 @@ __all__ = [
     "held",
     "hidden_constants",
     "highest_opset",
+    "is_rounding",
     "left_to_chance",
     "lifted",
     "load",
@@ -56,4 +58,5 @@ __all__ = [
     "to_proto",
     "understand",
     "weight_files",
+    "widened",
 ]

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from superopt.cost.runtime import Draw
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io import Program, changed_values, gone_after, load, opset_of, outdated, save_showing
+from superopt.onnx_io import (
+    Program,
+    changed_values,
+    gone_after,
+    is_rounding,
+    load,
+    opset_of,
+    outdated,
+    save_showing,
+)
 from superopt.search.accepting.agreement import Agreement, joined
 from superopt.search.accepting.own import Own
 from superopt.search.accepting.reference import reference_of
@@ -48,6 +57,10 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     never_change = all(map(still.holds, trial.program.outputs))
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
+    if trial.wide is not None and not found.differs:
+        before = _before_rounding(trial, candidate, seed, draws)
+        if before is None or before.differs:
+            return before or replace(found, agrees=False, reason="its outputs could not be compared in 32 bits")
     if (found.examined and not found.shows_little) or found.differs:
         return found
     if trial.branched:  # what was rewritten in a branch is not seen here
@@ -57,6 +70,30 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     if told or not trial.left:  # what is compared after the time is never measured
         return told or found
     return _within(trial, candidate, placed, own, found, still, seed, draws)
+
+
+def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[Draw]) -> Agreement | None:
+    """How a candidate compares with the program itself, where this computes in 32 bits what the original does in 16, at
+    what outputs are rounded from: wrong by less than that rounding is wrong too. None where it could not be compared.
+    """
+    made = {name: step for step in trial.program.steps for name in step.outputs}
+    names = [made[name].inputs[0] for name in trial.program.outputs if name in made and is_rounding(made[name].node)]
+    types = {name: trial.program.values[name].type for name in names if name in trial.program.values}
+    if not names:
+        return Agreement(True, True, "", 0, ())
+    return _compared_within(types, _inner(trial), candidate, trial.folder, _between(trial, seed, draws))
+
+
+def _inner(trial: Trial) -> Path:
+    """The model whose inner values are those of the program."""
+    return trial.wide or trial.working
+
+
+def _between(trial: Trial, seed: int, draws: Sequence[Draw]) -> Between:
+    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
+        return _examined(trial, (original, other, original), names, seed, draws)
+
+    return between
 
 
 def _told_by_branches(found: Agreement, program: Program, placed: Placement) -> Agreement | None:
@@ -106,6 +143,7 @@ def _examined(
         longest_s=trial.longest,
         until=min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - kept_s),
         one_by_one=trial.one_by_one,
+        overflowing=trial.wide is not None and not names,
     )
 
 
@@ -122,15 +160,12 @@ def _within(
     """How a candidate whose outputs show little compares at the values that were rewritten, if all of those show
     something that may do so, or are made of those that do; otherwise what the outputs say.
     """
-
-    def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
-        return _examined(trial, (original, other, original), names, seed, draws)
-
+    original, between = _inner(trial), _between(trial, seed, draws)
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
-    found = _compared_within(types, trial.working, candidate, trial.folder, between)
+    found = _compared_within(types, original, candidate, trial.folder, between)
     if found and found.differs and placed.supposed:
         known = {n: t for n, t in types.items() if n not in placed.supposed}
-        found = _compared_within(known, trial.working, candidate, trial.folder, between)
+        found = _compared_within(known, original, candidate, trial.folder, between)
     found = found and (_told(found, [o.name for o in found.outputs if not o.examined], own) or found)
     if found is None or not (found.examined or found.differs):
         return replace(outside, reason=outside.reason or _LITTLE)

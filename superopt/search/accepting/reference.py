@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,16 +12,46 @@ from superopt.cost.sizes import concretize
 from superopt.evaluate import evaluate_all
 from superopt.memory import trim
 from superopt.onnx_io import Program
+from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Step
+from superopt.onnx_io.skeleton import subgraphs
 from superopt.search.accepting.same import Reference
-from superopt.term import Graph, Term, variables
+from superopt.term import REAL, TRUTH, Graph, Term, variables
 from superopt.verify.check import UNCOMPUTABLE
+
+MOVING = frozenset(
+    [
+        "Cast",
+        "Concat",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Identity",
+        "Pad",
+        "Reshape",
+        "ScatterElements",
+        "ScatterND",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "TopK",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    ]
+)
+"""Operators that move numbers and compute none: opaque ones, of sizes that are not decided, are run in 64 bits."""
 
 
 def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | None:
-    """A 64-bit evaluation of the original: of its outputs, or of values of these names. None where a node is opaque."""
+    """A 64-bit evaluation of the original: of its outputs, or of values of these names. None where an opaque node
+    computes floating-point numbers.
+    """
     shown = tuple(names) or program.outputs
-    if any(not s.terms for s in program.steps):
+    if not all(step.terms or _is_exact(program, step) for step in program.steps):
         return None
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
 
@@ -48,6 +78,30 @@ def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | Non
     return evaluated
 
 
+def _is_exact(program: Program, step: Step) -> bool:
+    """Whether an opaque node rounds nothing: it moves numbers, or has to do with none but integers and truth values."""
+    types = [program.values[n].type.dtype if n in program.values else "" for n in (*step.inputs, *step.outputs)]
+    if not all(types) or step.node.domain or step.node.op_type in RANDOM or any(subgraphs(step.node)):
+        return False
+    return step.node.op_type in MOVING or not any(t == REAL or "float" in t for t in types)
+
+
+def _run(program: Program, step: Step, values: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, Array]:
+    """The outputs of an opaque node by name. Raises `InvalidModel`."""
+    given = {}
+    for name in step.inputs:
+        array, dtype = _value(program, program.values[name], values, sizes), program.values[name].type.dtype
+        given[name] = array.astype(bool) if dtype == TRUTH else _widened(array)
+    return {name: _widened(array) for name, array in run_node(step.node, given, program.model).items()}
+
+
+def _value(program: Program, leaf: Term, values: Mapping[str, Array], sizes: Mapping[str, int]) -> Array:
+    """What the value that a variable stands for is."""
+    if leaf.label in program.sizes:
+        return program.sizes.data(leaf.label, sizes)
+    return program.data(leaf.label) if leaf.constant else values[leaf.label]
+
+
 def _defaults(program: Program, feeds: Feeds) -> Feeds:
     """The weights that callers may replace, those that are not given: they are inputs, and no constants."""
     free = [v for v in program.model.graph.inputs if v.const_value is not None and v.name not in feeds]
@@ -60,15 +114,16 @@ def _widened(array: Array) -> Array:
 
 
 def _results(program: Program, step: Step, values: dict[str, Array], sizes: dict[str, int]) -> dict[str, Array]:
-    """The outputs of one step by name."""
+    """The outputs of one step by name; the sizes that only these have are entered. Raises what is `UNCOMPUTABLE`."""
+    if not step.terms:
+        found = _run(program, step, values, sizes)
+        sizes |= _sizes(program, found)
+        return found
     leaves = tuple(variables(*step.terms))
     graph = concretize(Graph(leaves, step.terms), sizes)
     given: dict[Term, Array] = {}
     for leaf, sized in zip(leaves, graph.inputs, strict=True):
-        if leaf.label in program.sizes:
-            given[sized] = program.sizes.data(leaf.label, sizes)
-        else:
-            given[sized] = program.data(leaf.label) if leaf.constant else values[leaf.label]
+        given[sized] = _value(program, leaf, values, sizes)
     return dict(zip(step.outputs, evaluate_all(graph.outputs, FLOAT, given), strict=False))
 
 

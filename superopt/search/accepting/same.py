@@ -62,6 +62,7 @@ def examine(
     longest_s: float = LONGEST_S,
     until: float = math.inf,
     one_by_one: bool = False,
+    overflowing: bool = False,
 ) -> Agreement:
     """Compare two models on the given inputs and on random ones of several scales and offsets.
 
@@ -70,7 +71,8 @@ def examine(
     itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
     original as it loads sooner, if it does: by it is told how far rounding alone takes it. All runs together take
     `longest_s` at most. Values in 64 bits are computed meanwhile, or where that is to be `one_by_one`, afterwards; for
-    those nobody waits beyond `until`, a time of `time.monotonic`.
+    those nobody waits beyond `until`, a time of `time.monotonic`. An original may be `overflowing` where a candidate is
+    not.
 
     Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never ends; a candidate that does
     not load or crashes does not agree. Raises `OutOfTime` where that has not ended in time, or where values in 64 bits
@@ -91,7 +93,8 @@ def examine(
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
         accepted = [i for i, tells in enumerate(told) if tells]
-        samples = [Sample(feeds[i], outputs[i] or [], [None] * len(names)) for i in accepted]
+        unknown = [None] * len(names)
+        samples = [Sample(feeds[i], outputs[i] or [], unknown, overflowing) for i in accepted]
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())

@@ -85,7 +85,8 @@ class Trial:
     run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`. Where it
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
     which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
-    that is left so many seconds are kept for measuring (`kept_s`), as far as that is known.
+    that is left so many seconds are kept for measuring (`kept_s`), as far as that is known. Where the program computes
+    in 32 bits what the original does in 16, the model that it is of lies at `wide`.
     """
 
     program: Program
@@ -105,6 +106,7 @@ class Trial:
     branched: bool = False
     is_branch: bool = False
     kept_s: float = 0.0
+    wide: Path | None = None
 
     @property
     def cost(self) -> MeasuredCost:

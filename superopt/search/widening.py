@@ -1,0 +1,61 @@
+"""Models of 16-bit floats, optimized as those of 32 bits that their runtime makes of them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from superopt.cost.liveness import activations
+from superopt.cost.measured import MeasuredCost
+from superopt.cost.whole import around
+from superopt.errors import OutOfTime, VerificationFailed
+from superopt.onnx_io import LARGE, facts, highest_opset, save, understand, widened
+from superopt.search import branches
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.branches import Solve
+
+_LOG = logging.getLogger("superopt")
+
+WEIGHTS = 2
+"""How many times the bytes of its weights a model takes when these have 32 bits."""
+
+
+def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
+    """What optimizing a model comes to, in 32 bits where that is how the runtime computes its 16; and the trial of
+    which it tells. What is not the same then is optimized as it stands. Raises what `solve` does.
+    """
+    wide, refused = _in_32_bits(trial), ""
+    if wide is not None:
+        try:
+            return branches.attempted(wide, solve)
+        except (VerificationFailed, OutOfTime) as error:
+            _LOG.info("in 32 bits, %s", error)
+            refused = f"; and in 32 bits {error}"
+    trial, tried = branches.attempted(trial, solve)
+    if not tried.accepted:
+        tried.reason += refused
+    return trial, tried
+
+
+def _in_32_bits(trial: Trial) -> Trial | None:
+    """A trial whose program is the model in 32 bits; None where the runtime computes in 16, or nothing does, or where
+    memory is what is to be less.
+    """
+    cost = trial.cost
+    model = widened(trial.program.model) if cost.runtime.widens_half and trial.objective.better == "faster" else None
+    if model is None:
+        return None
+    path = trial.folder / "in-32-bits.onnx"
+    save(model, path, external_data=facts(model).bytes > LARGE or None, shared=True)
+    program = understand(model)
+    own = MeasuredCost(
+        cost.runtime,
+        cost.table,
+        cost.opset,
+        cost.sizes,
+        child=cost.child,
+        highest=highest_opset(program),
+        around=around(WEIGHTS * trial.bytes, activations(program, cost.sizes)),
+        loses_sizes=program.loses_sizes,
+    )
+    return replace(trial, program=program, wide=path, objective=type(trial.objective)(own))

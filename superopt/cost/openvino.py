@@ -32,9 +32,10 @@ class _Loaded:
 
 
 class OpenVino(Runtime):
-    """OpenVINO's CPU device with a number of threads, in one stream, computing in the precision of the model."""
+    """OpenVINO's CPU device with a number of threads, in one stream, computing in 32 bits or more."""
 
     streams_weights = False  # a copy's inputs and outputs would take longer than many kernels
+    widens_half = True  # by its hint of 32 bits, below
 
     @property
     def key(self) -> Key:

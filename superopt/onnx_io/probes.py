@@ -53,12 +53,17 @@ def save_nudged(source: Path, target: Path, seed: int) -> None:
 
 
 def save_showing(
-    source: Path, target: Path, names: Collection[str], types: Mapping[str, Type] | None = None
+    source: Path,
+    target: Path,
+    names: Collection[str],
+    types: Mapping[str, Type] | None = None,
+    wide: bool = False,
 ) -> list[str]:
     """Write a copy of a model whose outputs are inner values of these names, those of functions as they are called
     where these are inlined, and say which, in order: those that are there. None are, and nothing is written, where
     weights of more than `MOST_BYTES` would have to be copied. Of types that are given the element type and the rank are
-    declared. Raises what `load` and `save` do.
+    declared. Inputs of 16-bit floats, which only casts to 32 bits read, take 32 where they are to be `wide`. Raises
+    what `load` and `save` do.
     """
     model = inlined(load(source))
     tensors = [v.const_value for v in model.graph.initializers.values()]
@@ -73,6 +78,9 @@ def save_showing(
         if name in values:
             values[name].dtype = IR_TYPES[type_.dtype]
             values[name].shape = ir.Shape([None] * type_.rank)
+    for given in model.graph.inputs if wide else ():
+        if given.dtype == ir.DataType.FLOAT16:
+            given.dtype = ir.DataType.FLOAT
     save(model, target, shared=True)
     return shown
 

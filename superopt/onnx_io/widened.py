@@ -49,7 +49,9 @@ def widened(model: ir.Model) -> ir.Model | None:
     for node in list(all_nodes(copy)):
         _widen(node, halves)
     for value in deep_values(copy.graph):
-        if _is_half(value) and value not in sources:
+        if _holds_half(value):
+            value.type = None  # as inference has it
+        elif _is_half(value) and value not in sources:
             value.type = ir.TensorType(FLOAT)
     for value in sources:
         _cast_behind(value, taken)
@@ -72,26 +74,28 @@ def _computes_in_half(model: ir.Model) -> bool:
 
 
 def _can_be(model: ir.Model) -> bool:
-    """Whether all that holds 16-bit floats is a tensor, stands apart from what else it is, and is known to operators
-    that take 32 bits as well.
+    """Whether what is given and comes out in 16 bits are tensors that stand apart, and all nodes are of operators that
+    take 32 bits as well.
     """
-    if model.ir_version < 4:
+    ends = [*model.graph.inputs, *model.graph.outputs]
+    if model.ir_version < 4 or any(_holds_half(v) for v in ends):
         return False
-    for value in deep_values(model.graph):
-        if value.type is not None and not isinstance(value.type, ir.TensorType) and "FLOAT16" in repr(value.type):
-            return False
-    ends = [v for v in model.graph.outputs if _is_half(v)]
-    makers = [v.producer() for v in ends]
+    makers = [v.producer() for v in model.graph.outputs if _is_half(v)]
     if any(node is None or node.op_type == "Constant" for node in makers):
         return False
-    return all(
-        n.domain in DOMAINS and n.op_type not in _OF_BITS and "sparse_value" not in n.attributes
-        for n in all_nodes(model)
-    )
+    nodes = list(all_nodes(model))
+    if any("sparse_value" in node.attributes for node in nodes):
+        return False
+    return all(node.domain in DOMAINS and node.op_type not in _OF_BITS for node in nodes)
+
+
+def _holds_half(value: ir.Value) -> bool:
+    """Whether a value is a sequence or the like of tensors of 16 bits."""
+    return value.type is not None and not isinstance(value.type, ir.TensorType) and value.dtype == HALF
 
 
 def _is_half(value: ir.Value) -> bool:
-    return value.dtype == HALF
+    return value.dtype == HALF and isinstance(value.type, ir.TensorType)
 
 
 def _sources(model: ir.Model) -> list[ir.Value]:

@@ -105,8 +105,8 @@ def joined(found: Sequence[Agreement]) -> Agreement:
 @dataclass(eq=False)
 class Sample:
     """Inputs, and what is known of the outputs that they should give: `noisy` and `jolted` are the original's when a
-    little is changed, `found` the candidate's, by session. Where the original may be `overflowing`, as what it has in 16
-    bits the candidate has in 32, nothing is told by values of it that are not finite.
+    little is changed, `found` the candidate's, by session. Where the original may be `overflowing`, as it has 16 bits
+    where the candidate has 32, nothing is told by values of it that are not finite.
     """
 
     feeds: Feeds

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from superopt.cost.runtime import Draw
+import numpy as np
+
+from superopt.cost.runtime import Draw, Feeds
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import (
     Program,
@@ -81,19 +83,20 @@ def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[D
     types = {name: trial.program.values[name].type for name in names if name in trial.program.values}
     if not names:
         return Agreement(True, True, "", 0, ())
-    return _compared_within(types, _inner(trial), candidate, trial.folder, _between(trial, seed, draws))
-
-
-def _inner(trial: Trial) -> Path:
-    """The model whose inner values are those of the program."""
-    return trial.wide or trial.working
+    return _compared_within(types, trial, candidate, _between(trial, seed, draws))
 
 
 def _between(trial: Trial, seed: int, draws: Sequence[Draw]) -> Between:
+    own = trial if trial.wide is None else replace(trial, inputs=[_in_32_bits(sample) for sample in trial.inputs])
+
     def between(original: Path, other: Path, names: Sequence[str]) -> Agreement:
-        return _examined(trial, (original, other, original), names, seed, draws)
+        return _examined(own, (original, other, original), names, seed, draws)
 
     return between
+
+
+def _in_32_bits(sample: Feeds) -> Feeds:
+    return {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in sample.items()}
 
 
 def _told_by_branches(found: Agreement, program: Program, placed: Placement) -> Agreement | None:
@@ -160,12 +163,12 @@ def _within(
     """How a candidate whose outputs show little compares at the values that were rewritten, if all of those show
     something that may do so, or are made of those that do; otherwise what the outputs say.
     """
-    original, between = _inner(trial), _between(trial, seed, draws)
+    between = _between(trial, seed, draws)
     types = {n: t for n, t in rewritten_values(trial.program, placed, candidate).items() if not still.holds(n)}
-    found = _compared_within(types, original, candidate, trial.folder, between)
+    found = _compared_within(types, trial, candidate, between)
     if found and found.differs and placed.supposed:
         known = {n: t for n, t in types.items() if n not in placed.supposed}
-        found = _compared_within(known, original, candidate, trial.folder, between)
+        found = _compared_within(known, trial, candidate, between)
     found = found and (_told(found, [o.name for o in found.outputs if not o.examined], own) or found)
     if found is None or not (found.examined or found.differs):
         return replace(outside, reason=outside.reason or _LITTLE)
@@ -186,17 +189,15 @@ def _anew(program: Program, candidate: Path) -> Mapping[str, Term]:
     return outdated(program, opset) if opset > opset_of(program.model) else {}
 
 
-def _compared_within(
-    types: Mapping[str, Type], original: Path, candidate: Path, folder: Path, between: Between
-) -> Agreement | None:
-    """How two models compare at inner values of these names, those that are in both; None where there are none, or they
-    cannot be shown. What is made for that goes into the folder, and is gone afterwards.
+def _compared_within(types: Mapping[str, Type], trial: Trial, candidate: Path, between: Between) -> Agreement | None:
+    """How a candidate compares at inner values of the program with these names, those that are in both; None where
+    there are none, or they cannot be shown. What is made for that goes into the folder, and is gone afterwards.
     """
-    shown = folder / "inner-original.onnx", folder / "inner-candidate.onnx"
+    shown, wide = (trial.folder / "inner-original.onnx", trial.folder / "inner-candidate.onnx"), trial.wide is not None
     try:
         with gone_after(*shown):
-            theirs = save_showing(candidate, shown[1], types, types)
-            if not theirs or save_showing(original, shown[0], theirs, types) != theirs:
+            theirs = save_showing(candidate, shown[1], types, types, wide)
+            if not theirs or save_showing(trial.wide or trial.working, shown[0], theirs, types, wide) != theirs:
                 return None
             return replace(between(*shown, theirs), inner=True)
     except OutOfTime:

@@ -17,7 +17,7 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.sizes import DEFAULT_SIZE, concretize
 from superopt.errors import SuperoptError
 from superopt.folders import temporary_folder
-from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand
+from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand, widened
 from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.operators.declare import concrete
 from superopt.search.report import Part
@@ -64,8 +64,8 @@ class Inspection(Part):
     """A whole model; constants are not counted. `whole` is all of it, `known` what is understood.
 
     `added_seconds` is what the runtime's additions take: casts, and what untimed nodes are made of. Times are medians
-    of `runs` runs; where nothing was timed, `not_timed` says why. `assumed` are the sizes of inputs that have symbolic
-    ones.
+    of `runs` runs; where nothing was timed, `not_timed` says why. A model of 16-bit floats is told of `in_32_bits`
+    where that is how the runtime computes these. `assumed` are the sizes of inputs that have symbolic ones.
     """
 
     groups: tuple[Group, ...]
@@ -74,6 +74,7 @@ class Inspection(Part):
     added_seconds: float | None
     runs: int
     not_timed: str | None
+    in_32_bits: bool
     assumed: dict[str, str]
 
 
@@ -94,7 +95,9 @@ def inspect_model(source: str | Path, timed: bool = True, progress: Progress | N
     cannot be run is inspected all the same.
     """
     progress = progress or (lambda stage, done: None)
-    program = understand(load(source))
+    model = load(source)
+    wide = widened(model) if OnnxRuntime.widens_half else None
+    program = understand(wide or model)
     times, not_timed = None, None if timed else "not asked for"
     with temporary_folder() as folder, closing(Child()) as child:
         ask = within(child, PATIENCE_S) if timed else None
@@ -120,6 +123,7 @@ def inspect_model(source: str | Path, timed: bool = True, progress: Progress | N
         added_seconds=None if times is None else times.added,
         runs=0 if times is None else times.runs,
         not_timed=not_timed,
+        in_32_bits=wide is not None,
         assumed=assumed(program, Setting(), taken.settings[0]),
     )
 

@@ -75,6 +75,8 @@ def _totals(found: Inspection) -> Iterable[str]:
     if known.time_share is not None:
         parts.append(f"{'at least ' if known.untimed else ''}{_share(known.time_share)} of time")
     yield ", ".join(parts)
+    if found.in_32_bits:
+        yield "16-bit floats are computed in 32 bits, as onnxruntime does here: casts stand around all that has 16"
     if found.assumed:
         yield f"symbolic sizes were taken as {' '.join(_first_few(found.assumed))}"
     if whole.seconds is not None and found.added_seconds is not None:

@@ -19,6 +19,7 @@ from superopt.cost.profile import RUNS
 from superopt.inspection import Group, Inspection, inspect_model
 from superopt.onnx_io import facts, load, understand
 from tests.commands import Ran, assert_refused, files, superopt
+from tests.halves import half
 from tests.models import model, normalized, one_relu, weight, with_weights_beside
 from tests.test_cli_refusals import UNREADABLE, unreadable
 
@@ -110,10 +111,10 @@ def test_a_composite_operator_takes_what_its_shortest_definition_takes(tmp_path:
 
 
 def test_opaque_nodes_count_as_one_operation_an_element(tmp_path: Path) -> None:
-    half = chain(helper.make_node("Relu", ["x"], ["y"]), kind=TensorProto.FLOAT16)
+    half = chain(helper.make_node("Relu", ["x"], ["y"]), kind=TensorProto.BFLOAT16)
     found = group(inspected(half, tmp_path), "Relu")
     assert (found.opaque, found.flops) == (1, 4 * 8 * 8)
-    assert found.reasons == {"element type float16 of 'x'": 1}
+    assert found.reasons == {"element type bfloat16 of 'x'": 1}
 
 
 def test_a_branch_is_timed_with_the_node_that_takes_it_and_once(tmp_path: Path) -> None:
@@ -173,6 +174,14 @@ def test_a_model_that_cannot_be_run_is_shown_without_time_and_why(inside: Comman
     assert "0 of 1 nodes understood (0.0 %), at most 0.0 % of flops\n" in ran.out
 
 
+def test_a_model_of_16_bits_is_told_of_as_the_runtime_computes_it(inside: Command, tmp_path: Path) -> None:
+    found = inspected(half(normalized()), tmp_path)
+    assert found.in_32_bits
+    assert set(group(found, "LRN").reasons) == set(group(found, "Conv").reasons) == set()
+    assert found.not_timed is None
+    assert "16-bit floats are computed in 32 bits" in inside("inspect", "m.onnx", "--no-time", cwd=tmp_path).out
+
+
 def test_where_time_is_not_asked_for_nothing_is_run(inside: Command, tmp_path: Path) -> None:
     onnx.save(unknown_to_the_runtime(), tmp_path / "m.onnx")
     ran = inside("inspect", "m.onnx", "--no-time", cwd=tmp_path)
@@ -182,12 +191,12 @@ def test_where_time_is_not_asked_for_nothing_is_run(inside: Command, tmp_path: P
 def test_json_has_every_reason_and_the_table_the_most_frequent(inside: Command, tmp_path: Path) -> None:
     names = ["x", *"abcde", "y"]
     nodes = [helper.make_node("Relu", [a], [b]) for a, b in itertools.pairwise(names)]
-    onnx.save(chain(*nodes, kind=TensorProto.FLOAT16), tmp_path / "m.onnx")
+    onnx.save(chain(*nodes, kind=TensorProto.BFLOAT16), tmp_path / "m.onnx")
     printed: dict[str, Any] = json.loads(inside("inspect", "m.onnx", "--json", "--no-time", cwd=tmp_path).out)
     found = Inspection.model_validate(printed)
-    assert group(found, "Relu").reasons == {f"element type float16 of '{n}'": 1 for n in names[:-1]}
+    assert group(found, "Relu").reasons == {f"element type bfloat16 of '{n}'": 1 for n in names[:-1]}
     table = inside("inspect", "m.onnx", "--no-time", cwd=tmp_path).out
-    assert "element type float16 of 'x'" in table
+    assert "element type bfloat16 of 'x'" in table
     assert "3 other reasons, which --json tells" in table
 
 

@@ -27,10 +27,14 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     wide, refused = _in_32_bits(trial), ""
     if wide is not None:
         try:
-            return branches.attempted(wide, solve)
+            told, tried = branches.attempted(wide, solve)
         except (VerificationFailed, OutOfTime) as error:
             _LOG.info("in 32 bits, %s", error)
             refused = f"; and in 32 bits {error}"
+        else:
+            if tried.accepted:
+                tried.reason += "; what had 16 bits is computed in 32, as the runtime does"
+            return told, tried
     trial, tried = branches.attempted(trial, solve)
     if not tried.accepted:
         tried.reason += refused

@@ -79,10 +79,11 @@ def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[D
     what outputs are rounded from: wrong by less than that rounding is wrong too. None where it could not be compared.
     """
     made = {name: step for step in trial.program.steps for name in step.outputs}
-    names = [made[name].inputs[0] for name in trial.program.outputs if name in made and is_rounding(made[name].node)]
+    rounded = {
+        name: made[name].inputs[0] for name in trial.program.outputs if name in made and is_rounding(made[name].node)
+    }
+    names = [rounded.get(name, name) for name in trial.program.outputs]
     types = {name: trial.program.values[name].type for name in names if name in trial.program.values}
-    if not names:
-        return Agreement(True, True, "", 0, ())
     return _compared_within(types, trial, candidate, _between(trial, seed, draws))
 
 

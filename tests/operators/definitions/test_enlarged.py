@@ -6,10 +6,8 @@ import itertools
 
 import pytest
 
-from superopt.arithmetic import FIELD
 from superopt.dim import Shape, assuming, symbol
 from superopt.errors import ShapeError
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.enlarged import MOST, of_repeated_places, sum_of_repeated_places
 from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
@@ -17,17 +15,12 @@ from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
 from superopt.term import Term, subterms, variable
+from tests.operators.definitions.equality import assert_equal
 
 
 def given(x: Shape, counts: tuple[int, int], k: Shape) -> tuple[Term, Term]:
     small = variable("x", x, "float32")
     return repeated(small, (1, 1, *counts), within=True), variable("k", k, "float32", constant=True)
-
-
-def assert_equal(meaning: Term, direct: Term) -> None:
-    assert meaning.type == direct.type
-    values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
 @pytest.mark.parametrize("group", [1, 2])

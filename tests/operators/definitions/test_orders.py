@@ -9,8 +9,6 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
-from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, understand
 from superopt.operators.definitions.orders import (
     MOST_JOINED,
@@ -29,6 +27,7 @@ from superopt.operators.picks import MOST_PLACES, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight
+from tests.operators.definitions.equality import assert_equal
 
 ORDERS = [(2, 1, 0), (1, 2, 0)]
 """One is its own inverse, the other is not."""
@@ -39,14 +38,6 @@ x = variable("x", IMAGE)
 BGR = Take(1, (2, 1, 0))(x)
 SQUARE = variable("square", (3, 3))
 KERNEL = variable("k", (2, 3, 3, 3), constant=True)
-
-
-def assert_equal(found: Term | None, wanted: Term) -> Term:
-    assert found is not None
-    assert found.type == wanted.type
-    values = sample((found, wanted), FIELD, 0)
-    np.testing.assert_array_equal(evaluate(found, FIELD, values), evaluate(wanted, FIELD, values))
-    return found
 
 
 @each_order

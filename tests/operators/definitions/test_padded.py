@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD
 from superopt.dim import assuming, symbol
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.padded import of_padded_columns, of_padded_rows
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.padding import Pad
 from superopt.term import Term, subterms, variable
+from tests.operators.definitions.equality import assert_equal
 
 STACKS = [(), (2,), (2, 3)]
 WIDTHS = [(0, 3), (3, 0), (1, 2)]
@@ -28,33 +26,30 @@ def padded(x: Term, axis: int, width: tuple[int, int]) -> Term:
     return Pad(tuple(pads))(x)
 
 
-def assert_equal(found: Term | None, wanted: Term) -> None:
-    assert found is not None
-    assert found.type == wanted.type
+def assert_without_zeros(found: Term | None, wanted: Term) -> None:
+    found = assert_equal(found, wanted)
     assert not any(isinstance(t.operator, Pad) for t in subterms(found))
-    values = sample((found, wanted), FIELD, 0)
-    np.testing.assert_array_equal(evaluate(found, FIELD, values), evaluate(wanted, FIELD, values))
 
 
 @each_stack
 @each_width
 def test_zeros_around_rows_are_not_multiplied(stack: tuple[int, ...], width: tuple[int, int]) -> None:
     x, w = padded(variable("x", (*stack, 4, 2)), len(stack) + 1, width), variable("w", (*stack, 5, 6))
-    assert_equal(of_padded_rows(MatMul(), x, w), MatMul()(x, w))
+    assert_without_zeros(of_padded_rows(MatMul(), x, w), MatMul()(x, w))
 
 
 @each_stack
 @each_width
 def test_zeros_around_columns_are_not_multiplied(stack: tuple[int, ...], width: tuple[int, int]) -> None:
     x, w = variable("x", (*stack, 6, 5)), padded(variable("w", (*stack, 2, 4)), len(stack), width)
-    assert_equal(of_padded_columns(MatMul(), x, w), MatMul()(x, w))
+    assert_without_zeros(of_padded_columns(MatMul(), x, w), MatMul()(x, w))
 
 
 def test_of_weights_that_are_repeated_the_rows_are_cut_before_that() -> None:
     x = padded(variable("x", (3, 4, 2)), 2, (1, 2))
     w = Expand((1, 2), (3, 5, 6))(variable("w", (5, 6), constant=True))
     found = of_padded_rows(MatMul(), x, w)
-    assert_equal(found, MatMul()(x, w))
+    assert_without_zeros(found, MatMul()(x, w))
     assert found is not None
     assert isinstance(found.inputs[1].operator, Expand)
 

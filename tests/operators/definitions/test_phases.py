@@ -9,14 +9,13 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
 from superopt.dim import Shape, assuming, symbol
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.phases import MOST, by_phases, in_steps
 from superopt.operators.instances import resize
 from superopt.operators.linear import Conv
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
+from tests.operators.definitions.equality import assert_equal
 
 ONES = (1, 1)
 KERNELS = [
@@ -42,13 +41,6 @@ LEFT = {
 def given(conv: Conv, x: Shape, k: Shape) -> tuple[Term, Term, Term]:
     picture, kernel = variable("x", x, "float32"), variable("k", k, "float32", constant=True)
     return conv(picture, kernel), picture, kernel
-
-
-def assert_equal(meaning: Term | None, direct: Term) -> None:
-    assert meaning is not None
-    assert meaning.type == direct.type
-    values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
 @pytest.mark.parametrize("steps", STEPS)

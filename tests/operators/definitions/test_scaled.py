@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
 from superopt.dim import Dim, assuming, symbol
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.scaled import of_scaled_columns, of_scaled_rows
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Binary, Div, Mul
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight
+from tests.operators.definitions.equality import assert_equal
 
 STACKS = [(), (2,), (2, 3)]
 
 each_scaling = pytest.mark.parametrize("op", [Div(), Mul()], ids=lambda op: op.name)
 each_stack = pytest.mark.parametrize("stack", STACKS, ids=str)
-
-
-def assert_equal(found: Term | None, wanted: Term) -> Term:
-    assert found is not None
-    assert found.type == wanted.type
-    values = sample((found, wanted), FIELD, 0)
-    np.testing.assert_array_equal(evaluate(found, FIELD, values), evaluate(wanted, FIELD, values))
-    return found
 
 
 def scaled(op: Binary, x: Term, *axes: int) -> Term:

@@ -10,10 +10,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
 from superopt.dim import Shape, assuming, symbol
 from superopt.errors import ShapeError
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.transposed import (
     MOST,
     by_phases,
@@ -27,6 +25,7 @@ from superopt.operators.pointwise import Add
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight
+from tests.operators.definitions.equality import assert_equal
 
 MEANINGS = {"at once": (by_phases, sum_by_phases), "one by one": (phase_by_phase, sum_phase_by_phase)}
 each_way = pytest.mark.parametrize(("meaning", "summed"), MEANINGS.values(), ids=MEANINGS)
@@ -35,12 +34,6 @@ Meaning = Callable[[ConvTranspose, Term, Term], Term | None]
 
 def given(op: ConvTranspose, x: Shape, k: Shape) -> tuple[Term, Term]:
     return variable("x", x, "float32"), variable("k", k, "float32", constant=True)
-
-
-def assert_equal(meaning: Term, direct: Term) -> None:
-    assert meaning.type == direct.type
-    values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
 @each_way

@@ -40,6 +40,9 @@ WAITING_SHARE = 0.5
 the rest: then those count that are there when the models have run.
 """
 
+ROUNDED_DRAWS = 2
+"""On so many inputs a candidate is compared with an original of 16 bits that was compared in 32 bits before."""
+
 _LITTLE = "an output hardly varies, and what stands before it could not be compared by itself"
 
 Between = Callable[[Path, Path, Sequence[str]], Agreement]
@@ -58,12 +61,16 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     still = Still(trial.program)
     never_change = all(map(still.holds, trial.program.outputs))
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
-    found = _examined(trial, (trial.original, candidate, trial.working), (), seed, shown)
-    if trial.wide is not None and not found.differs:
-        before = _before_rounding(trial, candidate, seed, draws)
-        if before is None or before.differs:
-            return before or replace(found, agrees=False, reason="its outputs could not be compared in 32 bits")
-    if (found.examined and not found.shows_little) or found.differs:
+    before = None if trial.wide is None else _before_rounding(trial, candidate, seed, draws)
+    if before is not None and before.differs:
+        return before
+    models = (trial.original, candidate, trial.working)
+    few = shown if before is None else shown[: max(len(trial.compared), ROUNDED_DRAWS)]
+    found = _examined(trial, models, (), seed, few, told=before is None)
+    if before is not None and found.differs:
+        found = _examined(trial, models, (), seed, shown)
+    is_sure = before is None or before.examined
+    if found.differs or (is_sure and found.examined and not found.shows_little):
         return found
     if trial.branched:  # what was rewritten in a branch is not seen here
         return _told_by_branches(found, trial.program, placed) or replace(found, reason=found.reason or _LITTLE)
@@ -74,9 +81,10 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     return _within(trial, candidate, placed, own, found, still, seed, draws)
 
 
-def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[Draw]) -> Agreement | None:
+def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[Draw]) -> Agreement:
     """How a candidate compares with the program itself, where this computes in 32 bits what the original does in 16, at
-    what outputs are rounded from: wrong by less than that rounding is wrong too. None where it could not be compared.
+    what outputs are rounded from: wrong by less than that rounding is wrong too. It does not agree where these could
+    not be compared.
     """
     made = {name: step for step in trial.program.steps for name in step.outputs}
     rounded = {
@@ -84,7 +92,8 @@ def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[D
     }
     names = [rounded.get(name, name) for name in trial.program.outputs]
     types = {name: trial.program.values[name].type for name in names if name in trial.program.values}
-    return _compared_within(types, trial, candidate, _between(trial, seed, draws))
+    found = _compared_within(types, trial, candidate, _between(trial, seed, draws))
+    return found or Agreement(False, True, "its outputs could not be compared in 32 bits", 0, ())
 
 
 def _between(trial: Trial, seed: int, draws: Sequence[Draw]) -> Between:
@@ -126,10 +135,15 @@ def _told(found: Agreement, silent: Sequence[str], own: Own) -> Agreement | None
 
 
 def _examined(
-    trial: Trial, models: tuple[Path, Path, Path], names: Sequence[str], seed: int, draws: Sequence[Draw]
+    trial: Trial,
+    models: tuple[Path, Path, Path],
+    names: Sequence[str],
+    seed: int,
+    draws: Sequence[Draw],
+    told: bool = True,
 ) -> Agreement:
     """How the second of these models compares with the first, whose outputs are inner values of these names, if any;
-    the third is the first as it loads sooner.
+    the third is the first as it loads sooner. Values in 64 bits are computed where they are to be `told`.
     """
     original, candidate, working = models
     kept_s = 0.0 if trial.one_by_one else trial.kept_s  # else none of them would be there, as they come after the runs
@@ -137,7 +151,7 @@ def _examined(
         original,
         candidate,
         trial.cost.runtime,
-        reference_of(trial.program, names),
+        reference_of(trial.program, names) if told else None,
         seed,
         trial.inputs,
         draws,

@@ -56,6 +56,10 @@ def test_a_model_of_16_bits_gains_what_one_of_32_does(options: Options) -> None:
     made = result.proto()
     onnx.checker.check_model(made, full_check=True)
     assert result.report.outcome == "faster"
+    assert result.report.compared is not None
+    (told,) = result.report.compared.outputs
+    assert told.optimized_error is not None
+    assert told.optimized_error < 1e-4 < told.error < told.bound < 1e-2
     assert "LRN" not in {n.op_type for n in made.graph.node}
     assert_same_interface(made, given)
     image = np.random.default_rng(0).standard_normal((1, 3, 28, 28)).astype(np.float16)

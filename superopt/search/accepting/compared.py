@@ -69,6 +69,8 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     found = _examined(trial, models, (), seed, few, told=before is None)
     if before is not None and found.differs:
         found = _examined(trial, models, (), seed, shown)
+    elif before is not None:
+        found = _told_before(found, before)
     is_sure = before is None or before.examined
     if found.differs or (is_sure and found.examined and not found.shows_little):
         return found
@@ -79,6 +81,13 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     if told or not trial.left:  # what is compared after the time is never measured
         return told or found
     return _within(trial, candidate, placed, own, found, still, seed, draws)
+
+
+def _told_before(rounded: Agreement, before: Agreement) -> Agreement:
+    """What outputs of 16 bits come to, with what in 64 bits told of them before they were rounded."""
+    both = zip(rounded.outputs, before.outputs, strict=False)
+    outputs = [replace(r, original_error=b.original_error, candidate_error=b.candidate_error) for r, b in both]
+    return replace(rounded, outputs=tuple(outputs)) if len(outputs) == len(rounded.outputs) else rounded
 
 
 def _before_rounding(trial: Trial, candidate: Path, seed: int, draws: Sequence[Draw]) -> Agreement:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from superopt.dim import divides
+from superopt.dim import assuming, divides
 from superopt.errors import SuperoptError
 from superopt.onnx_io.program import Program
 from superopt.operators.definitions.rotations import first_half, rotation
@@ -58,7 +58,8 @@ class Tables:
         if term is None or self._steps >= FAR:
             return False
         self._steps += 1
-        found = first_half(term, v.type.rank - 1, self._half) is not None
+        with assuming():  # that its sizes are not too small is known of the whole
+            found = first_half(term, v.type.rank - 1, self._half) is not None
         self._steps -= 1
         return found
 

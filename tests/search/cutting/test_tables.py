@@ -119,6 +119,16 @@ def test_a_piece_sees_that_tables_made_outside_are_a_half_twice(name: str) -> No
     np.testing.assert_allclose(run(ir.to_proto(made), feed())[0], run(model, feed())[0], rtol=1e-6, atol=1e-6)
 
 
+def test_tables_of_a_length_that_is_not_known_are_a_half_twice() -> None:
+    long = "n = Shape(at) t = Concat<axis = 0>(n, four) u = Unsqueeze(at, two) f = Cast<to = 1>(u)"
+    model = turning(f"{long} e = Expand(freqs, t) a = Mul(f, e) cos = Cos(a) sin = Sin(a)")
+    for value, axis in zip((*model.graph.input, *model.graph.output), (2, 1, 2), strict=True):
+        value.type.tensor_type.shape.dim[axis].dim_param = "N"
+    pieces = layers_of(understand(load(model)))
+    assert pieces
+    assert all(set(map(str, piece.shown)) == {"?cos", "?sin"} for piece in pieces)
+
+
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_rotation_by_a_table_whose_halves_may_differ_stays(name: str) -> None:
     for piece in layers_of(understand(load(turning(DIFFERENT[name])))):

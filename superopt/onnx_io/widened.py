@@ -31,7 +31,7 @@ NAMES_A_TYPE = frozenset(
 """Attributes that hold an element type."""
 
 _OF_BITS = frozenset(["BitCast"])
-"""What depends on how elements are stored."""
+"""What depends on how elements are stored; so do the digits of what is cast to a string."""
 
 
 def widened(model: ir.Model) -> ir.Model | None:
@@ -45,7 +45,8 @@ def widened(model: ir.Model) -> ir.Model | None:
         return None
     halves = {name for name, tensor in tensors(copy).items() if tensor.dtype == "float16"}
     taken = {v.name or "" for v in deep_values(copy.graph)}
-    sources, ends = _sources(copy), [v for v in copy.graph.outputs if _is_half(v)]
+    sources = _sources(copy)
+    ends = [v for v in copy.graph.outputs if _is_half(v) and v not in sources]
     for node in list(all_nodes(copy)):
         _widen(node, halves)
     for value in deep_values(copy.graph):
@@ -54,7 +55,7 @@ def widened(model: ir.Model) -> ir.Model | None:
         elif _is_half(value) and value not in sources:
             value.type = ir.TensorType(FLOAT)
     for value in sources:
-        _cast_behind(value, taken)
+        _cast_behind(value, copy.graph, taken)
     for value in dict.fromkeys(ends):
         _cast_before(copy.graph, value, taken)
     try:
@@ -74,19 +75,20 @@ def _computes_in_half(model: ir.Model) -> bool:
 
 
 def _can_be(model: ir.Model) -> bool:
-    """Whether what is given and comes out in 16 bits are tensors that stand apart, and all nodes are of operators that
-    take 32 bits as well.
+    """Whether what is given and comes out in 16 bits are tensors, and all nodes are of operators that take 32 bits as
+    well.
     """
     ends = [*model.graph.inputs, *model.graph.outputs]
     if model.ir_version < 4 or any(_holds_half(v) for v in ends):
         return False
-    makers = [v.producer() for v in model.graph.outputs if _is_half(v)]
-    if any(node is None or node.op_type == "Constant" for node in makers):
-        return False
     nodes = list(all_nodes(model))
     if any("sparse_value" in node.attributes for node in nodes):
         return False
-    return all(node.domain in DOMAINS and node.op_type not in _OF_BITS for node in nodes)
+    return all(node.domain in DOMAINS and not _is_of_bits(node) for node in nodes)
+
+
+def _is_of_bits(node: ir.Node) -> bool:
+    return node.op_type in _OF_BITS or (node.op_type == "Cast" and node.attributes["to"].as_int() == ir.DataType.STRING)
 
 
 def _holds_half(value: ir.Value) -> bool:
@@ -152,19 +154,23 @@ def _fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-def _cast_behind(value: ir.Value, taken: set[str]) -> None:
-    """Have all that reads a value read its cast to 32 bits."""
-    uses, producer = list(value.uses()), value.producer()
-    if not uses:
+def _cast_behind(value: ir.Value, main: ir.Graph, taken: set[str]) -> None:
+    """Have all that reads a value read its cast to 32 bits, and a subgraph that gives it give that."""
+    uses, producer, graph = list(value.uses()), value.producer(), value.graph
+    given = [] if graph is None or graph is main else [i for i, v in enumerate(graph.outputs) if v is value]
+    if graph is None or not (uses or given):
         return
     node = _cast(value, FLOAT, _fresh(value.name or "", taken))
     for use in uses:
         use.node.replace_input_with(use.idx, node.outputs[0])
-    graph = value.graph
-    if producer is not None and graph is not None:
+    for i in given:
+        graph.outputs[i] = node.outputs[0]
+    if producer is not None:
         graph.insert_after(producer, node)
-    elif graph is not None:
+    elif len(graph):
         graph.insert_before(graph[0], node)
+    else:
+        graph.append(node)
 
 
 def _cast_before(graph: ir.Graph, value: ir.Value, taken: set[str]) -> None:

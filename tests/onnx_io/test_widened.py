@@ -116,7 +116,6 @@ LEFT = {
     "32 bits": "g (float[3, 4] x) => (float[3, 4] y) { y = Relu(x) }",
     "nothing but casts": "g (float[3, 4] x) => (float[3, 4] y) { a = Cast<to=10>(x) y = Cast<to=1>(a) }",
     "an operator that nobody knows": "g (float16[3, 4] x) => (float16[3, 4] y) { a = custom.Own(x) y = Relu(a) }",
-    "a weight that is an output": "g (float16[3, 4] x) => (float16[3, 4] y, float16[4, 4] w) { y = Relu(x) }",
     "a sequence that comes out": """g (float16[3, 4] x) => (seq(float16[3, 4]) s) {
         a = Relu(x) s = SequenceConstruct(a, x) }""",
 }

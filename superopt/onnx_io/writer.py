@@ -16,6 +16,7 @@ from superopt.dim import Dim, Shape, assuming, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
 from superopt.onnx_io.size_writer import SizeWriter, Sources
+from superopt.onnx_io.skeleton import SMALL
 from superopt.onnx_io.tensors import IR_TYPES
 from superopt.operators import Declared, NotUnderstood
 from superopt.operators.layout import Expand
@@ -160,7 +161,9 @@ class TermWriter:
         return self._names[term, wanted if term.type.dtype == REAL else term.type.dtype]
 
     def _fold(self, term: Term, dtype: str) -> str:
-        """A constant term as data, computed in 64-bit floats; what is only moved keeps its own type."""
+        """A constant term as data, computed in 64-bit floats; what is only moved keeps its own type. What is made of
+        weights that are stored in 16 bits is so too, where these hold it as it is.
+        """
         given = {v: self._data(v.label) for v in variables(term)}
         if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
             given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
@@ -168,7 +171,19 @@ class TermWriter:
             made = _laid_out(evaluate(term, FLOAT, given), dtype)
         if made.dtype.kind == "f" and not np.isfinite(made).all() and all(map(_is_finite, given.values())):
             raise NotUnderstood("weights are made of others that do not fit into their type")
+        if made.dtype == np.float32 and made.nbytes > SMALL and any(map(self._is_stored_in_half, given)):
+            with np.errstate(over="ignore"):
+                half = made.astype(np.float16)
+            if np.array_equal(half, made):
+                return self.node("Cast", [self._initializer("folded", half)], {"to": ir.DataType.FLOAT.value})
         return self._initializer("folded", made)
+
+    def _is_stored_in_half(self, leaf: Term) -> bool:
+        """Whether what a variable stands for is a weight of 16 bits, cast to 32 when a session is made."""
+        value = self.values.get(leaf.label)
+        node = value.producer() if value is not None else None
+        source = node.inputs[0] if node is not None and node.op_type == "Cast" else None
+        return source is not None and source.is_initializer() and source.dtype == ir.DataType.FLOAT16
 
     def _initializer(self, base: str, array: Array) -> str:
         name = self.fresh(base)

@@ -6,8 +6,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from onnx import numpy_helper
 
-from superopt.onnx_io import check, load, widened
+from superopt.onnx_io import check, load, rewritten, understand, widened
+from superopt.operators import Declared
+from superopt.operators.layout import Transpose
+from superopt.operators.linear import MatMul
+from superopt.operators.pointwise import Add, Mul
+from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 from tests.onnx_io.test_carried import assert_same_interface
 from tests.onnx_io.test_widened import feed, of
@@ -51,3 +57,45 @@ def test_what_is_given_as_it_is_held_is_the_same_beside_what_is_computed_in_32_b
 def test_numbers_that_become_text_keep_their_digits_of_16_bits() -> None:
     text = "g (float16[3, 4] x) => (string[3, 4] y) { a = Sqrt(x) y = Cast<to = 8>(a) }"
     assert widened(load(of(text))) is None
+
+
+WEIGHTS = np.random.default_rng(3).standard_normal((64, 48)).astype(np.float16)
+
+
+def folded(op: type[Declared], stored: np.ndarray = WEIGHTS) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """A model that multiplies by a transposed weight with itself, and the same with these two as data."""
+    held = "c = Cast<to = 1>(w)" if stored.dtype == np.float16 else "c = Identity(w)"
+    given = model(f"""g (float[3, 48] x) => (float[3, 64] y) {{
+        {held} d = {op.__name__}(c, c) t = Transpose<perm = [1, 0]>(d) y = MatMul(x, t) }}""")
+    given.graph.initializer.append(numpy_helper.from_array(stored, "w"))
+    program = understand(load(given))
+    c = program.values["c"]
+    new = MatMul()(program.values["x"], Transpose((1, 0))(op()(c, c)))
+    return given, ir.to_proto(rewritten(program, {"y": new}, {}))
+
+
+def assert_same_product(given: onnx.ModelProto, made: onnx.ModelProto) -> None:
+    x = np.random.default_rng(4).standard_normal((3, 48)).astype(np.float32)
+    np.testing.assert_allclose(run(made, {"x": x})[0], run(given, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+
+def test_weights_made_of_those_of_16_bits_are_stored_in_16_where_these_hold_them() -> None:
+    given, made = folded(Add)
+    (large,) = [t for t in made.graph.initializer if len(t.raw_data) > 4096]
+    assert large.data_type == onnx.TensorProto.FLOAT16
+    np.testing.assert_array_equal(numpy_helper.to_array(large), 2 * WEIGHTS.T)
+    assert_same_product(given, made)
+
+
+def test_weights_that_16_bits_would_round_are_stored_in_32() -> None:
+    given, made = folded(Mul)
+    (large,) = [t for t in made.graph.initializer if len(t.raw_data) > 4096]
+    assert large.data_type == onnx.TensorProto.FLOAT
+    assert_same_product(given, made)
+
+
+def test_weights_made_of_those_of_32_bits_are_stored_in_32_even_where_16_hold_them() -> None:
+    given, made = folded(Add, WEIGHTS.astype(np.float32))
+    (large,) = [t for t in made.graph.initializer if len(t.raw_data) > 4096]
+    assert large.data_type == onnx.TensorProto.FLOAT
+    assert_same_product(given, made)

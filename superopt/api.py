@@ -181,7 +181,7 @@ def replay(
     solutions = [s for s in report.solutions if s.text is not None]
     if not solutions and report.solutions:
         raise UsageError("the pieces of the report have no text, so they cannot be replayed; optimize the model again")
-    if not report.solutions and not report.constants:
+    if not report.solutions and not report.constants and report.outcome == "original":
         raise UsageError("the report found nothing faster, so there is nothing to replay")
     if len(solutions) < len(report.solutions):
         _LOG.warning("of %d pieces %d have a text and are replayed", len(report.solutions), len(solutions))

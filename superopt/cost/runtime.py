@@ -140,7 +140,7 @@ class Runtime(ABC):
     """Whether sessions try algorithms as they first run: then little is timed in the time that a search has."""
 
     widens_half: ClassVar[bool] = False
-    """Whether it computes 16-bit floats in 32 bits throughout, so that a model in 32 bits takes as long."""
+    """Whether it computes 16-bit floats in 32 bits throughout, so that a model in 32 bits takes no longer."""
 
     rates: ClassVar[Rates] = CORE
     """What its device does, roughly: where estimates start from (`cost/estimate.py`)."""

@@ -2,8 +2,8 @@
 
 On x86 onnxruntime puts a cast before and behind each node of 16-bit floats, and takes out what casts back and forth:
 only what is given and what comes out has 16 bits there. Weights of 16 bits are cast once, when a session is made. So a
-model with these casts written down takes as long, differs by no more than roundings to 16 bits, and its nodes are those
-that rules are about.
+model with these casts written down takes as long or less, differs by no more than roundings to 16 bits, and its nodes
+are those that rules are about.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _answered(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 
 def _too_little(tried: Attempt, trial: Trial) -> str:
     """Why no whole model need be tried; empty where one is to be."""
-    if trial.branched or hidden_constants(trial.program):  # what these change no piece tells
+    if _changes_more(trial):
         return ""
     if not any(s.gain > 1.0 for s in tried.cover):
         said = f"no rewrite makes a piece of it {trial.objective.better}"
@@ -131,6 +131,13 @@ def _too_little(tried: Attempt, trial: Trial) -> str:
     if tried.expected_gain(trial.objective.total) < LEAST_EXPECTED:
         return "what its pieces gain is too little of the whole to be told from noise"
     return ""
+
+
+def _changes_more(trial: Trial) -> bool:
+    """Whether candidates differ from the original by more than their pieces tell: by other branches, by constants that
+    were hidden, or by the casts that a runtime puts around what has 16 bits.
+    """
+    return trial.branched or trial.wide is not None or bool(hidden_constants(trial.program))
 
 
 def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
@@ -183,7 +190,7 @@ def replay(trial: Trial, solutions: Sequence[Solution]) -> tuple[Attempt, list[F
     pieces = cut_into_pieces(trial.program)
     tried = Attempt(pieces)
     found = fits([*pieces, *joined_pieces(trial.program, pieces)], solutions)
-    if not found and not trial.branched and (solutions or not hidden_constants(trial.program)):
+    if not found and not trial.branched and (solutions or not _changes_more(trial)):
         raise UsageError("nothing of the report fits this model: it is about another one")
     return judged(tried, trial, [fit.placement(trial.program) for fit in found]), found
 

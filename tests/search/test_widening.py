@@ -20,7 +20,9 @@ from superopt.search.accepting.compared import compared
 from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.objectives.by_name import OBJECTIVES
+from superopt.search.optimize import attempt
 from superopt.search.replay import Placement
+from superopt.search.strategies.backtrack import backtrack
 from superopt.search.widening import attempted
 from tests.halves import half
 from tests.models import normalized
@@ -78,6 +80,22 @@ def test_what_was_found_in_32_bits_is_replayed(options: Options) -> None:
     again = replay(first.report, given, options)
     assert again.report.outcome == "faster"
     assert "LRN" not in {n.op_type for n in again.proto().graph.node}
+
+
+def test_the_casts_alone_are_tried_where_nothing_is_rewritten(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has 16 bits onnxruntime neither fuses nor lays out in blocks as well as what has 32."""
+    monkeypatch.setattr(OnnxRuntime, "widens_half", True)
+
+    def solve(own: Trial, share: float) -> Attempt:
+        return attempt(own, list, backtrack, alpha=1.05)
+
+    told, tried = attempted(trial(half(normalized()), cost, tmp_path), solve)
+    assert told.wide is not None
+    assert not any(s.gain > 1.0 for s in tried.cover)
+    assert tried.agreement is not None
+    assert (tried.agreement.agrees, len(tried.pairs)) == (True, 1)
 
 
 @pytest.mark.parametrize("objective", ["memory", "size"])

@@ -4,8 +4,8 @@ A decoder head that resizes and concatenates (SegFormer, Xie et al. 2021), a re-
 form (RepVGG-A0, Ding et al. 2021), unmerged adapters (LoRA, Hu et al. 2022), 1-D audio (QuartzNet, Kriman et al. 2020),
 a generator of transposed convolutions (DCGAN, Radford et al. 2016), super-resolution (ESPCN, Shi et al. 2016; a network
 on a picture resized first, as SRCNN, Dong et al. 2014), an attention layer and a gelu written out, channel shuffles
-(ShuffleNet V2, Ma et al. 2018), a pipeline of scikit-learn, what exporters leave in single steps (`unfused.py`), and
-what stands before and behind networks (`ends.py`).
+(ShuffleNet V2, Ma et al. 2018), a pipeline of scikit-learn, what exporters leave in single steps (`unfused.py`), what
+stands before and behind networks (`ends.py`), and 16-bit floats (`halves.py`).
 `python -m benchmarks.classes OUTDIR [NAME...]`.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 
 from benchmarks.ends import scaled, spectra, styled
+from benchmarks.halves import halved
 from benchmarks.networks import write_some
 from benchmarks.sketch import Sketch, attention, gelu
 from benchmarks.unfused import unfused_keras, unfused_llama, unfused_mobilenet
@@ -170,7 +171,7 @@ CLASSES: dict[str, Callable[[Sketch], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
         head, repvgg, adapters, audio, gan, espcn, upscaled, transformer, shufflenet_v2, pruned, pipeline,
-        unfused_keras, unfused_llama, unfused_mobilenet, scaled, spectra, styled,
+        unfused_keras, unfused_llama, unfused_mobilenet, scaled, spectra, styled, halved,
     )
 }  # fmt: skip
 

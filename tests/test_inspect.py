@@ -13,13 +13,13 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from benchmarks.halves import half
 from superopt import inspection
 from superopt.cost.flops import flops
 from superopt.cost.profile import RUNS
 from superopt.inspection import Group, Inspection, inspect_model
 from superopt.onnx_io import facts, load, understand
 from tests.commands import Ran, assert_refused, files, superopt
-from tests.halves import half
 from tests.models import model, normalized, one_relu, weight, with_weights_beside
 from tests.test_cli_refusals import UNREADABLE, unreadable
 

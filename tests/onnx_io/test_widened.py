@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, numpy_helper
 
+from benchmarks.halves import half
 from superopt.onnx_io import check, load, widened
-from tests.halves import half
 from tests.models import normalized
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

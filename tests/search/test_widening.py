@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 import superopt
+from benchmarks.halves import half
 from superopt.api import Options, replay
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -24,7 +25,6 @@ from superopt.search.optimize import attempt
 from superopt.search.replay import Placement
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.widening import attempted
-from tests.halves import half
 from tests.models import normalized
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

@@ -45,7 +45,7 @@ def widened(model: ir.Model) -> ir.Model | None:
         return None
     halves = {name for name, tensor in tensors(copy).items() if tensor.dtype == "float16"}
     taken = {v.name or "" for v in deep_values(copy.graph)}
-    sources = _sources(copy)
+    sources = dict.fromkeys(_sources(copy))
     ends = [v for v in copy.graph.outputs if _is_half(v) and v not in sources]
     for node in list(all_nodes(copy)):
         _widen(node, halves)
@@ -70,8 +70,19 @@ def is_rounding(node: ir.Node) -> bool:
 
 
 def _computes_in_half(model: ir.Model) -> bool:
+    if not any(v.dtype == HALF for v in deep_values(model.graph)) and not any(map(_names_half, all_nodes(model))):
+        return False  # as most models, whose sizes need not be inferred for that
     known = {name for name, tensor in tensors(model).items() if tensor.dtype == "float16"}
     return any(v.name in known for node in model.graph if node.op_type != "Cast" for v in node.outputs)
+
+
+def _names_half(node: ir.Node) -> bool:
+    return any(_tensor(node, name) is not None or _is_named_half(a) for name, a in node.attributes.items())
+
+
+def _is_named_half(attribute: ir.Attr) -> bool:
+    is_type = attribute.name in NAMES_A_TYPE and attribute.type == ir.AttributeType.INT
+    return is_type and not attribute.is_ref() and attribute.as_int() == HALF
 
 
 def _can_be(model: ir.Model) -> bool:
@@ -114,9 +125,9 @@ def _sources(model: ir.Model) -> list[ir.Value]:
 def _tensor(node: ir.Node, name: str) -> ir.TensorProtocol | None:
     """An attribute that is a tensor of 16-bit floats."""
     attribute = node.attributes.get(name)
-    if attribute is None or attribute.type != ir.AttributeType.TENSOR or attribute.as_tensor().dtype != HALF:
+    if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.TENSOR:
         return None
-    return attribute.as_tensor()
+    return attribute.as_tensor() if attribute.as_tensor().dtype == HALF else None
 
 
 def _widen(node: ir.Node, halves: Container[str | None]) -> None:
@@ -127,7 +138,7 @@ def _widen(node: ir.Node, halves: Container[str | None]) -> None:
         tensor = _tensor(node, name)
         if tensor is not None:
             node.attributes[name] = ir.AttrTensor(name, ir.tensor(tensor.numpy().astype("float32")))
-        elif name in NAMES_A_TYPE and attribute.type == ir.AttributeType.INT and attribute.as_int() == HALF:
+        elif _is_named_half(attribute):
             node.attributes[name] = ir.AttrInt64(name, FLOAT)
     source = node.inputs[0] if node.op_type == "Cast" else None
     if (

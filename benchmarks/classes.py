@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 
 from benchmarks.ends import scaled, spectra, styled
-from benchmarks.halves import halved
+from benchmarks.halves import half
 from benchmarks.networks import write_some
 from benchmarks.sketch import Sketch, attention, gelu
 from benchmarks.unfused import unfused_keras, unfused_llama, unfused_mobilenet
@@ -118,6 +118,11 @@ def transformer(s: Sketch) -> onnx.ModelProto:
         x = layer_norm(s("Add", attention(s, x, (1, 128, 768), heads=12), x))
         x = layer_norm(s("Add", s.linear(gelu(s, s.linear(x, 768, 3072)), 3072, 768), x))
     return s.model(x)
+
+
+def halved(s: Sketch) -> onnx.ModelProto:
+    """The same in 16 bits, as GPUs are given it."""
+    return half(transformer(s))
 
 
 def shufflenet_v2(s: Sketch) -> onnx.ModelProto:

@@ -6,9 +6,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from benchmarks.sketch import Sketch
-from benchmarks.unfused import mobilenet_v3
-
 
 def half(given: onnx.ModelProto) -> onnx.ModelProto:
     """A model with all that has 32 bits in its main graph in 16."""
@@ -22,12 +19,3 @@ def half(given: onnx.ModelProto) -> onnx.ModelProto:
         if info.type.tensor_type.elem_type == TensorProto.FLOAT:
             info.type.tensor_type.elem_type = TensorProto.FLOAT16
     return made
-
-
-def halved(s: Sketch) -> onnx.ModelProto:
-    """MobileNetV3-Large after its stem in 16 bits, as torch.onnx writes it from opset 14 on."""
-
-    def gate(x: str) -> str:
-        return s("HardSigmoid", x, alpha=1 / 6)
-
-    return half(s.model(mobilenet_v3(s, lambda x: s("HardSwish", x), gate), opset=17))

@@ -7,7 +7,7 @@ under one is a `Reciprocal` in its newer exporter), and hard swish and hard sigm
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -81,10 +81,8 @@ def unfused_llama(s: Sketch) -> onnx.ModelProto:
 
 
 def unfused_mobilenet(s: Sketch) -> onnx.ModelProto:
-    """MobileNetV3-Large after its stem, as torch.onnx writes it before opset 14."""
-
-    def gate(x: str) -> str:
-        return s("Div", bounded(x), s.number(6.0))
+    """MobileNetV3-Large (Howard et al. 2019) after its stem, as torch.onnx writes it before opset 14."""
+    x, c, size = s.input("x", 1, 16, 56, 56), 16, 56
 
     def bounded(x: str) -> str:
         return s("Clip", s("Add", x, s.number(3.0)), s.number(0.0), s.number(6.0))
@@ -92,16 +90,9 @@ def unfused_mobilenet(s: Sketch) -> onnx.ModelProto:
     def hard_swish(x: str) -> str:
         return s("Div", s("Mul", x, bounded(x)), s.number(6.0))
 
-    return s.model(mobilenet_v3(s, hard_swish, gate), opset=11)
-
-
-def mobilenet_v3(s: Sketch, swish: Callable[[str], str], gate: Callable[[str], str]) -> str:
-    """MobileNetV3-Large (Howard et al. 2019) after its stem: its last map."""
-    x, c, size = s.input("x", 1, 16, 56, 56), 16, 56
-
     def squeezed(x: str, c: int) -> str:
         small = s("Relu", s.conv(s("GlobalAveragePool", x), c, c // 4))
-        return s("Mul", x, gate(s.conv(small, c // 4, c)))
+        return s("Mul", x, s("Div", bounded(s.conv(small, c // 4, c)), s.number(6.0)))
 
     layers: Sequence[tuple[int, int, int, bool, bool, int]] = (
         (5, 72, 40, True, False, 2), (5, 120, 40, True, False, 1), (3, 240, 80, False, True, 2),
@@ -110,12 +101,12 @@ def mobilenet_v3(s: Sketch, swish: Callable[[str], str], gate: Callable[[str], s
     )  # fmt: skip
     for kernel, wide, o, squeezes, swishes, step in layers:
         y = s.norm(s.conv(x, c, wide), wide)
-        y = swish(y) if swishes else s("Relu", y)
+        y = hard_swish(y) if swishes else s("Relu", y)
         y = s.norm(s.conv(y, wide, wide, kernel, groups=wide, strides=[step, step]), wide)
-        y = swish(y) if swishes else s("Relu", y)
+        y = hard_swish(y) if swishes else s("Relu", y)
         y = s.norm(s.conv(squeezed(y, wide) if squeezes else y, wide, o), o)
         x, c, size = s("Add", x, y) if (c, step) == (o, 1) else y, o, size // step
-    return swish(s.norm(s.conv(x, c, 960), 960))
+    return s.model(hard_swish(s.norm(s.conv(x, c, 960), 960)), opset=11)
 
 
 def by_heads(s: Sketch, x: str, heads: int) -> str:

@@ -1,7 +1,6 @@
 """Models of 16-bit floats, optimized as those of 32 bits that their runtime makes of them.
 
-That alone gains where the casts that a runtime puts around each node keep it from fusing what it fuses of 32 bits, and
-from laying channels out in blocks.
+That alone gains where the casts that a runtime puts around each node keep it from fusing what it fuses of 32 bits.
 """
 
 from __future__ import annotations

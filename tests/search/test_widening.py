@@ -85,7 +85,7 @@ def test_what_was_found_in_32_bits_is_replayed(options: Options) -> None:
 def test_the_casts_alone_are_tried_where_nothing_is_rewritten(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has 16 bits onnxruntime neither fuses nor lays out in blocks as well as what has 32."""
+    """What has 16 bits onnxruntime does not fuse as well as what has 32."""
     monkeypatch.setattr(OnnxRuntime, "widens_half", True)
 
     def solve(own: Trial, share: float) -> Attempt:

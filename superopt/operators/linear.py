@@ -175,7 +175,7 @@ class Conv(Declared):
         longest = max(range(2, x.ndim), key=lambda axis: views[0].shape[axis])
         count = views[0].shape[longest]
         step = count if len(views) == 1 else max(_BLOCK * count // max(views[0].size * len(views), 1), 1)
-        parts = []
+        whole: Array | None = None  # made once: beside all its parts it would be in memory twice
         laid_out: Array | None = None  # one for all blocks of a size: new memory takes as long as its copies
         for i in range(0, max(count, 1), step):
             block = [v[(slice(None),) * longest + (slice(i, i + step),)] for v in views]
@@ -186,8 +186,12 @@ class Conv(Declared):
                 columns = block[0]
             size = block[0].shape[2:]
             part = ring.matmul(kernel, columns.reshape(n, group, kernel.shape[-1], math.prod(size)))
-            parts.append(part.reshape(n, o, *size))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=longest)
+            if step >= count:
+                return part.reshape(n, o, *size)
+            whole = np.empty((n, o, *views[0].shape[2:]), part.dtype) if whole is None else whole
+            whole[(slice(None),) * longest + (slice(i, i + step),)] = part.reshape(n, o, *size)
+        assert whole is not None, "there is a block at least"
+        return whole
 
     def flops(self, result: Shape, *shapes: Shape) -> Dim:
         """A multiplication and an addition for each place of the kernel and result."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.whole import around
+from superopt.cost.whole import around, take_much
 from superopt.errors import OutOfTime, VerificationFailed
 from superopt.onnx_io import LARGE, facts, highest_opset, save, understand, widened
 from superopt.search import branches
@@ -34,6 +34,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
         except (VerificationFailed, OutOfTime) as error:
             _LOG.info("in 32 bits, %s", error)
             refused = f"; and in 32 bits {error}"
+            trial.cost.measured += wide.cost.measured
         else:
             if tried.accepted:
                 tried.reason += "; what had 16 bits is computed in 32, as the runtime does"
@@ -55,6 +56,7 @@ def _in_32_bits(trial: Trial) -> Trial | None:
     path = trial.folder / "in-32-bits.onnx"
     save(model, path, external_data=facts(model).bytes > LARGE or None, shared=True)
     program = understand(model)
+    values = activations(program, cost.sizes)
     own = MeasuredCost(
         cost.runtime,
         cost.table,
@@ -62,7 +64,13 @@ def _in_32_bits(trial: Trial) -> Trial | None:
         cost.sizes,
         child=cost.child,
         highest=highest_opset(program),
-        around=around(WEIGHTS * trial.bytes, activations(program, cost.sizes)),
+        around=around(WEIGHTS * trial.bytes, values),
         loses_sizes=program.loses_sizes,
     )
-    return replace(trial, program=program, wide=path, objective=type(trial.objective)(own))
+    return replace(
+        trial,
+        program=program,
+        wide=path,
+        objective=type(trial.objective)(own),
+        one_by_one=trial.one_by_one or take_much(trial.bytes, values),
+    )

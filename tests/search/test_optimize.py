@@ -353,7 +353,23 @@ def test_the_reference_is_what_the_runtime_computes(batch: int | str, side: int 
     assert seen
 
 
-def test_there_is_no_reference_beside_an_opaque_node() -> None:
+def test_an_opaque_node_that_rounds_nothing_is_run_for_the_reference() -> None:
+    """A comparison of integers is not understood."""
+    ends = [("i", TensorProto.INT32, [4]), ("x", TensorProto.FLOAT, [4]), ("y", TensorProto.FLOAT, [4])]
+    nodes = [
+        helper.make_node("Equal", ["i", "two"], ["e"]),
+        helper.make_node("Cast", ["e"], ["c"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["c", "x"], ["y"]),
+    ]
+    program = understand(load(model(nodes, ends[:2], ends[2:], {"two": np.int32([2])})))
+    assert [step.node.op_type for step in program.steps if not step.terms] == ["Equal"]
+    reference = reference_of(program)
+    assert reference is not None
+    (found,) = reference({"i": np.int32([1, 2, 3, 2]), "x": np.float32([0.1, 0.2, 0.3, 0.4])})
+    np.testing.assert_array_equal(found, np.float64(np.float32([0.0, 0.2, 0.0, 0.4])))
+
+
+def test_there_is_no_reference_beside_an_opaque_node_that_computes() -> None:
     ends = [(n, TensorProto.FLOAT, [2, 2]) for n in "xy"]
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Asinh", ["r"], ["y"])]
     assert reference_of(understand(load(model(nodes, ends[:1], ends[1:])))) is None

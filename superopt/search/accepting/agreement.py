@@ -23,6 +23,7 @@ from superopt.search.accepting.laid import Value, taken
 NOISE_FACTOR = 16.0
 ABSOLUTE_EPS = 1024.0
 REFERENCE_FACTOR = 8.0
+ROUNDED_EPS = 4.0
 MOST_NOISE = 1e-2
 """The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
 
@@ -34,14 +35,10 @@ changed in their last bit; it is looked at only where the bound without it is pa
 as 0.01, mostly: a sample with more noise than that tells nothing of an output.
 
 Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
-the sharper bound, and tells a program that is wrong by little from one that rounds differently. One that is no further
-off than the original, and by 0.01 at most, may be as far from that as both come to: where a variance is the difference
-of two large numbers, it is the original that is wrong in its third digit.
+the sharper bound, and tells a program that is wrong by little from one that rounds differently.
 
 Outputs of 16 bits are rounded to these in the end, and what is computed in 16 bits on the way is moved at most: there,
 4 ε are allowed in both, 0.4 %."""
-
-ROUNDED_EPS = 4.0
 
 
 @dataclass(frozen=True)
@@ -196,17 +193,13 @@ class _Worst:
     def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
         absolute, nearly_exact = _allowed(expected.dtype)
         error, bound = relative_error(found, expected), absolute + NOISE_FACTOR * noise
-        ours = theirs = None
-        if exact is not None and same_special(expected, exact):
-            ours, theirs = relative_error(expected, exact), relative_error(found, exact)
-            if theirs <= min(ours, MOST_NOISE):
-                bound = max(bound, error)  # it is the original that is off
         if not self.bound or error / bound > self.error / self.bound:
             self.error, self.bound = error, bound
         if error > bound:
             self._fail(f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed")
-        if ours is None or theirs is None:
+        if exact is None or not same_special(expected, exact):
             return
+        ours, theirs = relative_error(expected, exact), relative_error(found, exact)
         self.original_error = max(ours, self.original_error or 0.0)
         self.candidate_error = max(theirs, self.candidate_error or 0.0)
         allowed = REFERENCE_FACTOR * max(ours, noise) + nearly_exact

@@ -40,11 +40,6 @@ WAITING_SHARE = 0.5
 the rest: then those count that are there when the models have run.
 """
 
-LARGE_SIZE = 2
-"""Open sizes are drawn as 1 and this, and not as 3 too, where values take much memory: three inputs at once of 128
-channels of 901 by 161 took a gigabyte in 64 bits.
-"""
-
 ROUNDED_DRAWS = 2
 """On so many inputs a candidate is compared with an original of 16 bits that was compared in 32 bits before."""
 
@@ -160,7 +155,6 @@ def _examined(
     the third is the first as it loads sooner. Values in 64 bits are computed where they are to be `told`.
     """
     original, candidate, working = models
-    draws = [replace(draw, size=min(draw.size, LARGE_SIZE)) for draw in draws] if trial.one_by_one else draws
     kept_s = 0.0 if trial.one_by_one else trial.kept_s  # else none of them would be there, as they come after the runs
     return examine(
         original,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
 
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Draw
 from superopt.errors import VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
@@ -19,7 +17,6 @@ from superopt.rules.format import parse_file
 from superopt.search.accepting import compared as comparing
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared, rewritten_values
-from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.latency import Latency
 from superopt.search.replay import Placement
@@ -135,24 +132,3 @@ def test_values_in_64_bits_are_waited_for_as_long_as_measuring_leaves_time(
     monkeypatch.setattr(comparing, "examine", examine)
     assert compared(trial, path, Placement({}, {}), 0, ()).agrees
     assert seen == [pytest.approx(waits_s, abs=5.0)]
-
-
-@pytest.mark.parametrize(("one_by_one", "sizes"), [(False, {1, 2, 3}), (True, {1, 2})])
-def test_where_values_take_much_open_sizes_are_drawn_as_two_at_most(
-    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_by_one: bool, sizes: set[int]
-) -> None:
-    onnx.save(normalized(batch="N"), path := tmp_path / "original.onnx")
-    trial = Trial(
-        understand(load(path)), path, path, tmp_path, Latency(cost), 100.0, 0, [], progress=lambda stage, done: None,
-        one_by_one=one_by_one,
-    )  # fmt: skip
-    seen = list[Draw]()
-
-    def examine(*given: Any, **_: object) -> Agreement:
-        seen.extend(given[-1])
-        return Agreement(True, True, "", 1, ())
-
-    monkeypatch.setattr(comparing, "examine", examine)
-    assert compared(trial, path, Placement({}, {}), 0, DRAWS).agrees
-    assert {draw.size for draw in seen} == sizes
-    assert len(seen) == len(DRAWS)

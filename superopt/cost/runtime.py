@@ -82,8 +82,9 @@ class Draw:
     images `smooth`, if so, with neighbours alike.
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
-    and less than `below`: 0 and 1 are valid indices into every axis longer than one, valid token types and masks.
-    Nothing larger is known to be. What is `given`, by name, is not drawn, and `deciding` inputs are one number each.
+    and less than `below`; where that is None, less than the `limits` say of inputs by name, and than 2 of all others:
+    0 and 1 are valid indices into every axis longer than one, valid token types and masks. What is `given`, by name,
+    is not drawn, and `deciding` inputs are one number each.
     """
 
     scale: float = 1.0
@@ -92,7 +93,8 @@ class Draw:
     smooth: bool = False
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
-    below: int = 2
+    below: int | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
     deciding: Mapping[str, int] = field(default_factory=dict)
@@ -287,7 +289,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
     if argument.name in draw.deciding:
         return np.full(shape, draw.deciding[argument.name], dtype)
     if not issubclass(dtype, np.floating):
-        return rng.integers(0, 2 if dtype is np.bool_ else draw.below, size=shape).astype(dtype)
+        below = draw.limits.get(argument.name, 2) if draw.below is None else draw.below
+        return rng.integers(0, 2 if dtype is np.bool_ else below, size=shape).astype(dtype)
     if draw.uniform:
         values = rng.random(shape)
     else:

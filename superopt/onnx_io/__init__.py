@@ -10,6 +10,7 @@ from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
+from superopt.onnx_io.index_limits import index_limits
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
@@ -36,6 +37,7 @@ __all__ = [
     "held",
     "hidden_constants",
     "highest_opset",
+    "index_limits",
     "is_rounding",
     "left_to_chance",
     "lifted",

@@ -36,7 +36,7 @@ from superopt.onnx_io import (
 from superopt.search.accepting.runs import first_that_runs
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces
-from superopt.search.settings import Setting, sized
+from superopt.search.settings import Setting, limited, sized
 from superopt.search.settled import PATIENCE_S, settled
 
 MOST_BRANCHES = 8
@@ -194,7 +194,8 @@ def _running(
     tried = [replace(setting, deciding=deciding)]
     if setting.likely and own:
         sizes = {name: own.get(name, size) for name, size in setting.sizes.items()}
-        tried.insert(0, replace(sized(trial.program, sizes), likely=True, deciding=deciding))
+        there = replace(sized(trial.program, sizes), likely=True, deciding=deciding)
+        tried.insert(0, limited(trial.program, there) if setting.limits else there)
     try:
         place = ask(first_that_runs, trial.cost.runtime.standard, trial.working, [s.draw() for s in tried])
     except RuntimeFailed:

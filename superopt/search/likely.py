@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 from superopt.dim import Shape, substitute, symbol_name, symbols
 from superopt.onnx_io import Program
-from superopt.search.settings import Setting, sized
+from superopt.search.settings import Setting, limited, sized
 
 IMAGES = (224, 320, 640, 64)
 """The sides that images are tried with: of classifiers, of detectors, and small ones."""
@@ -115,6 +115,8 @@ def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[S
         replace(sized(program, sizes), deciding=deciding) if _has_room(program, sizes) else settings[0]
         for sizes in (other, small)
     ]
+    if settings[0].limits:
+        others = [limited(program, setting) for setting in others]
     return settings[0], others[0], settings[0], others[1], settings[0]
 
 

@@ -15,7 +15,7 @@ from superopt.cost.runtime import Draw
 from superopt.cost.sizes import sized_dim
 from superopt.dim import Dim, substitute, symbol_name, symbols
 from superopt.errors import UsageError
-from superopt.onnx_io import Program
+from superopt.onnx_io import Program, index_limits
 
 Range: TypeAlias = tuple[int, int]
 """The least and the most that a size is to be, which may be the same."""
@@ -28,17 +28,24 @@ _SIZE = re.compile(r"([1-9][0-9]{0,8})(?:\.\.([1-9][0-9]{0,8}))?")
 class Setting:
     """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open. They are `likely`
     where nobody said all of them. `deciding` are the inputs that say which branches run, and what they are set to.
+    The `limits` say of how many numbers, from 0, inputs of integers may hold each, where that is more than two.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     likely: bool = False
     deciding: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""
         draw = draw or Draw()
-        return replace(draw, shapes={**draw.shapes, **self.shapes}, deciding={**draw.deciding, **self.deciding})
+        return replace(
+            draw,
+            shapes={**draw.shapes, **self.shapes},
+            deciding={**draw.deciding, **self.deciding},
+            limits={**draw.limits, **self.limits},
+        )
 
     def decides_as(self, sample: Mapping[str, np.ndarray]) -> bool:
         """Whether inputs that say which branches run are set so in a sample."""
@@ -138,6 +145,11 @@ def sized(program: Program, sizes: Mapping[str, int]) -> Setting:
     """The setting in which symbols have these sizes."""
     inputs = {name: program.values[name].shape for name in program.inputs if name in program.values}
     return Setting(sizes, {name: tuple(_number(d, sizes) for d in shape) for name, shape in inputs.items()})
+
+
+def limited(program: Program, setting: Setting) -> Setting:
+    """A setting in which integers are any that the model is known to take at its sizes."""
+    return replace(setting, limits=index_limits(program, setting.sizes))
 
 
 def _number(dim: Dim, sizes: Mapping[str, int]) -> int | None:

@@ -19,7 +19,7 @@ from superopt.onnx_io import Program, gone_after, save_showing
 from superopt.search.accepting.runs import first_that_runs, shapes
 from superopt.search.joining import with_joined
 from superopt.search.likely import likely, of_first_input
-from superopt.search.settings import Setting, sized
+from superopt.search.settings import Setting, limited, sized
 
 PATIENCE_S = 60.0
 """How long a model may take to run at sizes that nobody asked for."""
@@ -59,6 +59,7 @@ def settled(
     settings = likely(program, asked, first)
     if not settings[0].likely:
         settings = _joined(program, model, settings, first, standard, ask, folder)
+    settings = _limited(program, settings, first)
     try:
         seen = _seen(program, model, settings[0], standard, ask, folder)
     except SuperoptError:
@@ -90,6 +91,14 @@ def _joined(
         if len(found) > len(sizes) and first([sized(program, found)]) is not None:
             return tuple(replace(sized(program, {**found, **s.sizes}), likely=True) for s in asked)
     return tuple(asked)
+
+
+def _limited(
+    program: Program, settings: tuple[Setting, ...], first: Callable[[Sequence[Setting]], int | None]
+) -> tuple[Setting, ...]:
+    """The settings with what integers may be, where the model accepts such."""
+    told = tuple(limited(program, setting) for setting in settings)
+    return told if any(s.limits for s in told) and first(told[:1]) is not None else settings
 
 
 def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, ask: Ask, folder: Path) -> dict[str, int]:

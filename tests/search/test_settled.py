@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
+from superopt.search.accepting.same import examine
 from superopt.search.joining import with_joined
 from superopt.search.settings import Setting
 from superopt.search.settled import Ask, Settled, settled
@@ -126,3 +127,38 @@ def test_where_all_sizes_are_known_nothing_is_run(shape: list[int | str], tmp_pa
     ends = [("x", TensorProto.FLOAT, shape), ("y", TensorProto.FLOAT, shape)]
     given = model([helper.make_node("Mul", ["x", "w"], ["y"])], ends[:1], ends[1:], {"w": weight(1)})
     assert taken(given, tmp_path, nobody) == Settled((Setting(),), {})
+
+
+def a_table() -> onnx.ModelProto:
+    """Words of a hundred."""
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    ends = [("ids", TensorProto.INT64, [1, "length"]), ("y", TensorProto.FLOAT, [1, "length", 8])]
+    return model(nodes, ends[:1], ends[1:], {"table": weight(100, 8)})
+
+
+def test_words_are_any_that_the_model_knows(tmp_path: Path) -> None:
+    found = taken(a_table(), tmp_path, here)
+    assert [dict(setting.limits) for setting in found.settings] == [{"ids": 100}]
+    (drawn,) = RUNTIME.feeds(RUNTIME.session(tmp_path / "m.onnx"), 0, found.settings[0].draw()).values()
+    assert drawn.shape == (1, 128)
+    assert 50 < drawn.max() < 100
+
+
+def test_words_that_the_model_refuses_are_not_drawn(tmp_path: Path) -> None:
+    def refusing(function: Callable[..., object], *arguments: object) -> object:
+        draws = arguments[-1] if isinstance(arguments[-1], list) else []
+        return None if any(draw.limits for draw in draws) else function(*arguments)
+
+    assert [dict(s.limits) for s in taken(a_table(), tmp_path, refusing).settings] == [{}]
+
+
+def test_a_wrong_row_of_a_table_is_seen(tmp_path: Path) -> None:
+    settings = taken(a_table(), tmp_path, here).settings
+    wrong = a_table()
+    table = onnx.numpy_helper.to_array(wrong.graph.initializer[0]).copy()
+    table[70] *= 1.01
+    wrong.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(table, "table"))
+    onnx.save(wrong, tmp_path / "wrong.onnx")
+    compared = examine(tmp_path / "m.onnx", tmp_path / "wrong.onnx", RUNTIME, settings=settings)
+    assert compared.differs
+    assert examine(tmp_path / "m.onnx", tmp_path / "m.onnx", RUNTIME, settings=settings).agrees

@@ -41,7 +41,7 @@ class Reference(Protocol):
 
 DRAWS = (
     Draw(scale=1.0),
-    Draw(scale=0.1, size=2),
+    Draw(scale=0.1, size=2, below=2),  # padding, and words that are all alike
     Draw(scale=10.0),
     Draw(scale=1.0, offset=1.0, size=3),
     Draw(scale=255.0, uniform=True),  # pictures as they come

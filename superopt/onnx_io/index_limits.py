@@ -1,0 +1,125 @@
+"""Of how many numbers, from 0, an input of integers may hold each: where it chooses rows, as many as there are.
+
+Without that, of all words only the first two would ever be seen, and of all nodes that edges point at. Which numbers a
+model accepts is declared nowhere: it is told by all that its nodes do with them, and not at all where one may do
+anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.dim import Dim, substitute
+from superopt.onnx_io.program import Program
+
+FEW = 2
+"""0 and 1 are valid indices into every axis longer than one, valid token types and masks; nothing larger is known."""
+
+_ONNX = ("", "ai.onnx")
+
+_PASSED_ON: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"), (0,)),
+    **dict.fromkeys(("Slice", "Split", "Tile", "Gather", "GatherElements", "GatherND"), (0,)),
+    "Where": (1, 2),
+}
+"""The inputs whose numbers the outputs hold; of a Concat, all."""
+
+_ASKED = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "ArgMax", "ArgMin", "Shape", "Size"))
+"""What takes any number, and gives none that is as large because of it."""
+
+_NUMERIC = frozenset(("DequantizeLinear", "ConvInteger", "QLinearConv", "MatMulInteger", "QLinearMatMul"))
+"""What takes 8 bits as the number that they are; so does a Cast to floating point."""
+
+_BYTES = {ir.DataType.UINT8: 2**8, ir.DataType.INT8: 2**7}
+
+
+def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
+    """For each input of integers of which more than a `FEW` may be drawn, of how many, where symbols have these sizes:
+    where they choose places, as many as the shortest such axis has; where they are compared with all of some, those;
+    and of images of 8 bits, all that are not negative.
+    """
+    found = {}
+    for value in program.model.graph.inputs:
+        if value.name in program.inputs and _is_integer(value):
+            limits = _Limits(program, sizes)
+            limit = limits.of(value)
+            found[value.name] = limits.compared if math.isinf(limit) else int(limit)
+    return {name: limit for name, limit in found.items() if limit > FEW}
+
+
+class _Limits:
+    """What nodes say of values; each value is looked at once."""
+
+    def __init__(self, program: Program, sizes: Mapping[str, int]) -> None:
+        self.program, self.sizes = program, sizes
+        self.known: dict[ir.Value, float] = {}
+        self.compared = 0
+
+    def of(self, value: ir.Value) -> float:
+        """Infinite where nothing limits it."""
+        if value not in self.known:
+            self.known[value] = min((self._at(value, node, place) for node, place in value.uses()), default=math.inf)
+        return self.known[value]
+
+    def _at(self, value: ir.Value, node: ir.Node, place: int) -> float:
+        if node.domain not in _ONNX:
+            return FEW
+        to_numbers = node.op_type == "Cast" and not _is_integer(node.outputs[0])
+        if to_numbers and node.outputs[0].dtype == ir.DataType.BOOL:
+            return math.inf
+        if to_numbers or node.op_type in _NUMERIC:  # a mask of more than 8 bits is 0 or 1: more is added to logits
+            return _BYTES.get(value.dtype, FEW) if value.dtype else FEW
+        if node.op_type == "Concat" or place in _PASSED_ON.get(node.op_type, ()):
+            return min(map(self.of, node.outputs))
+        if node.op_type in _ASKED:
+            self.compared = max(self.compared, *map(self._all_of, node.inputs))
+            return math.inf
+        return min((self._size(dim) for dim in self._chosen(node, place)), default=FEW)
+
+    def _chosen(self, node: ir.Node, place: int) -> Sequence[Dim]:
+        """The sizes of the axes of which an input of a node chooses places, if it does."""
+        if node.op_type == "OneHot" and place == 0:
+            return self._depth(node.inputs[1])
+        shape = self._shape(node.inputs[0])
+        if shape is None or place != 1:
+            return ()
+        if node.op_type in ("Gather", "GatherElements", "ScatterElements"):
+            axis = node.attributes.get_int("axis", 0)
+            return shape[axis : axis + 1 or None]
+        if node.op_type in ("GatherND", "ScatterND"):
+            first, indices = node.attributes.get_int("batch_dims", 0), self._shape(node.inputs[1])
+            length = indices[-1] if indices else None
+            return shape[first : first + length] if isinstance(length, int) else ()
+        return ()
+
+    def _depth(self, value: ir.Value | None) -> Sequence[Dim]:
+        data = self._integers(value)
+        return () if data is None or data.size != 1 else (int(data.reshape(())),)
+
+    def _all_of(self, value: ir.Value | None) -> int:
+        """How many numbers, from 0, a constant holds all of, as one is compared with to be one-hot; else 0."""
+        data = self._integers(value)
+        numbers = None if data is None else np.unique(data)
+        return 0 if numbers is None or not np.array_equal(numbers, np.arange(numbers.size)) else numbers.size
+
+    def _integers(self, value: ir.Value | None) -> Array | None:
+        name = (value.name or "") if value is not None else ""
+        data = self.program.data(name) if name in self.program.constants else None
+        return None if data is None or data.dtype.kind not in "iu" else data
+
+    def _shape(self, value: ir.Value | None) -> Sequence[Dim] | None:
+        term = self.program.values.get(value.name or "") if value is not None else None
+        return None if term is None else term.shape
+
+    def _size(self, dim: Dim) -> float:
+        found = substitute(dim, self.sizes)
+        return found if isinstance(found, int) else FEW
+
+
+def _is_integer(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_integer()

@@ -21,11 +21,13 @@ from benchmarks.table import speedup, without_gain
 from benchmarks.zoo import run_once
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import RuntimeFailed
+from superopt.onnx_io import load, understand
 from superopt.rules.format import load_rules, print_file
 from superopt.rules.rule import Rule
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.same import examine
 from superopt.search.paired import Paired, compare
+from superopt.search.settings import Setting, limited
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import sealed
 
@@ -171,7 +173,8 @@ def _side_by_side(original: Path, candidate: Path) -> Paired | None:
 
 
 def _agreement(original: Path, candidate: Path) -> Agreement:
-    return examine(original, candidate, OnnxRuntime(1), seed=SEED)
+    setting = limited(understand(load(original)), Setting())
+    return examine(original, candidate, OnnxRuntime(1), seed=SEED, settings=(setting,))
 
 
 def _shown(paired: Paired) -> str:

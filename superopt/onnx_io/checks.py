@@ -30,9 +30,9 @@ def check_message(proto: onnx.ModelProto, name: str) -> frozenset[str]:
     """ONNX's full check of a message without large weights; the values within it that have other sizes than declared.
 
     What some exporters declare of inner values contradicts the operators. Nothing depends on it, and runtimes go by
-    the operators, so such declarations are taken out of the message, and the rest is checked. Of an input or output a
-    declaration is a promise to others; an output may have none, as of what is reshaped to a computed shape. Raises
-    `InvalidModel`.
+    the operators, so such declarations are taken out of the message, and the rest is checked; what branches and bodies
+    of loops declare of theirs is left in, and not looked at. Of an input or output a declaration is a promise to
+    others; an output may have none, as of what is reshaped to a computed shape. Raises `InvalidModel`.
     """
     with refusing(name, "fails onnx's check"):
         for info in proto.graph.input:
@@ -43,8 +43,8 @@ def check_message(proto: onnx.ModelProto, name: str) -> frozenset[str]:
         try:
             onnx.checker.check_model(_without_misjudged(proto), full_check=True)
         except InferenceError:
-            wrong = _take_out_contradictions(proto.graph, _inferred(proto))
-            onnx.checker.check_model(_without_misjudged(proto), full_check=True)
+            wrong = _take_out_contradictions(proto.graph, _inferred(_without_inner_shapes(proto)))
+            onnx.checker.check_model(_without_inner_shapes(_without_misjudged(proto)), full_check=True)
             return wrong
     return frozenset()
 
@@ -135,6 +135,26 @@ def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
         else:
             copy.graph.node[at].domain = _UNKNOWN
     return copy
+
+
+def _without_inner_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of a message in which no value of a branch or a body is declared of a shape."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for graph in _inner(copy.graph):
+        for info in (*graph.value_info, *graph.output):
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
+    return copy
+
+
+def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graphs within one, at any depth."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield inner
+                yield from _inner(inner)
 
 
 _COMPLAINTS = (

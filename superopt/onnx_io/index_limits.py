@@ -48,7 +48,7 @@ def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
         if value.name in program.inputs and _is_integer(value):
             limits = _Limits(program, sizes)
             limit = limits.of(value)
-            found[value.name] = limits.compared if math.isinf(limit) else int(limit)
+            found[value.name] = int(limits.compared if math.isinf(limit) else limit)
     return {name: limit for name, limit in found.items() if limit > FEW}
 
 
@@ -58,7 +58,7 @@ class _Limits:
     def __init__(self, program: Program, sizes: Mapping[str, int]) -> None:
         self.program, self.sizes = program, sizes
         self.known: dict[ir.Value, float] = {}
-        self.compared = 0
+        self.compared = 0.0
 
     def of(self, value: ir.Value) -> float:
         """Infinite where nothing limits it."""
@@ -101,11 +101,21 @@ class _Limits:
         data = self._integers(value)
         return () if data is None or data.size != 1 else (int(data.reshape(())),)
 
-    def _all_of(self, value: ir.Value | None) -> int:
-        """How many numbers, from 0, a constant holds all of, as one is compared with to be one-hot; else 0."""
+    def _all_of(self, value: ir.Value | None) -> float:
+        """How many numbers, from 0, a value holds all of, as one is compared with to be one-hot, and a length to be a
+        mask; else 0.
+        """
         data = self._integers(value)
-        numbers = None if data is None else np.unique(data)
-        return 0 if numbers is None or not np.array_equal(numbers, np.arange(numbers.size)) else numbers.size
+        if data is not None:
+            numbers = np.unique(data)
+            return numbers.size if np.array_equal(numbers, np.arange(numbers.size)) else 0
+        node = value.producer() if value is not None else None
+        if node is None or node.domain not in _ONNX:
+            return 0
+        if node.op_type == "Range":
+            shape = self._shape(node.outputs[0])
+            return self._size(shape[0]) if shape else 0
+        return self._all_of(node.inputs[0]) if 0 in _PASSED_ON.get(node.op_type, ()) else 0
 
     def _integers(self, value: ir.Value | None) -> Array | None:
         name = (value.name or "") if value is not None else ""

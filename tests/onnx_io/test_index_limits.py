@@ -86,3 +86,15 @@ def test_edges_point_at_as_many_nodes_as_there_are() -> None:
     of_edges = "int64[2, m] i, float[n, 3] x", "z = Constant<value = int64 {0}>() s = Gather(i, z) y = Gather(x, s)"
     assert limits(*of_edges, {"n": 50, "m": 90}) == {"i": 50}
     assert limits(*of_edges) == {}
+
+
+def test_lengths_are_compared_with_all_places_of_a_sequence() -> None:
+    of_lengths = (
+        "float[n, t, 3] x, int64[n] lengths",
+        """s = Shape<start = 1, end = 2>(x) t1 = Squeeze(s) z = Constant<value = int64 {0}>()
+        o = Constant<value = int64 {1}>() r = Range(z, t1, o) k = Constant<value_ints = [1]>()
+        l = Unsqueeze(lengths, k) m = Less(r, l) f = Cast<to = 1>(m) k2 = Constant<value_ints = [2]>()
+        g = Unsqueeze(f, k2) y = Mul(x, g)""",
+    )
+    assert limits(*of_lengths, {"n": 1, "t": 40}) == {"lengths": 40}
+    assert limits(*of_lengths) == {}

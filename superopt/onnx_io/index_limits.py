@@ -35,6 +35,9 @@ _ASKED = frozenset(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
 _NUMERIC = frozenset(("DequantizeLinear", "ConvInteger", "QLinearConv", "MatMulInteger", "QLinearMatMul"))
 """What takes 8 bits as the number that they are; so does a Cast to floating point."""
 
+_TABLES = {("EmbedLayerNormalization", 0): 2, ("EmbedLayerNormalization", 1): 4, ("GatherBlockQuantized", 1): 0}
+"""Of operators of onnxruntime's own: which of its inputs is the table whose rows an input chooses."""
+
 _BYTES = {ir.DataType.UINT8: 2**8, ir.DataType.INT8: 2**7}
 
 
@@ -68,7 +71,7 @@ class _Limits:
 
     def _at(self, value: ir.Value, node: ir.Node, place: int) -> float:
         if node.domain not in _ONNX:
-            return FEW
+            return min((self._size(dim) for dim in self._of_table(node, place)), default=FEW)
         to_numbers = node.op_type == "Cast" and not _is_integer(node.outputs[0])
         if to_numbers and node.outputs[0].dtype == ir.DataType.BOOL:
             return math.inf
@@ -96,6 +99,11 @@ class _Limits:
             length = indices[-1] if indices else None
             return shape[first : first + length] if isinstance(length, int) else ()
         return ()
+
+    def _of_table(self, node: ir.Node, place: int) -> Sequence[Dim]:
+        table = _TABLES.get((node.op_type, place)) if node.domain == "com.microsoft" else None
+        shape = None if table is None else self._shape(node.inputs[table])
+        return shape[:1] if shape else ()
 
     def _depth(self, value: ir.Value | None) -> Sequence[Dim]:
         data = self._integers(value)

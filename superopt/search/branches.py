@@ -15,9 +15,7 @@ from pathlib import Path
 
 from superopt.cost.child import Ask, within
 from superopt.cost.liveness import activations
-from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import RuntimeFailed
-from superopt.cost.whole import around
 from superopt.errors import SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     LARGE,
@@ -133,28 +131,16 @@ def _inner_trial(
         return None
     path, size = trial.folder / f"branch-{number}.onnx", facts(model).bytes
     save(model, path, external_data=size > LARGE or None, shared=True)
-    program, cost = understand(load(path)), trial.cost
+    program = understand(load(path))
     if not cut_into_pieces(program):
         return None
     asked = _asked(trial, deciding, program)
-    found = settled(program, path, asked, cost.runtime.standard, ask, trial.folder)
-    opset, sizes = opset_of(program.model), dict(found.sizes)
-    own = MeasuredCost(
-        cost.runtime,
-        cost.table,
-        opset,
-        sizes,
-        child=cost.child,
-        highest=opset,  # the whole model has one
-        around=around(size, activations(program, sizes)),
-        loses_sizes=program.loses_sizes,
-    )
+    found = settled(program, path, asked, trial.cost.runtime.standard, ask, trial.folder)
+    highest = opset_of(program.model) or 1  # the whole model has one
     return replace(
-        trial,
-        program=program,
+        trial.of(program, found.sizes, size, activations(program, found.sizes), highest),
         original=path,
         working=path,
-        objective=type(trial.objective)(own),
         inputs=(),
         settings=found.settings,
         asked=asked,

@@ -9,8 +9,7 @@ import logging
 from dataclasses import replace
 
 from superopt.cost.liveness import activations
-from superopt.cost.measured import MeasuredCost
-from superopt.cost.whole import around, take_much
+from superopt.cost.whole import take_much
 from superopt.errors import OutOfTime, VerificationFailed
 from superopt.onnx_io import LARGE, facts, highest_opset, save, understand, widened
 from superopt.search import branches
@@ -57,20 +56,8 @@ def _in_32_bits(trial: Trial) -> Trial | None:
     save(model, path, external_data=facts(model).bytes > LARGE or None, shared=True)
     program = understand(model)
     values = activations(program, cost.sizes)
-    own = MeasuredCost(
-        cost.runtime,
-        cost.table,
-        cost.opset,
-        cost.sizes,
-        child=cost.child,
-        highest=highest_opset(program),
-        around=around(WEIGHTS * trial.bytes, values),
-        loses_sizes=program.loses_sizes,
-    )
     return replace(
-        trial,
-        program=program,
+        trial.of(program, cost.sizes, WEIGHTS * trial.bytes, values, highest_opset(program)),
         wide=path,
-        objective=type(trial.objective)(own),
         one_by_one=trial.one_by_one or take_much(trial.bytes, values),
     )

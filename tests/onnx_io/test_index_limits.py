@@ -12,7 +12,7 @@ from superopt.onnx_io import index_limits, load, understand
 
 def limits(inputs: str, nodes: str, sizes: dict[str, int] | None = None) -> dict[str, int]:
     """Of a model with these inputs and nodes, whose output is y, with a table of seven rows of three beside them."""
-    text = f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (y) {{ {nodes} }}'
+    text = f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g ({inputs}) => (y) {{ {nodes} }}'
     given = onnx.parser.parse_model(text)
     table = np.arange(21, dtype=np.float32).reshape(7, 3)
     given.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
@@ -53,6 +53,11 @@ CHOOSING = {
         "int64[2, 1] i",
         "k = Constant<value_ints = [0, 1, 2, 3]>() m = Equal(i, k) y = Cast<to = 1>(m)",
         4,
+    ),
+    "rows of a table that is normalized as well": (
+        "int32[1, 2] i, int32[1, 2] t, float[5, 3] u, float[3] g",
+        "y, m, n = com.microsoft.EmbedLayerNormalization(i, t, table, u, u, g, g)",
+        7,
     ),
     "shades": ("uint8[2, 3] i", "y = Cast<to = 1>(i)", 256),
     "shades of a sign": ("int8[2, 3] i", "y = Cast<to = 1>(i)", 128),

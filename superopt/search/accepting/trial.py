@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import PHOTOGRAPH, Draw, Feeds
-from superopt.onnx_io import Program
+from superopt.cost.whole import around
+from superopt.onnx_io import Program, opset_of
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
 from superopt.search.cutting.pieces import Piece
@@ -107,6 +108,23 @@ class Trial:
     is_branch: bool = False
     kept_s: float = 0.0
     wide: Path | None = None
+
+    def of(self, program: Program, sizes: Mapping[str, int], weights: int, values: int | None, highest: int) -> Trial:
+        """The same of another program, of so many bytes of weights and of values, which may be written in an opset as
+        high as that: it is measured on the same runtime by the same process.
+        """
+        cost = self.cost
+        own = MeasuredCost(
+            cost.runtime,
+            cost.table,
+            opset_of(program.model) or 1,
+            sizes,
+            child=cost.child,
+            highest=highest,
+            around=around(weights, values),
+            loses_sizes=program.loses_sizes,
+        )
+        return replace(self, program=program, objective=type(self.objective)(own))
 
     @property
     def cost(self) -> MeasuredCost:

@@ -68,7 +68,7 @@ def test_large_models_are_evaluated_when_all_has_run_and_the_caller_rests(tmp_pa
         def rest(self) -> None:
             happened.append("rest")
 
-    def exact(feeds: Feeds, stopped: object = None) -> list[None]:
+    def exact(feeds: Feeds, stopped: object = None, keep: object = None) -> list[None]:
         happened.append("exact")
         return [None]
 

@@ -25,13 +25,11 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.table import Table
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
-from superopt.onnx_io import Program, load, understand
+from superopt.onnx_io import Program, load
 from superopt.rules.format import parse_file
 from superopt.search import optimize, paired
 from superopt.search.accepting import judge, same
 from superopt.search.accepting.laid import Value
-from superopt.search.accepting.reference import reference_of
-from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Attempt
 from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
@@ -41,7 +39,6 @@ from superopt.search.solving import solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
 from tests.models import model, normalized, unsimplified
-from tests.onnx_io.networks import run
 from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
@@ -335,44 +332,6 @@ def test_without_rewrites_the_original_is_measured_alone(cost: MeasuredCost, tmp
     assert (found.accepted, found.candidate, found.pairs) == (False, None, [])
     assert found.alone is not None
     assert found.alone.seconds > 0
-
-
-@pytest.mark.parametrize(("batch", "side"), [(1, 28), ("N", "side")])
-def test_the_reference_is_what_the_runtime_computes(batch: int | str, side: int | str) -> None:
-    given = normalized(batch=batch, size=side)
-    reference = reference_of(understand(load(given)))
-    assert reference is not None
-    seen = 0
-    for size in {draw.size for draw in DRAWS} if batch == "N" else {1}:
-        shape = (size, 3, 28, 28) if batch == "N" else (1, 3, 28, 28)
-        feeds = {"image": np.random.default_rng(size).standard_normal(shape).astype(np.float32)}
-        (exact,), (found,) = reference(feeds), run(given, feeds)
-        assert exact is not None
-        assert np.abs(exact - found).max() <= 1e-5 * np.abs(found).max()
-        seen += 1
-    assert seen
-
-
-def test_an_opaque_node_that_rounds_nothing_is_run_for_the_reference() -> None:
-    """A comparison of integers is not understood."""
-    ends = [("i", TensorProto.INT32, [4]), ("x", TensorProto.FLOAT, [4]), ("y", TensorProto.FLOAT, [4])]
-    nodes = [
-        helper.make_node("Equal", ["i", "two"], ["e"]),
-        helper.make_node("Cast", ["e"], ["c"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", ["c", "x"], ["y"]),
-    ]
-    program = understand(load(model(nodes, ends[:2], ends[2:], {"two": np.int32([2])})))
-    assert [step.node.op_type for step in program.steps if not step.terms] == ["Equal"]
-    reference = reference_of(program)
-    assert reference is not None
-    (found,) = reference({"i": np.int32([1, 2, 3, 2]), "x": np.float32([0.1, 0.2, 0.3, 0.4])})
-    np.testing.assert_array_equal(found, np.float64(np.float32([0.0, 0.2, 0.0, 0.4])))
-
-
-def test_there_is_no_reference_beside_an_opaque_node_that_computes() -> None:
-    ends = [(n, TensorProto.FLOAT, [2, 2]) for n in "xy"]
-    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Asinh", ["r"], ["y"])]
-    assert reference_of(understand(load(model(nodes, ends[:1], ends[1:])))) is None
 
 
 def test_what_measures_as_the_original_is_no_rewrite(cost: MeasuredCost, tmp_path: Path) -> None:

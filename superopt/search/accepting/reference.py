@@ -15,6 +15,7 @@ from superopt.onnx_io import Program
 from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Step
 from superopt.onnx_io.skeleton import subgraphs
+from superopt.search.accepting.laid import Value
 from superopt.search.accepting.same import Reference
 from superopt.term import REAL, TRUTH, Graph, Term, variables
 from superopt.verify.check import UNCOMPUTABLE
@@ -55,7 +56,10 @@ def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | Non
         return None
     last = {name: i for i, step in enumerate(program.steps) for name in step.inputs}
 
-    def evaluated(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> Sequence[Array | None]:
+    def evaluated(
+        feeds: Feeds, stopped: Callable[[], bool] = lambda: False, keep: Callable[[Array], Value] = _itself
+    ) -> Sequence[Value | None]:
+        kept: dict[str, Value] = {}
         given = {**_defaults(program, feeds), **feeds}
         values: dict[str, Array] = {name: _widened(array) for name, array in given.items()}
         sizes = _sizes(program, feeds)
@@ -65,17 +69,24 @@ def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | Non
                     return [None] * len(shown)
                 with np.errstate(all="ignore"):  # what is infinite or no number is told by the comparison
                     values |= _results(program, step, values, sizes)
-                for name in step.inputs:
-                    if last[name] == i and name not in shown:
-                        values.pop(name, None)
-                        program.release(name)
+                for name in (*step.inputs, *step.outputs):
+                    if last.get(name, i) > i:
+                        continue
+                    if name in shown and name in values:
+                        kept[name] = keep(values[name])  # others that are shown are large too
+                    values.pop(name, None)
+                    program.release(name)
         except UNCOMPUTABLE:  # sizes for which the declarations say nothing, or for which memory is lacking
             return [None] * len(shown)
         program.release_weights()  # sessions that follow need the memory
         trim()
-        return [values.get(name) for name in shown]
+        return [kept.get(name, values.get(name)) for name in shown]
 
     return evaluated
+
+
+def _itself(array: Array) -> Value:
+    return array
 
 
 def _is_exact(program: Program, step: Step) -> bool:

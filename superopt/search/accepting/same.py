@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol, TypeVar
@@ -35,8 +36,12 @@ T = TypeVar("T")
 class Reference(Protocol):
     """A 64-bit evaluation of the original."""
 
-    def __call__(self, feeds: Feeds, stopped: Callable[[], bool] = ...) -> Sequence[Array | None]:
-        """The outputs in order; None for one that it cannot evaluate, and for all soon after it is stopped."""
+    def __call__(
+        self, feeds: Feeds, stopped: Callable[[], bool] = ..., keep: Callable[[Array], Value] = ...
+    ) -> Sequence[Value | None]:
+        """The outputs in order, each kept as soon as nothing more is made of it; None for one that it cannot evaluate,
+        and for all soon after it is stopped.
+        """
 
 
 DRAWS = (
@@ -154,8 +159,8 @@ def _evaluated(
 
     def evaluated(known: Reference, given: Feeds) -> Sequence[Value | None]:
         begin.wait()
-        values = known(given, stop.is_set)
-        return [None if value is None or stop.is_set() else laid(value, folder) for value in values]
+        values = known(given, stop.is_set, partial(laid, folder=folder))
+        return [None if stop.is_set() else value for value in values]
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:

@@ -23,7 +23,9 @@ RUNTIME = OnnxRuntime()
 T = TypeVar("T")
 
 
-def exact(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+def exact(
+    feeds: Feeds, stopped: Callable[[], bool] = lambda: False, keep: object = None
+) -> list[NDArray[np.float64] | None]:
     """The classifier in 64-bit floats."""
     w = {n: v.astype(np.float64) for n, v in classifier_weights().items()}
     x = feeds["x"].astype(np.float64)
@@ -249,7 +251,9 @@ def test_an_original_that_has_not_ended_in_time_is_the_runtimes_failure(tmp_path
 def test_an_interrupt_ends_the_evaluation_in_64_bits(tmp_path: Path) -> None:
     ended: list[bool] = []
 
-    def unending(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+    def unending(
+        feeds: Feeds, stopped: Callable[[], bool] = lambda: False, keep: object = None
+    ) -> list[NDArray[np.float64] | None]:
         end = time.monotonic() + 60
         while not stopped() and time.monotonic() < end:
             time.sleep(0.01)
@@ -271,7 +275,9 @@ def test_who_stops_the_reference_gets_no_values(tmp_path: Path) -> None:
     assert reference(feeds, lambda: True) == [None]
 
 
-def endless(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+def endless(
+    feeds: Feeds, stopped: Callable[[], bool] = lambda: False, keep: object = None
+) -> list[NDArray[np.float64] | None]:
     """An evaluation that takes until nobody wants it any more."""
     while not stopped():
         time.sleep(0.01)
@@ -298,7 +304,9 @@ def test_a_difference_that_shows_in_time_is_told_though_other_values_are_late(tm
     candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
     began = list[Feeds]()
 
-    def slow(feeds: Feeds, stopped: Callable[[], bool] = lambda: False) -> list[NDArray[np.float64] | None]:
+    def slow(
+        feeds: Feeds, stopped: Callable[[], bool] = lambda: False, keep: object = None
+    ) -> list[NDArray[np.float64] | None]:
         began.append(feeds)
         return exact(feeds) if len(began) == 1 else endless(feeds, stopped)
 

@@ -8,15 +8,14 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
-from superopt.onnx_io import check, load, rewritten, understand, widened
+from superopt.onnx_io import load, rewritten, understand, widened
 from superopt.operators import Declared
 from superopt.operators.layout import Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Mul
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.onnx_io.test_carried import assert_same_interface
-from tests.onnx_io.test_widened import feed, of
+from tests.onnx_io.test_widened import in_32_bits, of
 
 IF = """a = MatMul(x, w) s = If(t) <
     then_branch = one () => (float16[4] p) {then},
@@ -39,19 +38,11 @@ GIVEN_AS_HELD = {
 
 @pytest.mark.parametrize("case", GIVEN_AS_HELD)
 def test_what_is_given_as_it_is_held_is_the_same_beside_what_is_computed_in_32_bits(case: str) -> None:
-    given = of(GIVEN_AS_HELD[case])
-    wide = widened(load(given))
-    assert wide is not None
-    check(wide)
-    made = ir.to_proto(wide)
-    assert_same_interface(made, given)
+    made = in_32_bits(of(GIVEN_AS_HELD[case]))
     inner = [n for n in made.graph.node if n.op_type in ("MatMul", "Mul", "Relu")]
     assert inner
     types = {v.name: v.type.tensor_type.elem_type for v in onnx.shape_inference.infer_shapes(made).graph.value_info}
     assert all(types[n.input[0]] == onnx.TensorProto.FLOAT for n in inner)
-    for actual, expected in zip(run(made, feed(given)), run(given, feed(given)), strict=True):
-        assert actual.dtype == expected.dtype
-        np.testing.assert_allclose(actual, expected, rtol=4e-3, atol=4e-3)
 
 
 def test_numbers_that_become_text_keep_their_digits_of_16_bits() -> None:

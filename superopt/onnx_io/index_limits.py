@@ -20,11 +20,14 @@ from superopt.onnx_io.program import Program
 FEW = 2
 """0 and 1 are valid indices into every axis longer than one, valid token types and masks; nothing larger is known."""
 
+DEEPEST = 100
+"""Nodes that pass numbers on one after the other are followed, at most."""
+
 _ONNX = ("", "ai.onnx")
 
 _PASSED_ON: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"), (0,)),
-    **dict.fromkeys(("Slice", "Split", "Tile", "Gather", "GatherElements", "GatherND"), (0,)),
+    **dict.fromkeys(("Slice", "Split", "Tile", "Clip", "Gather", "GatherElements", "GatherND"), (0,)),
     "Where": (1, 2),
 }
 """The inputs whose numbers the outputs hold; of a Concat, all."""
@@ -38,7 +41,7 @@ _NUMERIC = frozenset(("DequantizeLinear", "ConvInteger", "QLinearConv", "MatMulI
 _TABLES = {("EmbedLayerNormalization", 0): 2, ("EmbedLayerNormalization", 1): 4, ("GatherBlockQuantized", 1): 0}
 """Of operators of onnxruntime's own: which of its inputs is the table whose rows an input chooses."""
 
-_BYTES = {ir.DataType.UINT8: 2**8, ir.DataType.INT8: 2**7}
+_BYTES = {"uint8": 2**8, "int8": 2**7}
 
 
 def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -48,7 +51,7 @@ def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
     """
     found = {}
     for value in program.model.graph.inputs:
-        if value.name in program.inputs and _is_integer(value):
+        if value.name in program.inputs and value.dtype is not None and value.dtype.is_integer():
             limits = _Limits(program, sizes)
             limit = limits.of(value)
             found[value.name] = int(limits.compared if math.isinf(limit) else limit)
@@ -63,26 +66,32 @@ class _Limits:
         self.known: dict[ir.Value, float] = {}
         self.compared = 0.0
 
-    def of(self, value: ir.Value) -> float:
-        """Infinite where nothing limits it."""
-        if value not in self.known:
-            self.known[value] = min((self._at(value, node, place) for node, place in value.uses()), default=math.inf)
-        return self.known[value]
+    def of(self, value: ir.Value, deepest: int = DEEPEST) -> float:
+        """Infinite where nothing limits it, through so many nodes."""
+        if deepest and value not in self.known:
+            limits = (self._at(value, node, place, deepest - 1) for node, place in value.uses())
+            self.known[value] = min(limits, default=math.inf)
+        return self.known.get(value, FEW)
 
-    def _at(self, value: ir.Value, node: ir.Node, place: int) -> float:
+    def _at(self, value: ir.Value, node: ir.Node, place: int, deepest: int) -> float:
         if node.domain not in _ONNX:
             return min((self._size(dim) for dim in self._of_table(node, place)), default=FEW)
-        to_numbers = node.op_type == "Cast" and not _is_integer(node.outputs[0])
-        if to_numbers and node.outputs[0].dtype == ir.DataType.BOOL:
+        to = ir.DataType(node.attributes.get_int("to", 0)) if node.op_type == "Cast" else ir.DataType.UNDEFINED
+        if to == ir.DataType.BOOL:
             return math.inf
-        if to_numbers or node.op_type in _NUMERIC:  # a mask of more than 8 bits is 0 or 1: more is added to logits
-            return _BYTES.get(value.dtype, FEW) if value.dtype else FEW
+        if to.is_floating_point() or node.op_type in _NUMERIC:
+            return self._numbers(value)
         if node.op_type == "Concat" or place in _PASSED_ON.get(node.op_type, ()):
-            return min(map(self.of, node.outputs))
+            return min(self.of(output, deepest) for output in node.outputs)
         if node.op_type in _ASKED:
             self.compared = max(self.compared, *map(self._all_of, node.inputs))
             return math.inf
         return min((self._size(dim) for dim in self._chosen(node, place)), default=FEW)
+
+    def _numbers(self, value: ir.Value) -> float:
+        """Of 8 bits, all that are not negative; what is longer may be a mask, if nothing else tells what it is."""
+        term = self.program.values.get(value.name or "")
+        return FEW if term is None else _BYTES.get(term.type.dtype, math.inf)
 
     def _chosen(self, node: ir.Node, place: int) -> Sequence[Dim]:
         """The sizes of the axes of which an input of a node chooses places, if it does."""
@@ -137,7 +146,3 @@ class _Limits:
     def _size(self, dim: Dim) -> float:
         found = substitute(dim, self.sizes)
         return found if isinstance(found, int) else FEW
-
-
-def _is_integer(value: ir.Value) -> bool:
-    return value.dtype is not None and value.dtype.is_integer()

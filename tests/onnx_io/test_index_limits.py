@@ -99,7 +99,13 @@ def test_lengths_are_compared_with_all_places_of_a_sequence() -> None:
         """s = Shape<start = 1, end = 2>(x) t1 = Squeeze(s) z = Constant<value = int64 {0}>()
         o = Constant<value = int64 {1}>() r = Range(z, t1, o) k = Constant<value_ints = [1]>()
         l = Unsqueeze(lengths, k) m = Less(r, l) f = Cast<to = 1>(m) k2 = Constant<value_ints = [2]>()
-        g = Unsqueeze(f, k2) y = Mul(x, g)""",
+        g = Unsqueeze(f, k2) a = Mul(x, g) h = Clip(l, o)
+        c = Cast<to = 1>(h) d = Unsqueeze(c, k2) y = Div(a, d)""",
     )
     assert limits(*of_lengths, {"n": 1, "t": 40}) == {"lengths": 40}
     assert limits(*of_lengths) == {}
+
+
+def test_numbers_that_are_passed_on_by_a_thousand_nodes_are_0_or_1() -> None:
+    chain = " ".join(f"i{k + 1} = Identity(i{k})" for k in range(2000))
+    assert limits("int64[2] i0", f"{chain} y = Gather(table, i2000)") == {}

@@ -82,9 +82,9 @@ class Draw:
     images `smooth`, if so, with neighbours alike.
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
-    and less than `below`; where that is None, less than the `limits` say of inputs by name, and than 2 of all others:
-    0 and 1 are valid indices into every axis longer than one, valid token types and masks. What is `given`, by name,
-    is not drawn, and `deciding` inputs are one number each.
+    and less than `below`; where that is None, less than the `limits` say of inputs by name (of all elements, or of each
+    place along the last axis), and than 2 of all others: 0 and 1 are valid indices into every axis longer than one,
+    valid token types and masks. What is `given`, by name, is not drawn, and `deciding` inputs are one number each.
     """
 
     scale: float = 1.0
@@ -94,7 +94,7 @@ class Draw:
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
     deciding: Mapping[str, int] = field(default_factory=dict)

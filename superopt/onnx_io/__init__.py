@@ -10,7 +10,7 @@ from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
-from superopt.onnx_io.index_limits import index_limits
+from superopt.onnx_io.index_limits import Limit, index_limits
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
@@ -23,6 +23,7 @@ __all__ = [
     "LARGE",
     "Branch",
     "Choice",
+    "Limit",
     "ModelFacts",
     "Program",
     "Step",

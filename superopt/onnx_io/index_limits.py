@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -19,6 +20,9 @@ from superopt.onnx_io.program import Program
 
 FEW = 2
 """0 and 1 are valid indices into every axis longer than one, valid token types and masks; nothing larger is known."""
+
+MOST_COLUMNS = 1000
+"""Places along an axis that are told apart, at most."""
 
 DEEPEST = 100
 """Nodes that pass numbers on one after the other are followed, at most."""
@@ -44,18 +48,21 @@ _TABLES = {("EmbedLayerNormalization", 0): 2, ("EmbedLayerNormalization", 1): 4,
 _BYTES = {"uint8": 2**8, "int8": 2**7}
 
 
-def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
-    """For each input of integers of which more than a `FEW` may be drawn, of how many, where symbols have these sizes:
-    where they choose places, as many as the shortest such axis has; where they are compared with all of some, those;
-    and of images of 8 bits, all that are not negative.
+Limit: TypeAlias = "int | tuple[int, ...]"
+"""Of how many numbers, from 0: of one for all elements, or of one for each place along the last axis."""
+
+
+def index_limits(program: Program, sizes: Mapping[str, int]) -> dict[str, Limit]:
+    """For each input of integers of which others than a `FEW` may be drawn, of how many, where symbols have these
+    sizes: where they choose places, as many as the shortest such axis has; where they are compared with all of some,
+    those; and of images of 8 bits, all that are not negative.
     """
     found = {}
     for value in program.model.graph.inputs:
         if value.name in program.inputs and value.dtype is not None and value.dtype.is_integer():
-            limits = _Limits(program, sizes)
-            limit = limits.of(value)
-            found[value.name] = int(limits.compared if math.isinf(limit) else limit)
-    return {name: limit for name, limit in found.items() if limit > FEW}
+            of_each = _Limits(program, sizes).of_columns(value)
+            found[value.name] = of_each[0] if len(set(of_each)) == 1 else of_each
+    return {name: limit for name, limit in found.items() if limit != FEW}
 
 
 class _Limits:
@@ -73,6 +80,27 @@ class _Limits:
             self.known[value] = min(limits, default=math.inf)
         return self.known.get(value, FEW)
 
+    def of_columns(self, value: ir.Value) -> tuple[int, ...]:
+        """One for each place along the last axis, where there are few of these: each may choose of another table."""
+        shape = self._shape(value)
+        last = shape[-1] if shape else 1
+        found = [math.inf] * (last if isinstance(last, int) and last <= MOST_COLUMNS else 1)
+        for node, place in value.uses():
+            columns = self._column(node, place, len(shape or ()) - 1, len(found))
+            limit = self._at(value, node, place, DEEPEST) if columns is None else self.of(node.outputs[0])
+            for column in columns or range(len(found)):
+                found[column] = min(found[column], limit)
+        return tuple(int(limit if limit < math.inf else max(self.compared, FEW)) for limit in found)
+
+    def _column(self, node: ir.Node, place: int, last: int, count: int) -> Sequence[int] | None:
+        """The places along the last axis of an input that a node takes of it, of so many; None for all."""
+        if node.op_type != "Gather" or node.domain not in _ONNX or place or count == 1:
+            return None
+        data = self._integers(node.inputs[1])
+        if data is None or not data.size or node.attributes.get_int("axis", 0) not in (last, -1):
+            return None
+        return [int(column) % count for column in data.flat]
+
     def _at(self, value: ir.Value, node: ir.Node, place: int, deepest: int) -> float:
         if node.domain not in _ONNX:
             return min((self._size(dim) for dim in self._of_table(node, place)), default=FEW)
@@ -83,10 +111,19 @@ class _Limits:
             return self._numbers(value)
         if node.op_type == "Concat" or place in _PASSED_ON.get(node.op_type, ()):
             return min(self.of(output, deepest) for output in node.outputs)
+        if node.op_type == "Add":
+            return self._before_sum(node, place, deepest)
         if node.op_type in _ASKED:
             self.compared = max(self.compared, *map(self._all_of, node.inputs))
             return math.inf
         return min((self._size(dim) for dim in self._chosen(node, place)), default=FEW)
+
+    def _before_sum(self, node: ir.Node, place: int, deepest: int) -> float:
+        """Of a sum with constants, as where the rows of several tables begin in one."""
+        first = self._integers(node.inputs[1 - place])
+        if first is None or not first.size or first.min() < 0:
+            return FEW
+        return max(self.of(node.outputs[0], deepest) - int(first.max()), FEW)
 
     def _numbers(self, value: ir.Value) -> float:
         """Of 8 bits, all that are not negative; what is longer may be a mask, if nothing else tells what it is."""

@@ -15,7 +15,7 @@ from superopt.cost.runtime import Draw
 from superopt.cost.sizes import sized_dim
 from superopt.dim import Dim, substitute, symbol_name, symbols
 from superopt.errors import UsageError
-from superopt.onnx_io import Program, index_limits
+from superopt.onnx_io import Limit, Program, index_limits
 
 Range: TypeAlias = tuple[int, int]
 """The least and the most that a size is to be, which may be the same."""
@@ -35,7 +35,7 @@ class Setting:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     likely: bool = False
     deciding: Mapping[str, int] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, Limit] = field(default_factory=dict)
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""

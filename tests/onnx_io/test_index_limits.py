@@ -40,6 +40,11 @@ CHOOSING = {
         "k = Constant<value = int64 {1}>() m = Equal(i, k) f = Cast<to = 1>(m) r = Gather(table, i) y = MatMul(f, r)",
         7,
     ),
+    "rows of one of two tables in one": (
+        "int64[5, 2] i",
+        "k = Constant<value_ints = [0, 3]>() j = Add(i, k) y = Gather(table, j)",
+        4,
+    ),
     "elements": ("int64[7, 2] i", "y = GatherElements<axis = 1>(table, i)", 3),
     "rows and columns": ("int64[5, 2] i", "y = GatherND(table, i)", 3),
     "rows alone": ("int64[5, 1] i", "y = GatherND(table, i)", 7),
@@ -67,6 +72,13 @@ CHOOSING = {
 @pytest.mark.parametrize(("inputs", "nodes", "limit"), CHOOSING.values(), ids=CHOOSING)
 def test_what_chooses_is_drawn_of_all_that_it_chooses_of(inputs: str, nodes: str, limit: int) -> None:
     assert limits(inputs, nodes)["i"] == limit
+
+
+def test_columns_choose_each_of_their_own_table() -> None:
+    nodes = """a = Constant<value = int64 {0}>() b = Constant<value_ints = [-1]>()
+        c = Gather<axis = 1>(i, a) d = Gather<axis = -1>(i, b) e = Gather(table, c) f = Gather<axis = 1>(table, d)
+        k = Constant<value_ints = [7, 5]>() g = Reshape(f, k) y = MatMul(g, e)"""
+    assert limits("int64[5, 4] i", nodes) == {"i": (7, 2, 2, 3)}
 
 
 UNKNOWN = {

@@ -162,3 +162,21 @@ def test_a_wrong_row_of_a_table_is_seen(tmp_path: Path) -> None:
     compared = examine(tmp_path / "m.onnx", tmp_path / "wrong.onnx", RUNTIME, settings=settings)
     assert compared.differs
     assert examine(tmp_path / "m.onnx", tmp_path / "m.onnx", RUNTIME, settings=settings).agrees
+
+
+def test_columns_are_drawn_each_of_their_own_table(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gather", ["i", "first"], ["a"], axis=1),
+        helper.make_node("Gather", ["i", "second"], ["b"], axis=1),
+        helper.make_node("Gather", ["table", "a"], ["c"]),
+        helper.make_node("Gather", ["other", "b"], ["d"]),
+        helper.make_node("Add", ["c", "d"], ["y"]),
+    ]
+    ends = [("i", TensorProto.INT64, [50, 2]), ("y", TensorProto.FLOAT, [50, 8])]
+    places = {"first": np.array(0), "second": np.array(1)}
+    given = model(nodes, ends[:1], ends[1:], {"table": weight(100, 8), "other": weight(4, 8), **places})
+    (setting,) = taken(given, tmp_path, here).settings
+    (drawn,) = RUNTIME.feeds(RUNTIME.session(tmp_path / "m.onnx"), 0, setting.draw()).values()
+    assert (drawn.max(0) < [100, 4]).all()
+    assert drawn.max(0)[0] > 50
+    assert set(drawn[:, 1]) == set(range(4))

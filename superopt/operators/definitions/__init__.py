@@ -1,6 +1,7 @@
 """What operators may be written as beside their declarations: steps that runtimes compute faster, and spellings."""
 
 from superopt.operators.definitions import (
+    alike,
     blocks,
     columns_first,
     enlarged,
@@ -29,6 +30,7 @@ from superopt.operators.definitions import (
 )
 
 __all__ = [
+    "alike",
     "blocks",
     "columns_first",
     "enlarged",

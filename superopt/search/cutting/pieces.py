@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from superopt.cost.domains import is_measurable
 from superopt.cost.layouts import Place, between
 from superopt.cost.whole import fingerprint
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program
+from superopt.search.cutting.alike import Alike
 from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of
 from superopt.search.cutting.numbers import with_numbers
@@ -81,25 +83,41 @@ class Piece:
         return renamed(terms, {whole: v for v, whole in self.shown.items()}) if self.shown else terms
 
 
+class Known(NamedTuple):
+    """What of a program's values pieces are shown as something that they are equal to."""
+
+    tables: Tables
+    alike: Alike
+
+    @classmethod
+    def of(cls, program: Program) -> Known:
+        """Nothing is looked at until a piece asks."""
+        return cls(Tables(program), Alike(program))
+
+    def shown(self, outputs: Sequence[Term]) -> dict[Term, Term]:
+        """What is read below some terms, and what it is equal to."""
+        return self.tables.shown(outputs) | self.alike.shown(outputs)
+
+
 def cut_into_pieces(program: Program) -> list[Piece]:
     """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
-    layouts, readers, tables = layouts_of(program), readers_of(program), Tables(program)
+    layouts, readers, known = layouts_of(program), readers_of(program), Known.of(program)
     pieces: list[Piece] = []
     start = 0
     for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             continue
         parts = cut_apart(program, range(start, end), readers)
-        pieces += [_piece(program, part, layouts, readers, tables) for part in parts]
+        pieces += [_piece(program, part, layouts, readers, known) for part in parts]
         start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
 def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
-    layouts, readers, tables = layouts_of(program), readers_of(program), Tables(program)
+    layouts, readers, known = layouts_of(program), readers_of(program), Known.of(program)
     spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
-    return [_piece(program, _steps(pieces, span), layouts, readers, tables) for span in spans]
+    return [_piece(program, _steps(pieces, span), layouts, readers, known) for span in spans]
 
 
 def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
@@ -138,7 +156,7 @@ def _is_small(pieces: Sequence[Piece], span: range) -> bool:
     return len(_steps(pieces, span)) <= LARGEST_JOINED
 
 
-def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, tables: Tables) -> Piece:
+def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, known: Known) -> Piece:
     composed: dict[Term, Term] = {}
     origins: dict[Term, str] = {}
     names: list[str] = []
@@ -153,7 +171,7 @@ def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, ta
                 if any(number not in part for number in readers.get(name, ())):
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
-    shown = tables.shown(outputs)
+    shown = known.shown(outputs)
     outputs = renamed(outputs, shown) if shown else outputs
     graph = Graph(tuple(variables(*outputs)), outputs)
     followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)

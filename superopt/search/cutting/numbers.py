@@ -1,4 +1,7 @@
-"""Constants of one element as the numbers that they are, so that rules and definitions about numbers see them."""
+"""Constants of one element as the numbers that they are, so that rules and definitions about numbers see them.
+
+So are constants of one value that are chosen where a mask says so: torch writes `full_like(e, −9·10¹⁵)` out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate
 from superopt.onnx_io.program import Program
 from superopt.operators.constant import filled
+from superopt.operators.logic import Where
 from superopt.term import Term, replace_all, running, subterms, variables
 
 _FLOATS = ("float32", "float64")
@@ -17,7 +21,10 @@ _FLOATS = ("float32", "float64")
 
 def with_numbers(program: Program, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The terms of a step with its constants of one element as numbers; as they are where a type would be lost."""
-    new = {t: filled(value, t.shape) for t in subterms(*terms) if (value := _number(program, t)) is not None}
+    below = subterms(*terms)
+    new = {t: filled(value, t.shape) for t in below if (value := _number(program, t)) is not None}
+    chosen = dict.fromkeys(i for t in below if isinstance(t.operator, Where) for i in t.inputs[1:])
+    new |= {t: filled(value, t.shape) for t in chosen if (value := _value(program, t)) is not None}
     if not new:
         return terms
     with assuming():  # what was assumed of symbolic sizes when they were read still is
@@ -38,3 +45,15 @@ def _number(program: Program, term: Term) -> float | None:
     except SuperoptError:
         return None
     return value if math.isfinite(value) else None
+
+
+def _value(program: Program, constant: Term) -> float | None:
+    """The finite number that all elements of a constant of the model are."""
+    if not constant.constant or not constant.is_variable or constant.type.dtype not in _FLOATS:
+        return None
+    try:
+        data = program.data(constant.label)
+    except SuperoptError:
+        return None
+    value = float(data.flat[0]) if data.size else math.nan
+    return value if math.isfinite(value) and bool((data == data.flat[0]).all()) else None

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx
 import onnx_ir as ir
+import pytest
 from onnx import helper
 
 from superopt.cost.analytic import AnalyticCost
@@ -89,3 +90,34 @@ def test_the_opset_rises_as_far_as_needed_and_other_nodes_are_written_anew() -> 
     (mean,) = (n for n in after.graph.node if n.op_type == "ReduceMean")
     assert len(mean.input) == 2  # since opset 18 the axes are an input
     assert "axes" not in {a.name for a in mean.attribute}
+
+
+def chosen(values: np.ndarray) -> onnx.ModelProto:
+    """Scores that are masked by a constant of their shape."""
+    nodes = [
+        helper.make_node("Where", ["mask", "x", "low"], ["a"]),
+        helper.make_node("Mul", ["a", "low"], ["y"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    return model(
+        nodes,
+        [("mask", onnx.TensorProto.BOOL, [4, 4]), ("x", kind, [4, 4])],
+        [("y", kind, [4, 4])],
+        {"low": values},
+    )
+
+
+def test_of_a_constant_of_one_value_what_is_chosen_is_a_number() -> None:
+    (piece,) = pieces(chosen(np.full((4, 4), -9e15, np.float32)))
+    assert [t.operator.value for t in subterms(*piece.graph.outputs) if isinstance(t.operator, Scalar)] == [
+        float(np.float32(-9e15))
+    ]
+    assert any(v.label == "low" for v in piece.graph.inputs), "what is multiplied is not chosen, and stays"
+
+
+@pytest.mark.parametrize("last", [1.0, np.inf], ids=["another value", "infinite"])
+def test_what_is_not_one_finite_number_stays_a_constant(last: float) -> None:
+    values = np.full((4, 4), last, np.float32)
+    values[0, 0] = 0.0 if np.isfinite(last) else last
+    (piece,) = pieces(chosen(values))
+    assert not any(isinstance(t.operator, Scalar) for t in subterms(*piece.graph.outputs))

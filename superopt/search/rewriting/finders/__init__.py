@@ -3,6 +3,7 @@
 from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Gathering
+from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.placewise import Placewise
@@ -10,5 +11,15 @@ from superopt.search.rewriting.finders.repeated import Repeating
 from superopt.search.rewriting.finders.tables import LookingUp
 from superopt.search.rewriting.finders.unfolded import Unfolding
 
-FINDERS: tuple[type[Fewer], ...] = (Picking, Repeating, LookingUp, Gathering, Placewise, Extremes, Choosing, Unfolding)
+FINDERS: tuple[type[Fewer], ...] = (
+    Picking,
+    Repeating,
+    LookingUp,
+    Gathering,
+    Placewise,
+    Extremes,
+    Choosing,
+    Unfolding,
+    Masking,
+)
 """All of them, in the order in which what they make is offered."""

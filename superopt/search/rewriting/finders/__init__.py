@@ -8,6 +8,7 @@ from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.placewise import Placewise
 from superopt.search.rewriting.finders.repeated import Repeating
+from superopt.search.rewriting.finders.summed import Summing
 from superopt.search.rewriting.finders.tables import LookingUp
 from superopt.search.rewriting.finders.unfolded import Unfolding
 
@@ -21,5 +22,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Choosing,
     Unfolding,
     Masking,
+    Summing,
 )
 """All of them, in the order in which what they make is offered."""

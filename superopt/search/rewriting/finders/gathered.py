@@ -50,14 +50,14 @@ class Gathering(Fewer):
 
     def made(self, term: Term) -> Term | None:
         """The same of products of what is gathered; None where nothing is, or that is no less."""
-        whole = _product(term)
+        whole = product_of(term)
         if whole is None or not _gathers(whole.x):
             return None
         made = _before(whole)
         return made if made is not None and _is_less(made, whole) else None
 
 
-def _product(term: Term) -> Product | None:
+def product_of(term: Term) -> Product | None:
     """What a product of rows with one matrix, or a convolution of single places, multiplies."""
     op, (x, w) = term.operator, term.inputs
     if isinstance(op, Conv):
@@ -97,7 +97,7 @@ def _before(whole: Product) -> Term | None:
     if one is None and isinstance(op, Reshape | Transpose):
         return None
     assert isinstance(op, Declared)
-    return make(widened(op, axis, weights.shape[1]), (one or _multiplied(below), *x.inputs[1:]))
+    return make(widened(op, axis, weights.shape[1]), (one or multiplied(below), *x.inputs[1:]))
 
 
 def _of_parts(parts: Sequence[Product]) -> Term | None:
@@ -105,7 +105,7 @@ def _of_parts(parts: Sequence[Product]) -> Term | None:
     found = [_before(part) for part in parts]
     if found.count(None) == len(found):
         return None
-    return reduce(Add(), [one or _multiplied(part) for one, part in zip(found, parts, strict=True)])
+    return reduce(Add(), [one or multiplied(part) for one, part in zip(found, parts, strict=True)])
 
 
 def _rows(weights: Term, parts: Sequence[Term], axis: int) -> list[Term]:
@@ -130,14 +130,14 @@ def _read(x: Term, axis: int) -> int | None:
     return None
 
 
-def _multiplied(whole: Product) -> Term:
+def multiplied(whole: Product) -> Term:
     """A product, done as it stands: as a matrix by a matrix, where that can be."""
     x, axis, weights = whole
     last = x.type.rank - 1
     if axis != last:
         order = (*(a for a in range(last + 1) if a != axis), axis)
         back = tuple(order.index(a) for a in range(last + 1))
-        return Transpose(back)(_multiplied(Product(Transpose(order)(x), last, weights)))
+        return Transpose(back)(multiplied(Product(Transpose(order)(x), last, weights)))
     before = x.shape[:-1]
     if sum(not isinstance(d, int) for d in before) > 1:
         repeated = Expand((last - 1, last), (*x.shape[:-2], *weights.shape))(weights)

@@ -1,5 +1,6 @@
 """What looks at single terms for what is computed for nothing, more often than once, or of more than need be."""
 
+from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Gathering
@@ -20,6 +21,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Placewise,
     Extremes,
     Choosing,
+    Carrying,
     Unfolding,
     Masking,
     Summing,

@@ -49,27 +49,27 @@ class Choosing(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product of single rows, or columns, with what is gathered of a constant."""
-        return isinstance(term.operator, MatMul) and _chosen(term) is not None
+        return isinstance(term.operator, MatMul) and chosen_by(term) is not None
 
     def made(self, term: Term) -> Term | None:
         """What was chosen of the products with all; None where these are too many."""
-        found = _chosen(term)
+        found = chosen_by(term)
         if found is None:
             return None
         row, (matrices, choices) = found
         count, inner, results = matrices.shape
         if not isinstance(count, int) or not isinstance(inner, int) or not isinstance(results, int):
             return None
-        rows = _rows(row, inner)
+        rows = rows_of(row, inner)
         number = rows.before * rows.after
         if count > MOST * rows.each or count >= inner * rows.each or number * count > MOST_ROWS:
             return None
         beside = reshaped(Transpose((1, 0, 2))(matrices), (inner, count * results))
         products = reshaped(MatMul()(rows.x, beside), (number * count, results))
-        return reshaped(_taken(products, rows, count, choices), term.shape)
+        return reshaped(taken_of(products, rows, count, choices), term.shape)
 
 
-def _chosen(term: Term) -> tuple[Term, Choice] | None:
+def chosen_by(term: Term) -> tuple[Term, Choice] | None:
     """The single rows of a product, or columns, and what they are multiplied by, as for rows."""
     x, y = term.inputs
     for one, many, single, by_rows in ((x, y, term.shape[-2], True), (y, x, term.shape[-1], False)):
@@ -92,7 +92,7 @@ def _gathered(many: Term) -> Choice | None:
     return Choice(Transpose((0, 2, 1))(matrices) if turned else matrices, choices)
 
 
-def _rows(row: Term, inner: int) -> Rows:
+def rows_of(row: Term, inner: int) -> Rows:
     """Single rows as a matrix, or those that they repeat. Raises where they are not a number that is known."""
     count = math.prod(concrete(row.shape, "rows that are chosen for")) // inner
     return _repeated(viewed(row), inner) or Rows(reshaped(row, (count, inner)), count, 1, 1)
@@ -111,7 +111,7 @@ def _repeated(x: Term, inner: int) -> Rows | None:
     return Rows(reshaped(x.inputs[0], (before * after, inner)), before, sizes[axis], after)
 
 
-def _taken(products: Term, rows: Rows, count: int, choices: Term) -> Term:
+def taken_of(products: Term, rows: Rows, count: int, choices: Term) -> Term:
     """Of each row's products those that were chosen, in the order of the choices."""
     before, each, after = rows.before, rows.each, rows.after
     tables, results = Lookups((count,) * (before * after)), products.shape[1]

@@ -48,7 +48,7 @@ class Carrying(Fewer):
         z = _Every(viewed(second.choices), count, rows).of(row, 0)
         if z is None:
             return None
-        stacked = MatMul()(reshaped(z, (count, tokens, inner)), second.matrices)
+        stacked = MatMul()(Transpose((1, 0, 2))(reshaped(z, (tokens, count, inner))), second.matrices)
         products = reshaped(Transpose((1, 0, 2))(stacked), (tokens * count, results))
         return reshaped(taken_of(products, rows, count, second.choices), term.shape)
 
@@ -68,9 +68,7 @@ def _chosen_alike(x: Term, choices: Term) -> tuple[Term, Choice] | None:
 
 
 class _Every:
-    """Terms that have a row for each choice, with a row for each of all there are: of the first choice for all rows,
-    then of the next.
-    """
+    """Terms that have a row for each choice, with a row for each of all there are: of the first row, then the next."""
 
     def __init__(self, choices: Term, count: int, rows: Rows) -> None:
         self._choices, self._count, self._rows = choices, count, rows
@@ -94,8 +92,8 @@ class _Every:
         if x.operator != Gather(0) or not x.inputs[0].constant or viewed(x.inputs[1]) is not self._choices:
             return None
         (table, _), rest = x.inputs, tuple(range(2, x.type.rank + 1))
-        to = (self._count, self._tokens, *table.shape[1:])
-        return reshaped(Expand((0, *rest), to)(table), (self._all, *x.shape[1:]))
+        to = (self._tokens, self._count, *table.shape[1:])
+        return reshaped(Expand((1, *rest), to)(table), (self._all, *x.shape[1:]))
 
     def _of(self, x: Term, axis: int) -> Term | None:
         op, read = x.operator, read_along(x, axis)
@@ -123,5 +121,4 @@ class _Every:
         if count != self._count or rows_of(row, inner) != self._rows:
             return None
         beside = reshaped(Transpose((1, 0, 2))(choice.matrices), (inner, count * results))
-        products = reshaped(MatMul()(self._rows.x, beside), (self._tokens, count, results))
-        return reshaped(Transpose((1, 0, 2))(products), (self._all, *x.shape[1:]))
+        return reshaped(MatMul()(self._rows.x, beside), (self._all, *x.shape[1:]))

@@ -17,6 +17,7 @@ from typing import TypeVar
 from superopt.cost.child import CRASHED, UNENDING, Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.estimate import Estimates
+from superopt.cost.indices import indexed
 from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
 from superopt.cost.liveness import PeakCost
@@ -247,8 +248,9 @@ class MeasuredCost:
 
     def _time(self, graph: Graph, count: int = 1) -> Timing:
         """What so many of a graph take together."""
+        draw = replace(KERNEL, below=indexed([graph]))
         with self._written([copied(graph, count)]) as (model,):
-            return self._apart("a kernel", time_alone, self.runtime, model)
+            return self._apart("a kernel", time_alone, self.runtime, model, draw)
 
     @contextmanager
     def _written(self, graphs: Sequence[Graph], undeclared: Undeclared | None = None) -> Iterator[list[Path]]:
@@ -292,7 +294,7 @@ class MeasuredCost:
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
                     shapes = {v.label: concrete(v.shape, "input") for v in graphs[0].inputs if v.label in axes}
-                    draw = replace(KERNEL, shapes=shapes)
+                    draw = replace(KERNEL, shapes=shapes, below=indexed(graphs))
                     with self._written(graphs, axes) as models:
                         much = max(map(PeakCost().cost, graphs)) > MOST_HELD
                         asked = self.runtime, models, around, draw, much

@@ -44,10 +44,10 @@ def run_alone(runtime: Runtime, model: Path) -> None:
     runtime.bound(session, runtime.feeds(session, seed=0, draw=KERNEL)).run()
 
 
-def time_alone(runtime: Runtime, model: Path) -> Timing:
+def time_alone(runtime: Runtime, model: Path, draw: Draw = KERNEL) -> Timing:
     """Time a kernel on random inputs. Raises `RuntimeFailed`."""
     session = runtime.session(model)
-    return runtime.time(session, runtime.feeds(session, seed=0, draw=KERNEL), KERNEL_BUDGET_S)
+    return runtime.time(session, runtime.feeds(session, seed=0, draw=draw), KERNEL_BUDGET_S)
 
 
 def time_in_turns(

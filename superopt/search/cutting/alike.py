@@ -25,6 +25,9 @@ from superopt.term import Term, subterms, variables
 RESULTS, CHANNELS = 0, 1
 """The axis of channels that come out in a kernel, and that of channels in a map."""
 
+DEEPEST = 100
+"""Made of what through more operators than these nothing is told of."""
+
 
 class Alike:
     """Tells which values of a program are the same at all places along an axis; remembers what it found."""
@@ -57,22 +60,22 @@ class Alike:
         places = [Slice(CHANNELS, *place)(v) for place in pairwise(ends)]
         return reduce(Concat(CHANNELS), [_repeated(place, CHANNELS) for place in places])
 
-    def _is_alike(self, term: Term, axis: int) -> bool:
+    def _is_alike(self, term: Term, axis: int, deepest: int = DEEPEST) -> bool:
         """Whether a term is the same at all places along an axis, for all that is known of the values that it reads."""
-        if (term, axis) not in self._known:
+        if deepest and (term, axis) not in self._known:
             self._known[term, axis] = False  # until it is known
-            self._known[term, axis] = self._is_found_alike(term, axis)
-        return self._known[term, axis]
+            self._known[term, axis] = self._is_found_alike(term, axis, deepest - 1)
+        return self._known.get((term, axis), False)
 
-    def _is_found_alike(self, term: Term, axis: int) -> bool:
+    def _is_found_alike(self, term: Term, axis: int, deepest: int) -> bool:
         if is_one(term.shape[axis]):
             return True
         if term.is_variable:
-            return self._holds_alike(term, axis) if term.constant else self._is_made_alike(term, axis)
+            return self._holds_alike(term, axis) if term.constant else self._is_made_alike(term, axis, deepest)
         read = read_along(term, axis)
         if read is None:
             return False
-        return all(a is None or self._is_alike(i, a) for i, a in zip(term.inputs, read, strict=True))
+        return all(a is None or self._is_alike(i, a, deepest) for i, a in zip(term.inputs, read, strict=True))
 
     def _holds_alike(self, constant: Term, axis: int) -> bool:
         try:
@@ -82,9 +85,9 @@ class Alike:
         first, second = (data.take([place], axis) for place in (0, 1))
         return bool((first == second).all() and (data == first).all())
 
-    def _is_made_alike(self, v: Term, axis: int) -> bool:
+    def _is_made_alike(self, v: Term, axis: int, deepest: int) -> bool:
         term = self._made_by(v)
-        return term is not None and self._is_alike(term, axis)
+        return term is not None and self._is_alike(term, axis, deepest)
 
     def _made_by(self, v: Term) -> Term | None:
         """What a step computes a value by."""

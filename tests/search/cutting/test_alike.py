@@ -87,3 +87,9 @@ def test_a_mask_is_convolved_in_one_channel(options: Options) -> None:
     result = superopt.optimize(source, options)
     assert result.report.outcome == "faster"
     assert_same(result.proto(), source)
+
+
+def test_what_a_thousand_nodes_lie_before_is_not_looked_for() -> None:
+    chain = " ".join(f"m{i + 1} = Neg(m{i})" for i in range(1500))
+    piece, _ = last_piece(masked(f"m0 = Expand(x, to) {chain} n = Abs(m1500)", ONES))
+    assert {str(v) for v in piece.shown} == {"?k"}

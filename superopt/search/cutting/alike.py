@@ -83,7 +83,10 @@ class Alike:
         except SuperoptError:
             return False
         first, second = (data.take([place], axis) for place in (0, 1))
-        return bool((first == second).all() and (data == first).all())
+        alike = bool((first == second).all() and (data == first).all())
+        del data
+        self._program.release(constant.label)  # kernels of all convolutions are looked at
+        return alike
 
     def _is_made_alike(self, v: Term, axis: int, deepest: int) -> bool:
         term = self._made_by(v)

@@ -79,7 +79,7 @@ class Timing:
 @dataclass(frozen=True)
 class Draw:
     """How random floating-point inputs are drawn: normal around `offset`, or uniform over `offset … offset + scale`;
-    images `smooth`, if so, with neighbours alike.
+    images `smooth`, if so, with neighbours alike; and half of the rows zeros, where it is `blank`.
 
     `shapes` gives those of inputs, `sizes` symbolic dimensions by name; others are `size`. Integers are 0 or more,
     and less than `below`; where that is None, less than the `limits` say of inputs by name (of all elements, or of each
@@ -91,6 +91,7 @@ class Draw:
     offset: float = 0.0
     uniform: bool = False
     smooth: bool = False
+    blank: bool = False
     size: int = 1
     sizes: Mapping[str, int] = field(default_factory=dict)
     below: int | None = None
@@ -297,4 +298,8 @@ def _random(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray
         values = smooth(rng, shape) if draw.smooth else rng.standard_normal(shape)
     if (draw.scale, draw.offset) != (1.0, 0.0):
         values = draw.offset + draw.scale * values
+    if draw.blank:
+        zeros = rng.random(values.shape[:-1]) < 0.5
+        zeros.flat[:1] = True
+        values = np.where(zeros[..., None] if values.ndim else zeros, 0.0, values)
     return np.asarray(values, dtype=dtype)

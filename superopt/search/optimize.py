@@ -93,15 +93,17 @@ def attempt(
 
 
 def _without_differences(tried: Attempt, trial: Trial, again: Callable[[], Attempt]) -> Attempt:
-    """What another search comes to that leaves operators as the model spells them out and rounds no more, and says
-    so.
+    """What another search comes to that leaves operators as the model spells them out, rounds no more and spreads
+    nothing, and says so.
     """
     try:
         found = again()
     except OutOfTime as error:
         found = original(tried, trial, str(error))
     why = tried.agreement.reason if tried.agreement else "the result is no valid model"
-    found.reason += f"; what is spelled out in it stays so, and no definition that rounds more was used: else {why}"
+    found.reason += (
+        f"; what is spelled out in it stays so, and nothing rounds more or spreads what is no number: else {why}"
+    )
     return found
 
 

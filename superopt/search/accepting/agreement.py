@@ -103,13 +103,15 @@ def joined(found: Sequence[Agreement]) -> Agreement:
 class Sample:
     """Inputs, and what is known of the outputs that they should give: `noisy` and `jolted` are the original's when a
     little is changed, `found` the candidate's, by session. Where the original may be `overflowing`, as it has 16 bits
-    where the candidate has 32, nothing is told by values of it that are not finite.
+    where the candidate has 32, nothing is told by values of it that are not finite. A `blank` one, of whose inputs rows
+    are zeros, tells whether what is finite stays so, and nothing else.
     """
 
     feeds: Feeds
     expected: list[Value]
     exact: Sequence[Value | None]
     overflowing: bool = False
+    blank: bool = False
     noisy: list[list[Value]] = field(default_factory=list)
     jolted: list[list[Value]] = field(default_factory=list)
     found: list[list[Value]] = field(default_factory=list)
@@ -121,7 +123,7 @@ def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
     for sample in samples:
         for i, one in enumerate(worst):
             one.compare(sample, i)
-    return _agreement(worst, len(samples))
+    return _agreement(worst, sum(not sample.blank for sample in samples))
 
 
 class _Worst:
@@ -145,6 +147,10 @@ class _Worst:
 
     def compare(self, sample: Sample, index: int) -> None:
         """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
+        if sample.blank:
+            if _is_finite(taken(sample.expected[index])) and not all(_is_finite(taken(o[index])) for o in sample.found):
+                self._fail("is not finite where rows of the inputs are zeros, and the original is")
+            return
         expected, exact = taken(sample.expected[index]), sample.exact[index]
         noisy, jolted = ([taken(values[index]) for values in some] for some in (sample.noisy, sample.jolted))
         noise, steady = _noise(noisy, expected), _steady(jolted, _numbers(expected))
@@ -221,6 +227,11 @@ def _allowed(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.itemsize <= 2:
         return ROUNDED_EPS * eps, ROUNDED_EPS * eps
     return ABSOLUTE_EPS * eps, REFERENCE_EPS * eps
+
+
+def _is_finite(value: Array) -> bool:
+    numbers = _numbers(value)
+    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
 
 
 def _numbers(value: Array) -> Array:

@@ -50,7 +50,11 @@ DRAWS = (
     Draw(scale=10.0),
     Draw(scale=1.0, offset=1.0, size=3),
     Draw(scale=255.0, uniform=True),  # pictures as they come
+    Draw(blank=True),  # padding, silence, black
 )
+"""The last one only tells of numbers that are not finite. What is divided by its own length, or masked after that, is
+none where a row is zeros; its errors say little, as the last bit of a zero is nothing, and so is all that rounds.
+"""
 
 
 def examine(
@@ -88,18 +92,24 @@ def examine(
     ask, standard = within(caller, longest_s), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
     feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
+    blank = {len(inputs) + i for i, draw in enumerate(draws) if draw.blank and len(feeds) == len(inputs) + len(draws)}
+    told_by_numbers = [None if i in blank else given for i, given in enumerate(feeds)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models; large ones
     # when it has.
     begin = Event()
     if not one_by_one:
         begin.set()
-    with temporary_folder() as folder, giving_back_large(), _evaluated(reference, feeds, folder, until, begin) as exact:
+    with (
+        temporary_folder() as folder,
+        giving_back_large(),
+        _evaluated(reference, told_by_numbers, folder, until, begin) as exact,
+    ):
         interface, outputs = ask(expected, standard, original, feeds, len(inputs), folder)
         names = [a.name for a in interface[1]]
         told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
         accepted = [i for i, tells in enumerate(told) if tells]
         unknown = [None] * len(names)
-        samples = [Sample(feeds[i], outputs[i] or [], unknown, overflowing) for i in accepted]
+        samples = [Sample(feeds[i], outputs[i] or [], unknown, overflowing, i in blank) for i in accepted]
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
@@ -147,7 +157,7 @@ def _are_empty(outputs: Sequence[Value]) -> bool:
 
 @contextmanager
 def _evaluated(
-    reference: Reference | None, feeds: Sequence[Feeds], folder: Path, until: float, begin: Event
+    reference: Reference | None, feeds: Sequence[Feeds | None], folder: Path, until: float, begin: Event
 ) -> Iterator[Callable[[int], Sequence[Value | None] | None]]:
     """What gives the values in 64 bits by the number of the inputs, if there is a way to them: evaluated in a thread
     from when it may `begin`, large ones laid in a folder. It raises `TimeoutError` for those that are not there `until`
@@ -164,8 +174,10 @@ def _evaluated(
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(1, "reference") as pool:
         try:
-            found = [pool.submit(evaluated, reference, given) for given in feeds] if reference else []
-            yield lambda i: found[i].result(_seconds_to(until)) if found else None
+            found = {
+                i: pool.submit(evaluated, reference, g) for i, g in enumerate(feeds) if reference and g is not None
+            }
+            yield lambda i: found[i].result(_seconds_to(until)) if i in found else None
         finally:
             stop.set()
             begin.set()  # who interrupts waits for one operator at most

@@ -12,15 +12,17 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
-from superopt.search.rewriting.rewrites import Fold, Rewrite, Unfold
+from superopt.search.rewriting.finders.masked import Masking
+from superopt.search.rewriting.rewrites import Fold, Less, Rewrite, Unfold
 from tests.models import model, normalized, weight
+from tests.search.accepting.test_blank import CHOSEN, attention
 from tests.search.trying import tried
 
 SOFTMAX: list[Rewrite] = [Fold("softmax unshifted")]
 ROWS = (64, 256)
 STAY = (
-    "; what is spelled out in it stays so, and no definition that rounds more was used: "
-    'else output "shares" is infinite or not a number'
+    "; what is spelled out in it stays so, and nothing rounds more or spreads what is no number: else output "
+    '"shares" is infinite or not a number'
 )
 
 
@@ -59,6 +61,12 @@ def test_where_nothing_else_was_found_the_original_comes_back(cost: MeasuredCost
     found = tried(shares(), SOFTMAX, cost, tmp_path, limit=20)
     assert not found.accepted
     assert found.reason.startswith(f"no rewrite makes a piece of it faster{STAY}")
+
+
+def test_a_mask_by_a_product_is_left_where_it_spreads_what_is_no_number(cost: MeasuredCost, tmp_path: Path) -> None:
+    found = tried(attention(CHOSEN), [Less(Masking)], cost, tmp_path, limit=20)
+    assert not any(step.name == Masking.name for s in found.cover for step in s.winner.steps)
+    assert 'else output "y" is not finite where rows of the inputs are zeros' in found.reason
 
 
 def test_a_second_run_remembers_what_was_found_without(tmp_path: Path) -> None:

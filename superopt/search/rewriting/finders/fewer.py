@@ -17,6 +17,9 @@ class Fewer(ABC):
     name: ClassVar[str]
     """What reports call what it makes."""
 
+    spreads: ClassVar[bool] = False
+    """Whether what it makes is no number where something is that the value itself is rid of."""
+
     def __init__(self) -> None:
         self._made: dict[Term, Term | None] = {}
 

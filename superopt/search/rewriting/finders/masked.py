@@ -8,7 +8,8 @@ chooses among 256 by 256 scores in 46 µs where the mask is the same everywhere,
 product and a sum take 15.
 
 But 0 times an infinity is no number, and some choose to be rid of one. So it is said only of what is made of products
-by steps that are finite wherever these are: what a product makes of an infinity is not to be had back by choosing.
+by steps that are finite wherever these are: what a product makes of an infinity is not to be had back by choosing. What
+is no number before that, as a row of zeros divided by its length, shows in the comparison, and then it is left.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Masking(Fewer):
     """Finds numbers that are chosen where a mask says so."""
 
     name = "masked by a product"
+    spreads = True
 
     def may_be(self, term: Term) -> bool:
         """Whether a mask that is computed chooses between a number and what is computed."""

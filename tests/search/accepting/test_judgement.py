@@ -16,7 +16,7 @@ from superopt.cost.table import Table
 from superopt.search.accepting import compared, judge
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement, Question, question
-from superopt.search.accepting.same import examine
+from superopt.search.accepting.same import DRAWS, examine
 from superopt.search.paired import Paired, Timed
 from superopt.search.report import Report
 from superopt.search.solving.remembered import Memory
@@ -157,7 +157,7 @@ def test_a_second_run_compares_on_other_inputs(options: Options, monkeypatch: py
     assert first is not None
     assert second is not None
     assert (first.samples, first.earlier, second.samples, second.earlier) == (5, 0, 1, 5)
-    assert seeds == [(0, 5), (5, 1)]
+    assert seeds == [(0, len(DRAWS)), (len(DRAWS), 1)]
 
 
 def test_where_the_second_comparison_fails_the_whole_one_decides(

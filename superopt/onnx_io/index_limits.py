@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.dim import Dim, substitute
+from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
 
 FEW = 2
@@ -90,7 +91,7 @@ class _Limits:
             limit = self._at(value, node, place, DEEPEST) if columns is None else self.of(node.outputs[0])
             for column in columns or range(len(found)):
                 found[column] = min(found[column], limit)
-        return tuple(int(limit if limit < math.inf else max(self.compared, FEW)) for limit in found)
+        return tuple(max(int(limit), 1) if limit < math.inf else max(int(self.compared), FEW) for limit in found)
 
     def _column(self, node: ir.Node, place: int, last: int, count: int) -> Sequence[int] | None:
         """The places along the last axis of an input that a node takes of it, of so many; None for all."""
@@ -173,8 +174,13 @@ class _Limits:
 
     def _integers(self, value: ir.Value | None) -> Array | None:
         name = (value.name or "") if value is not None else ""
-        data = self.program.data(name) if name in self.program.constants else None
-        return None if data is None or data.dtype.kind not in "iu" else data
+        if name not in self.program.constants:
+            return None
+        try:
+            data = self.program.data(name)
+        except InvalidModel:  # it cannot be computed
+            return None
+        return data if data.dtype.kind in "iu" else None
 
     def _shape(self, value: ir.Value | None) -> Sequence[Dim] | None:
         term = self.program.values.get(value.name or "") if value is not None else None

@@ -118,6 +118,11 @@ def test_lengths_are_compared_with_all_places_of_a_sequence() -> None:
     assert limits(*of_lengths) == {}
 
 
+def test_a_place_of_none_is_drawn_as_0() -> None:
+    of_none = "d = Constant<value = int64 {0}>() v = Constant<value_floats = [0.0, 1.0]>() y = OneHot(i, d, v)"
+    assert limits("int64[2] i", of_none) == {"i": 1}
+
+
 def test_numbers_that_are_passed_on_by_a_thousand_nodes_are_0_or_1() -> None:
     chain = " ".join(f"i{k + 1} = Identity(i{k})" for k in range(2000))
     assert limits("int64[2] i0", f"{chain} y = Gather(table, i2000)") == {}

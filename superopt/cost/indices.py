@@ -2,7 +2,8 @@
 
 What is gathered at one place is in the caches after the first row: a copy of an expert's weights for each token takes
 half as long then as in a model, whose tokens choose different ones. So where all integers that come in are indices into
-axes of known sizes, they are drawn over the shortest of these.
+axes of known sizes, they are drawn over the shortest of these. Of whole models, whose nodes may be opaque, the same is
+told by their nodes (`onnx_io/index_limits.py`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
 
 FEW = 2
-"""0 and 1 are valid indices into every axis longer than one, valid token types and masks; nothing larger is known."""
+"""What inputs are drawn of where nothing is known of them (`Draw` in `cost/runtime.py`)."""
 
 MOST_COLUMNS = 1000
 """Places along an axis that are told apart, at most."""

@@ -17,12 +17,14 @@ LONGEST_S = 900.0
 """What has not run on all samples by then is taken as never ending."""
 
 
-def drawn(standard: Runtime, model: Path, seed: int, draws: Sequence[Draw]) -> list[Feeds]:
-    """Random inputs for a model; those of types without a random are left out."""
-    session, found = standard.session(model, optimize=False), []
+def drawn(standard: Runtime, model: Path, seed: int, draws: Sequence[Draw]) -> dict[int, Feeds]:
+    """Random inputs for a model by the number of their draw; those of types without a random, or too large, are left
+    out.
+    """
+    session, found = standard.session(model, optimize=False), dict[int, Feeds]()
     for i, draw in enumerate(draws):
         with suppress(RuntimeFailed):
-            found.append(standard.feeds(session, seed + i, draw))
+            found[i] = standard.feeds(session, seed + i, draw)
     return found
 
 

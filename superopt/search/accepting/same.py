@@ -91,8 +91,9 @@ def examine(
     caller = caller or Here()
     ask, standard = within(caller, longest_s), runtime.standard
     sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
-    feeds = [*inputs, *ask(drawn, standard, working or original, seed, sized)]
-    blank = {len(inputs) + i for i, draw in enumerate(draws) if draw.blank and len(feeds) == len(inputs) + len(draws)}
+    made = ask(drawn, standard, working or original, seed, sized)
+    feeds = [*inputs, *made.values()]
+    blank = {i for i, number in enumerate(made, start=len(inputs)) if draws[number].blank}
     told_by_numbers = [None if i in blank else given for i, given in enumerate(feeds)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models; large ones
     # when it has.

@@ -91,3 +91,11 @@ def test_rows_of_zeros_are_numbers_in_what_is_optimized(options: Options) -> Non
     result = superopt.optimize(source, options)
     (found,), (expected,) = (run(model, blank()) for model in (result.proto(), source))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_blank_sample_tells_of_no_errors_though_another_is_refused(tmp_path: Path) -> None:
+    """Rows of so many do not fit in memory."""
+    text = """<ir_version: 9, opset_import: ["": 17]> g (float[rows, 4] x) => (float[rows, 4] y) { y = Tanh(x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "a.onnx")
+    draws = (Draw(size=10**13), Draw(size=3), Draw(size=3, blank=True))
+    assert examine(tmp_path / "a.onnx", tmp_path / "a.onnx", RUNTIME, draws=draws).samples == 1

@@ -28,7 +28,7 @@ from superopt.cost.table import WHOLE, Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
 from superopt.cost.whole import Undeclared, Unwritable, fingerprint, written
 from superopt.errors import OutOfTime, SuperoptError, UsageError
-from superopt.onnx_io import needed_opset
+from superopt.onnx_io import DrawnWeights, needed_opset
 from superopt.operators.declare import concrete
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import REAL, Graph, Term, variable, variables
@@ -66,17 +66,19 @@ class MeasuredCost:
         highest: int = 0,
         around: int = 0,
         loses_sizes: bool = False,
+        weights: DrawnWeights | None = None,
     ) -> None:
         """`highest` is the opset that a graph may have where it needs a newer one; `around` are the bytes that a model
         goes through beside a piece of it (see `whole.around`); `loses_sizes` says that the runtime does not know in
-        the model the sizes that are symbolic, and fuses less: so it is in whole pieces then.
+        the model the sizes that are symbolic, and fuses less: so it is in whole pieces then; `weights` are what
+        models are timed over.
         """
         self.runtime, self.table, self.opset, self.sizes = runtime, table, opset, dict(sizes or {})
         self.highest, self.deadline, self.lock_directory = highest, deadline, lock_directory
         self.around, self.measured, self.waited_s = around, 0, 0.0
         self._streamed = around if runtime.streams_weights else 0
         self.loses_sizes = loses_sizes
-        self.child = child or Child()
+        self.child, self.weights = child or Child(), weights or DrawnWeights()
         self.unrunnable: dict[str, str] = {}
         self.unwritable = ""
         self._key = runtime.key
@@ -119,7 +121,7 @@ class MeasuredCost:
 
     def demand_runs(self) -> None:
         """Raise `UsageError` where the runtime runs nothing at all: what it needs it may only load, and miss, now."""
-        with written([_additions(1)], self.opset) as (model,):
+        with self._written([_additions(1)]) as (model,):
             try:
                 self.child.call(LONGEST_S, run_alone, self.runtime, model)
             except RuntimeFailed as error:
@@ -255,7 +257,7 @@ class MeasuredCost:
     @contextmanager
     def _written(self, graphs: Sequence[Graph], undeclared: Undeclared | None = None) -> Iterator[list[Path]]:
         try:
-            with written(graphs, self.opset, self.highest, undeclared) as models:
+            with written(graphs, self.opset, self.weights, self.highest, undeclared) as models:
                 yield models
         except Unwritable as error:
             self.unwritable = str(error)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 from superopt.cost.flops import is_floating
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import NoRoom
-from superopt.folders import temporary_folder
-from superopt.onnx_io import standalone_apart
+from superopt.onnx_io import DrawnWeights, standalone_apart
 from superopt.operators.layout import Expand
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
@@ -51,26 +50,34 @@ class Unwritable(RuntimeFailed):
 
 @contextmanager
 def written(
-    graphs: Sequence[Graph], opset: int, highest: int = 0, undeclared: Undeclared | None = None
+    graphs: Sequence[Graph],
+    opset: int,
+    weights: DrawnWeights,
+    highest: int = 0,
+    undeclared: Undeclared | None = None,
 ) -> Iterator[list[Path]]:
-    """Models of these terms alone, over weights of random values: files that are there within the block.
+    """Models of these terms alone, over random weights: files that are there within the block.
 
     Each is of the opset, or of a newer one up to the `highest` where it needs that. Raises what emitting does, and
     `RuntimeFailed`, and `Unwritable` where no file can be made.
     """
-    made = map(with_weights_made, graphs)
-    with _folder() as folder:
-        yield [_written(graph, opset, highest, undeclared, folder / str(i)) for i, graph in enumerate(made)]
+    weights.begin()
+    paths: list[Path] = []
+    try:
+        for graph in map(with_weights_made, graphs):
+            paths.append(_path(weights, len(paths)))
+            _write(graph, opset, weights, highest, undeclared, paths[-1])
+        yield paths
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with ExitStack() as held:
-        try:
-            folder = held.enter_context(temporary_folder())
-        except NoRoom as error:
-            raise Unwritable(f"models cannot be written to be timed: {error}") from None
-        yield folder
+def _path(weights: DrawnWeights, number: int) -> Path:
+    try:
+        return weights.folder / f"{number}.onnx"
+    except NoRoom as error:
+        raise Unwritable(f"models cannot be written to be timed: {error}") from None
 
 
 def _unwritable(error: OSError) -> Unwritable:
@@ -104,19 +111,15 @@ def _is_drawn(term: Term) -> bool:
     return is_floating(term.type) and not isinstance(term.operator, Expand) and bool(variables(term))
 
 
-def _written(graph: Graph, opset: int, highest: int, undeclared: Undeclared | None, folder: Path) -> Path:
+def _write(
+    graph: Graph, opset: int, weights: DrawnWeights, highest: int, undeclared: Undeclared | None, path: Path
+) -> None:
     try:
-        message, weights = standalone_apart(graph, opset, highest=highest, undeclared=undeclared)
+        path.write_bytes(standalone_apart(graph, opset, weights, highest=highest, undeclared=undeclared))
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
-    try:
-        folder.mkdir()
-        for location, array in weights.items():
-            array.tofile(folder / location)
-        (folder / "model.onnx").write_bytes(message)
     except OSError as error:
         raise _unwritable(error) from None
-    return folder / "model.onnx"
 
 
 def fingerprint(graph: Graph) -> str:

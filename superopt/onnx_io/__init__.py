@@ -4,8 +4,9 @@ from superopt.onnx_io.branches import lifted, spliced
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.choices import Branch, Choice, choices
 from superopt.onnx_io.copying import copy_model
+from superopt.onnx_io.drawn_weights import DrawnWeights, random_weights
 from superopt.onnx_io.embedded import held
-from superopt.onnx_io.emit import changed_values, op_types, random_weights, rewritten, standalone, standalone_apart
+from superopt.onnx_io.emit import changed_values, rewritten
 from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
@@ -17,12 +18,14 @@ from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
 from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.standalone import op_types, standalone, standalone_apart
 from superopt.onnx_io.widened import is_rounding, widened
 
 __all__ = [
     "LARGE",
     "Branch",
     "Choice",
+    "DrawnWeights",
     "Limit",
     "ModelFacts",
     "Program",

@@ -1,34 +1,21 @@
-"""From terms to models: a model with some values computed anew, and a model of some terms alone."""
+"""From terms to models: a model with some values computed anew."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-import onnx
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
-from superopt.dim import symbol_name
-from superopt.drawn import normal
 from superopt.errors import SuperoptError, UsageError
-from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.lowest import without_lowest
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated, raise_opset
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.size_writer import Sources
 from superopt.onnx_io.skeleton import clone, imported_opset, opset_of
 from superopt.onnx_io.surgery import bury, inherit, put, sort, swap_outputs
-from superopt.onnx_io.writer import TermWriter, graph_value
-from superopt.operators import Declared, NotUnderstood
-from superopt.term import REAL, Graph, Term, subterms, variables
-
-APART = 2**16
-"""Weights of more bytes of a model that is only timed stand in files beside it: in a message they are there three times
-while it is written.
-"""
+from superopt.onnx_io.writer import TermWriter
+from superopt.operators import NotUnderstood
+from superopt.term import Term
 
 
 def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, str]) -> ir.Model:
@@ -141,111 +128,3 @@ class _Rewriting:
             seen.add(value.name)
             value = self.final[value.name]
         return value
-
-
-def standalone(graph: Graph, opset: int, seed: int = 0, highest: int = 0) -> onnx.ModelProto:
-    """A model of just these terms, for measuring: constants are weights of random values, the same for one seed.
-
-    Where they need it, it is of a newer opset than the one given, but not above the `highest`.
-    Inputs keep the labels of their variables; `REAL` is float32. Raises `NotUnderstood` where ONNX cannot express a
-    term in this opset, `UsageError` for two variables of one label.
-    """
-    return ir.to_proto(_standalone(graph, opset, seed, highest))
-
-
-def standalone_apart(
-    graph: Graph, opset: int, highest: int = 0, undeclared: Mapping[str, Collection[int]] | None = None
-) -> tuple[bytes, dict[str, Array]]:
-    """The message of `standalone` in bytes, and weights apart but for small ones, by the files it says they are in. Of
-    inputs the `undeclared` axes, by their labels, are of no size that the model tells.
-    """
-    model, weights = _standalone(graph, opset, 0, highest), dict[str, Array]()
-    for value in model.graph.inputs:
-        axes = (undeclared or {}).get(value.name or "", ())
-        value.shape = ir.Shape([None if axis in axes else d for axis, d in enumerate(value.shape or ())])
-    for i, (name, value) in enumerate(model.graph.initializers.items()):
-        tensor = value.const_value
-        if isinstance(tensor, ir.Tensor) and tensor.nbytes > APART:
-            location = f"{i}.data"
-            weights[location] = tensor.numpy()
-            value.const_value = ir.ExternalTensor(
-                location, 0, tensor.nbytes, tensor.dtype, shape=tensor.shape, name=name
-            )
-    message = ir.to_proto(model).SerializeToString()
-    for value in model.graph.initializers.values():
-        value.const_value = None  # a model lies in reference cycles, and its weights with it until these are looked for
-    return message, weights
-
-
-def op_types(graph: Graph, opset: int) -> list[str]:
-    """The operators of the nodes of `standalone`. Raises as that does."""
-    model = _standalone(graph, opset, 0, 0)
-    for value in model.graph.initializers.values():
-        value.const_value = None  # a model lies in reference cycles
-    return [node.op_type for node in model.graph]
-
-
-def _standalone(graph: Graph, opset: int, seed: int, highest: int) -> ir.Model:
-    if opset < OLDEST_OPSET:
-        raise NotUnderstood(f"opset {opset} is older than {OLDEST_OPSET}")
-    opset = max(opset, min(highest, needed_opset(graph.outputs, (), opset)))
-    leaves = _leaves(graph)
-    if len({v.label for v in leaves}) < len(leaves):
-        raise UsageError(f"two variables of one label in {graph}")
-    values = {v.label: graph_value(v.label, _dtype(v), v.shape) for v in leaves}
-    weights = {v.label: array for v, array in random_weights(graph, seed).items()}
-    for label, array in weights.items():
-        values[label].const_value = ir.Tensor(array, name=label)
-    domains = {t.operator.domain: 1 for t in subterms(*graph.outputs) if isinstance(t.operator, Declared)}
-    writer = TermWriter(opset, values, weights.__getitem__, set(values), _size_sources(leaves), domains)
-    written = writer.write([(t, _dtype(t)) for t in graph.outputs], {})
-    outputs: list[ir.Value] = []
-    for term, name in zip(graph.outputs, written, strict=True):
-        value = writer.values[name]
-        if value.producer() is None or value in outputs:
-            value = writer.values[writer.node("Identity", (name,))]
-        typed = graph_value("", _dtype(term), term.shape)
-        value.type, value.shape = typed.type, typed.shape
-        outputs.append(value)
-    writer.declare_read()
-    made = ir.Graph(
-        [values[v.label] for v in leaves if not v.constant],
-        outputs,
-        nodes=writer.nodes,
-        initializers=[*(values[label] for label in weights if values[label].uses()), *writer.initializers],
-        opset_imports={**domains, "": opset},
-        name="terms",
-    )
-    oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
-    return ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt")
-
-
-def _size_sources(leaves: Iterable[Term]) -> Sources:
-    return {symbol_name(d) or "": (v.label, axis) for v in leaves for axis, d in enumerate(v.shape)}
-
-
-def random_weights(graph: Graph, seed: int = 0) -> dict[Term, Array]:
-    """The values that `standalone` gives to the constant variables of a graph."""
-    return {v: _random(v, np.random.default_rng([seed, i])) for i, v in enumerate(_leaves(graph)) if v.constant}
-
-
-def _leaves(graph: Graph) -> list[Term]:
-    return list(dict.fromkeys((*graph.inputs, *variables(*graph.outputs))))
-
-
-def _dtype(term: Term) -> str:
-    return "float32" if term.type.dtype == REAL else term.type.dtype
-
-
-def _random(v: Term, rng: np.random.Generator) -> Array:
-    """Matrices and kernels keep the scale of what passes through them (He 2015); vectors are positive, near 1.
-
-    So nothing measured becomes infinite, NaN or denormal, which would change its time.
-    """
-    shape = tuple(int(d) for d in v.shape)  # type: ignore[arg-type]
-    if v.type.dtype != REAL and "float" not in v.type.dtype:
-        return np.zeros(shape, v.type.dtype)  # an index into any axis
-    if len(shape) < 2:
-        return rng.uniform(0.5, 1.5, shape).astype(_dtype(v))
-    fan_in = shape[-2] if len(shape) < 4 else int(np.prod(shape[1:]))
-    return normal(rng, shape, math.sqrt(2.0 / fan_in)).astype(_dtype(v), copy=False)

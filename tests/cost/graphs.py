@@ -7,6 +7,7 @@ import onnxruntime
 
 from superopt.cost.whole import written
 from superopt.dim import Dim
+from superopt.onnx_io import DrawnWeights
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Add, Relu
@@ -40,6 +41,6 @@ def left_by_onnxruntime(made: Graph, folder: Path, opset: int = 14, highest: int
     """What runs after onnxruntime's own optimizations, in order."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath, options.log_severity_level = str(folder / "left.onnx"), 4
-    with written([made], opset, highest) as (model,):
+    with written([made], opset, DrawnWeights(), highest) as (model,):
         onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     return list(onnx.load(folder / "left.onnx", load_external_data=False).graph.node)

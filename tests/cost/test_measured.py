@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -17,7 +19,7 @@ from superopt.cost.timed import time_alone, time_in_turns
 from superopt.cost.whole import fingerprint, written
 from superopt.dim import symbol
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io import LARGE, standalone_apart
+from superopt.onnx_io import LARGE, DrawnWeights
 from superopt.operators.layout import Reshape
 from superopt.operators.linear import MatMul
 from superopt.operators.norms import RmsNorm
@@ -92,7 +94,7 @@ def test_a_reshape_between_kernels_moves_nothing(cost: MeasuredCost) -> None:
 
 def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
     tiny = graph(make(Reshape((4, 1)), (tensor("x", 2, 2),)))
-    with written([tiny], 17) as (model,):
+    with written([tiny], 17, DrawnWeights()) as (model,):
         assert 0 <= cost.cost(tiny) < time_alone(RUNTIME, model).seconds
 
 
@@ -142,7 +144,7 @@ def test_an_expand_of_an_input_is_part_of_its_consumer(cost: MeasuredCost) -> No
 
 
 def test_a_graph_is_timed_whole_too() -> None:
-    with written([products(2, 32)], 17) as models:
+    with written([products(2, 32)], 17, DrawnWeights()) as models:
         (timing,) = time_in_turns(RUNTIME, models)
     assert timing.seconds > 0
     assert timing.runs >= 7
@@ -198,13 +200,12 @@ def test_a_fingerprint_tells_graphs_apart_but_for_names() -> None:
 @pytest.mark.parametrize("name", where_usable())
 def test_large_weights_are_given_apart_and_used(name: str) -> None:
     g = graph(make(MatMul(), (tensor("x", 1, 4096), weight("w", 4096, 2304))))
-    message, apart = standalone_apart(g, 17)
-    assert [w.nbytes > LARGE for w in apart.values()] == [True]
-    assert len(message) < 1000
     feeds = {"x": np.ones((1, 4096), np.float32)}
-    ((location, w),) = apart.items()
     runtime = runtime_named(name, 1)
-    with written([g], 17) as (path,):
-        assert (path.parent / location).stat().st_size == w.nbytes
+    with written([g], 17, DrawnWeights()) as (path,):
+        assert path.stat().st_size < 1000
+        (held,) = onnx.load(path).graph.initializer
+        assert len(held.raw_data) == 4 * 4096 * 2304 > LARGE
         (found,) = runtime.run(runtime.session(path), feeds)
+    w = numpy_helper.to_array(held)
     np.testing.assert_allclose(found, feeds["x"] @ w, rtol=1e-3, atol=1e-4)

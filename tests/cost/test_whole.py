@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from superopt.cost.whole import MOST_AROUND, Unwritable, around, with_weights_made, written
-from superopt.onnx_io import standalone
+from superopt.onnx_io import DrawnWeights, standalone
 from superopt.operators.constant import filled
 from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
@@ -36,7 +36,7 @@ def test_what_is_made_of_weights_is_a_weight_where_it_is_timed() -> None:
 
 
 def test_a_model_that_is_timed_has_the_nodes_that_it_would_have_with_its_weights_computed() -> None:
-    with written([_merged()], opset=17) as (path,):
+    with written([_merged()], 17, DrawnWeights()) as (path,):
         timed = _made_of(onnx.load(path))
     assert timed == _made_of(standalone(_merged(), 17))
     assert timed == (["Conv", "Reshape", "MatMul"], [[2], [9], [9, 3, 1, 1], [576, 7]])
@@ -50,13 +50,16 @@ def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:
 
 def test_where_no_folder_can_be_made_nothing_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "gone"))
-    with pytest.raises(Unwritable, match=r"cannot be written to be timed: .* TMPDIR"), written([_merged()], opset=17):
+    with (
+        pytest.raises(Unwritable, match=r"cannot be written to be timed: .* TMPDIR"),
+        written([_merged()], 17, DrawnWeights()),
+    ):
         pass
 
 
 def test_axes_that_are_not_to_be_declared_are_open_in_the_model_that_is_timed() -> None:
     x, y = tensor("x", 2, 3, 8), tensor("y", 2, 3, 8)
-    with written([graph(make(Add(), (x, y)))], opset=17, undeclared={"x": (0, 1)}) as (path,):
+    with written([graph(make(Add(), (x, y)))], 17, DrawnWeights(), undeclared={"x": (0, 1)}) as (path,):
         given = onnx.load(path).graph.input
     sizes = {i.name: [d.dim_value or d.dim_param or None for d in i.type.tensor_type.shape.dim] for i in given}
     assert sizes == {"x": [None, None, 8], "y": [2, 3, 8]}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import onnx
@@ -17,7 +14,7 @@ from superopt.arithmetic import FLOAT, Array
 from superopt.dim import assuming, floor_div, symbol
 from superopt.errors import UsageError
 from superopt.evaluate import evaluate
-from superopt.onnx_io import check, load, random_weights, rewritten, standalone, standalone_apart, understand
+from superopt.onnx_io import check, load, rewritten, standalone, understand
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
@@ -34,7 +31,7 @@ from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Mean
 from superopt.operators.resize import Interpolate
-from superopt.term import Graph, Term, make, variable
+from superopt.term import Graph, Term, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
@@ -305,24 +302,6 @@ def test_a_deep_term_is_written_without_recursion() -> None:
     for _ in range(3000):
         deep = Relu()(deep)
     assert len(standalone(Graph((), (deep,)), 17).graph.node) == 3000
-
-
-def test_weights_that_were_written_apart_are_freed_without_a_search_for_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[weakref.ref[Array]] = []
-
-    def draw(*given: Any) -> dict[Term, Array]:
-        weights = random_weights(*given)
-        drawn.extend(map(weakref.ref, weights.values()))
-        return weights
-
-    monkeypatch.setattr("superopt.onnx_io.emit.random_weights", draw)
-    x, w = variable("x", (2, 8), "float32"), variable("w", (8, 4), "float32", constant=True)
-    gc.disable()
-    try:
-        standalone_apart(Graph((x,), (make(MatMul(), (x, w)),)), 17)
-        assert [ref() for ref in drawn] == [None]
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("of_matrices", [False, True])

@@ -130,7 +130,7 @@ def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
     def unwritable(*_: object) -> None:
         raise NoRoom("no folder can be made: No space left on device; make room, or name another by TMPDIR")
 
-    monkeypatch.setattr("superopt.cost.whole.temporary_folder", unwritable)
+    monkeypatch.setattr("superopt.onnx_io.drawn_weights.temporary_folder", unwritable)
     with Table(Path(":memory:")) as empty, closing(Child()) as child:
         cost = MeasuredCost(OnnxRuntime(), empty, opset=17, child=child)
         with pytest.raises(NoRoom, match="No space left on device; make room, or name another by TMPDIR"):

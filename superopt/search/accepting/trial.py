@@ -123,6 +123,7 @@ class Trial:
             highest=highest,
             around=around(weights, values),
             loses_sizes=program.loses_sizes,
+            weights=cost.weights,
         )
         return replace(self, program=program, objective=type(self.objective)(own))
 

@@ -1,4 +1,6 @@
-"""Pieces that are searched once more: those whose time was over, and those that were taken as others that are alike."""
+"""What is done once more for pieces: timing graphs that no time was left for, and searching those whose own time was
+over, or that were taken as others that are alike.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 
 from superopt.search.solving.joined import JOINED_SHARE
 from superopt.search.solving.searching import Search, kept
+from superopt.search.solving.sharing import shared
 from superopt.search.strategies.found import ALIKE, OUT_OF_TIME, Progress, Solved
 
 AGAIN, WORTH_AGAIN, LAST_RESORT = 2.0, 1.5, 0.5
@@ -15,6 +18,10 @@ AGAIN, WORTH_AGAIN, LAST_RESORT = 2.0, 1.5, 0.5
 what its first search took, at least: else it would see what that saw. Where nothing was gained less will do, as most
 of the first time went by with timing kernels, which are known now.
 """
+
+
+TIMING_SHARE = 0.5
+"""What timing more of what was found may take of that time: each timing takes less than a search, and tells more."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +36,31 @@ class Again:
     progress: Progress
 
     def __call__(self, solved: list[Solved], latest: float, worth: float = WORTH_AGAIN) -> list[Solved]:
-        """The same with those searched again whose time was over, until the latest, where that is `worth` it; and in
-        two thirds of what time was left before that, those that were taken as others that are alike.
+        """The same with more graphs timed of those that some are left of, and with those searched again whose time was
+        over, until the latest, where that is `worth` it; and in two thirds of what time was left before that, those
+        that were taken as others that are alike.
         """
         cost = self.search.objective.machine
         first = cost.deadline
         left_s = max(first - time.monotonic(), 0.0)
         cost.deadline = max(first, latest - left_s)
+        solved = self._with_more_timed(solved, latest - left_s)
         solved = self._of(solved, OUT_OF_TIME, latest - left_s, worth)
         now = time.monotonic()
         cost.deadline = min(now + left_s, max(first, latest))
         solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0), worth)
         return kept(solved) if self.search.stopped else solved
+
+    def _with_more_timed(self, solved: list[Solved], until: float) -> list[Solved]:
+        """With more graphs timed of the pieces that some are left of, which share a part of the time."""
+        solved, now = list(solved), time.monotonic()
+        stakes = {i: s.at_stake for i, s in enumerate(solved) if s.outcome.untried and not s.remembered}
+        for i, seconds in shared(stakes, now + TIMING_SHARE * (until - now), self.progress, "time again"):
+            if self.search.stopped or seconds <= 0.0:
+                break
+            with self.search.stoppable():
+                solved[i] = self.search.with_more_timed(solved[i], seconds)
+        return solved
 
     def _of(self, solved: list[Solved], reason: str, until: float, worth: float) -> list[Solved]:
         """With those whose search ended for a reason: those first that saw least."""
@@ -50,7 +70,7 @@ class Again:
             left_s, one = until - time.monotonic(), solved[i]
             if self.search.stopped or left_s <= 0.0:
                 break
-            seconds = min(left_s, AGAIN * self.each_s * len(one.places) * one.outcome.start.cost)
+            seconds = min(left_s, AGAIN * self.each_s * one.at_stake)
             if seconds < worth * self.took[i]:
                 continue
             self.progress("search again", number / len(ended))

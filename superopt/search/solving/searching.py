@@ -84,6 +84,16 @@ class Search:
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
 
+    def with_more_timed(self, before: Solved, seconds: float) -> Solved:
+        """A piece of which more graphs are timed whole, in so many seconds: those that were are known."""
+        outcome = replace(before.outcome, untried=0)
+        limits = Limits(deadline=time.monotonic() + seconds)
+        winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
+        solved = replace(before, outcome=outcome, winner=winner, gain=gain) if gain >= before.gain else before
+        if self.memory:
+            self.memory.keep(solved)
+        return solved
+
     def _left(self, places: Sequence[Piece], begun: Begun | None, before: Solved | None) -> Solved:
         """A piece of which nothing more is found than was before."""
         if before is not None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from superopt.search.cutting.pieces import Piece
 from superopt.search.solving.alike import structure
 from superopt.search.solving.solution import Terms
 from superopt.search.strategies.found import Progress
+
+T = TypeVar("T")
 
 Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
@@ -37,9 +39,7 @@ def kind_of(places: Sequence[Piece]) -> Hashable:
     return structure(places[0].canonical.outputs)
 
 
-def shared(
-    stakes: Mapping[Terms, float], deadline: float, progress: Progress, doing: str
-) -> Iterator[tuple[Terms, float]]:
+def shared(stakes: Mapping[T, float], deadline: float, progress: Progress, doing: str) -> Iterator[tuple[T, float]]:
     """The seconds for each: time is shared by what is at stake, as it is known by then; what earlier ones leave goes to
     those that follow.
     """

@@ -86,7 +86,7 @@ def solve(
         return solved
     costs = [
         *starts.values(),
-        *(len(known[key].places) * known[key].outcome.start.cost for key in groups if key in known),
+        *(known[key].at_stake for key in groups if key in known),
     ]
     judging_s, least_s = _judging(objective.seconds(costs), times.settings)
     searching_ends, now = cost.deadline, time.monotonic()

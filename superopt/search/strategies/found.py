@@ -103,6 +103,11 @@ class Solved:
     remembered: bool = False
 
     @property
+    def at_stake(self) -> float:
+        """What it takes as it stands, at all of its places."""
+        return len(self.places) * self.outcome.start.cost
+
+    @property
     def saved(self) -> float:
         """By how much what is to be lessened is less, at each place."""
         return self.outcome.start.cost * (1.0 - 1.0 / self.gain)
@@ -110,7 +115,7 @@ class Solved:
 
 def taken_as_they_stand(solved: Iterable[Solved]) -> float:
     """What pieces take as they stand, at all of their places: seconds, by sums of kernels, or what else is lessened."""
-    return sum(len(s.places) * s.outcome.start.cost for s in solved)
+    return sum(s.at_stake for s in solved)
 
 
 def expected_gain(solved: Iterable[Solved], total: Callable[[Iterable[float]], float]) -> float:

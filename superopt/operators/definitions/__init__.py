@@ -1,8 +1,8 @@
 """What operators may be written as beside their declarations: steps that runtimes compute faster, and spellings."""
 
 from superopt.operators.definitions import (
-    alike,
     blocks,
+    channels_alike,
     columns_first,
     enlarged,
     exponents,
@@ -30,8 +30,8 @@ from superopt.operators.definitions import (
 )
 
 __all__ = [
-    "alike",
     "blocks",
+    "channels_alike",
     "columns_first",
     "enlarged",
     "exponents",

@@ -18,10 +18,10 @@ from superopt.cost.layouts import Place, between
 from superopt.cost.whole import fingerprint
 from superopt.dim import assuming
 from superopt.onnx_io.program import Program
-from superopt.search.cutting.alike import Alike
 from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of
 from superopt.search.cutting.numbers import with_numbers
+from superopt.search.cutting.repeated_channels import RepeatedChannels
 from superopt.search.cutting.tables import Tables
 from superopt.term import Graph, Term, replace_all, variable, variables
 
@@ -87,16 +87,16 @@ class Known(NamedTuple):
     """What of a program's values pieces are shown as something that they are equal to."""
 
     tables: Tables
-    alike: Alike
+    channels: RepeatedChannels
 
     @classmethod
     def of(cls, program: Program) -> Known:
         """Nothing is looked at until a piece asks."""
-        return cls(Tables(program), Alike(program))
+        return cls(Tables(program), RepeatedChannels(program))
 
     def shown(self, outputs: Sequence[Term]) -> dict[Term, Term]:
         """What is read below some terms, and what it is equal to."""
-        return self.tables.shown(outputs) | self.alike.shown(outputs)
+        return self.tables.shown(outputs) | self.channels.shown(outputs)
 
 
 def cut_into_pieces(program: Program) -> list[Piece]:

@@ -14,7 +14,7 @@ from superopt.search.objectives.objective import Objective
 from superopt.search.objectives.promises import promise
 from superopt.search.objectives.refuted import refuted
 from superopt.search.rewriting.matching import Matching
-from superopt.search.solving.alike import Gained, followed, is_as_good, is_enough
+from superopt.search.solving.following import Gained, followed, is_as_good, is_enough
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import (

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from superopt.search.cutting.pieces import Piece
-from superopt.search.solving.alike import structure
+from superopt.search.solving.following import structure
 from superopt.search.solving.solution import Terms
 from superopt.search.strategies.found import Progress
 

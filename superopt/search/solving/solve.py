@@ -14,7 +14,7 @@ from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS, measuring_s
 from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
-from superopt.search.solving.alike import is_clear
+from superopt.search.solving.following import is_clear
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.sharing import Groups, kind_of, of_kinds, shared
 from superopt.search.solving.solution import Terms

@@ -17,7 +17,7 @@ from superopt.search.cutting.pieces import distinct
 from superopt.search.objectives.latency import Latency
 from superopt.search.rewriting.matching import Matching
 from superopt.search.solving.across import ENOUGH_IN_VAIN, solve_joined
-from superopt.search.solving.alike import structure
+from superopt.search.solving.following import structure
 from superopt.search.solving.joined import begun_of
 from superopt.search.solving.searching import Search
 from superopt.search.solving.solution import Terms

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from onnx import TensorProto, helper
+from tests.search.solving.test_alike import SHORTER, by, relus
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.cost.layouts import Place
@@ -17,7 +18,7 @@ from superopt.onnx_io import load, understand
 from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.objectives.latency import Latency
 from superopt.search.rewriting.matching import Matching
-from superopt.search.solving.alike import TOLD, Gained
+from superopt.search.solving.following import TOLD, Gained
 from superopt.search.solving.searching import Search
 from superopt.search.solving.sharing import of_kinds
 from superopt.search.solving.solve import Times, solve
@@ -35,7 +36,6 @@ from superopt.search.strategies.found import (
 from superopt.term import Graph, Term
 from tests.models import model
 from tests.search.objectives.test_latency import Unmeasured
-from tests.search.solving.test_alike import SHORTER, by, relus
 
 
 class Told(Latency):

@@ -21,7 +21,7 @@ from superopt.rules.format import load_rules, parse_file
 from superopt.search.cutting.pieces import Piece, cut_into_pieces
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import ByRule, rewrites_of
-from superopt.search.solving.alike import followed, structure
+from superopt.search.solving.following import followed, structure
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import (
     Applied,

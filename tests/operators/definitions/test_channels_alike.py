@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.operators.definitions.alike import of_channels_alike
+from superopt.operators.definitions.channels_alike import of_channels_alike
 from superopt.operators.layout import Concat, Expand
 from superopt.operators.linear import Conv
 from superopt.term import Term, variable

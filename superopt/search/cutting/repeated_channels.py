@@ -29,7 +29,7 @@ DEEPEST = 100
 """Made of what through more operators than these nothing is told of."""
 
 
-class Alike:
+class RepeatedChannels:
     """Tells which values of a program are the same at all places along an axis; remembers what it found."""
 
     def __init__(self, program: Program) -> None:

@@ -6,12 +6,13 @@ import onnxruntime
 import pytest
 
 from superopt.cost.kernels import cut
-from superopt.operators.activations import HardSigmoid, HardSwish
+from superopt.operators.activations import Gelu, HardSigmoid, HardSwish
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import BatchNorm, Gemm
+from superopt.operators.norms import LayerNorm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term, term_text
@@ -149,6 +150,36 @@ def test_matrix_product_takes_in_transpose_bias_and_relu() -> None:
     biased = make(Add(), (product, make(Expand((1,), (3, 5)), (b,))))
     assert len(texts(make(Relu(), (biased,)))) == 1
     assert len(texts(make(Add(), (make(MatMul(), (x, w)), tensor("z", 3, 5))))) == 2
+
+
+SUMS: dict[str, tuple[Term, bool]] = {
+    "of two images of rows": (Add()(tensor("x", 1, 8, 16), tensor("y", 1, 8, 16)), True),
+    "with a constant as large": (Add()(tensor("x", 1, 8, 16), weight("w", 1, 8, 16)), True),
+    "of a sum": (Add()(tensor("x", 2, 8, 16), Add()(tensor("y", 2, 8, 16), tensor("z", 2, 8, 16))), True),
+    "of two matrices": (Add()(tensor("x", 8, 16), tensor("y", 8, 16)), False),
+    "of four axes": (Add()(tensor("x", 1, 2, 8, 16), tensor("y", 1, 2, 8, 16)), False),
+    "with a bias": (Add()(tensor("x", 1, 8, 16), Expand((2,), (1, 8, 16))(weight("b", 16))), False),
+    "that is one for all images": (Add()(tensor("x", 2, 8, 16), Expand((1, 2), (2, 8, 16))(tensor("y", 8, 16))), False),
+}
+
+
+@pytest.mark.parametrize("of", SUMS)
+def test_a_layer_norm_takes_in_the_sums_that_onnxruntime_does(of: str, tmp_path: Path) -> None:
+    x, is_one = SUMS[of]
+    normal = LayerNorm(x.type.rank - 1)(x, weight("scale", 16), weight("shift", 16))
+    kernels, left = texts(normal), left_by_onnxruntime(graph(normal), tmp_path, 17)
+    assert len(kernels) == len(left)
+    assert (left[-1].op_type == "SkipLayerNormalization") == is_one == kernels[-1].startswith("(layernorm 2 (add")
+    assert len(texts(normal, x)) == len(left_by_onnxruntime(graph(normal, x), tmp_path, 17)), "it is an output itself"
+
+
+@pytest.mark.parametrize("by_tanh", [0, 1])
+def test_a_gelu_takes_in_a_bias_that_no_product_does(by_tanh: int, tmp_path: Path) -> None:
+    x, b = tensor("x", 4, 8, 16), Expand((2,), (4, 8, 16))(weight("b", 16))
+    for below, count in ((x, 1), (MatMul()(x, weight("w", 4, 16, 16)), 2)):
+        gelu = Gelu(by_tanh)(Add()(below, b))
+        assert len(texts(gelu)) == count
+        assert len(left_by_onnxruntime(graph(gelu), tmp_path, 20)) == count
 
 
 def test_chain_of_concats_is_one_kernel() -> None:

@@ -3,14 +3,13 @@
 A convolution takes in the scaling and shift of its channels (as one bias), a factor, a residual addition and an
 activation, or its product with its own hard sigmoid, and the transposes of channels from last to first before it, and
 back after it, as it lays them out anyway; a matrix product takes in transposed factors, a bias and an activation; a
-layer norm takes in a sum of what is as large, where it has three axes, and a gelu a bias; a chain of concats is one, so
-are slices along different axes, and a repetition within an image. Everything else runs alone. An `expand` whose
-consumer broadcasts by itself is not executed.
+layer norm takes in a sum of what is as large, where it has three axes, and a gelu a bias; a product of something and
+its own sigmoid is one, so is a chain of concats, so are slices along different axes, and a repetition within an image.
+Everything else runs alone. An `expand` whose consumer broadcasts by itself is not executed.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,15 +17,17 @@ from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
-from superopt.operators.activations import Gelu, HardSigmoid, HardSwish, LeakyRelu
-from superopt.operators.definitions.pictures import brings_channels_first, brings_channels_last
-from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.cost.steps import gates, is_biased, is_multiple, is_skip, step, swaps_last_two
+from superopt.operators.activations import Gelu
+from superopt.operators.definitions.pictures import brings_channels_first
+from superopt.operators.functions import Sigmoid
+from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.linear import Conv, MatMul
-from superopt.operators.normalize import BatchNorm, Gemm
+from superopt.operators.normalize import Gemm
 from superopt.operators.norms import LayerNorm
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
-from superopt.operators.pointwise import Add, Mul
+from superopt.operators.pointwise import Mul
 from superopt.operators.repeats import unwritten
 from superopt.operators.shuffles import shuffle_of
 from superopt.term import Graph, Operator, Term
@@ -51,7 +52,6 @@ _FUSED: Mapping[tuple[str, str], str] = {
 _BEGUN: Mapping[type[Operator], str] = {Conv: "conv", MatMul: "product", Gemm: "biased"}
 """What a kernel has computed that begins with an operator."""
 _inputs = attrgetter("inputs")
-_ACTIVATIONS = frozenset({"relu", "sigmoid", "tanh", "clip", "hard_sigmoid"})
 
 
 def fused(graph: Graph) -> list[tuple[Term, tuple[Term, ...]]]:
@@ -67,6 +67,7 @@ def fused(graph: Graph) -> list[tuple[Term, tuple[Term, ...]]]:
         if term not in vanishing:
             part = (
                 _hard_swish(term, parts, uses)
+                or _swish(term, uses)
                 or _shuffle(term, uses)
                 or _part(term, tuple(map(alone.get, term.inputs)))
             )
@@ -108,20 +109,24 @@ def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int
     return None
 
 
+def _swish(term: Term, uses: Mapping[Term, int]) -> _Part | None:
+    """The part of a product of something and its own sigmoid, or that of a multiple of it, which nothing else reads."""
+    if not isinstance(term.operator, Mul):
+        return None
+    for gate, x in (term.inputs, term.inputs[::-1]):
+        below = gate.inputs[0] if isinstance(gate.operator, Sigmoid) else None
+        within = [gate] if below is x else [gate, below] if below is not None and is_multiple(below, x) else []
+        if within and all(uses[t] == 1 for t in within):
+            return _Part("", tuple(within), tuple(within))
+    return None
+
+
 def _shuffle(term: Term, uses: Mapping[Term, int]) -> _Part | None:
     """The part of places that move between channels and image, where nothing else reads what is in between."""
     found = shuffle_of(term)
     if found is None or any(uses[t] > 1 for t in found.within):
         return None
     return _Part("", found.within, found.within)
-
-
-def gates(gate: Term, image: Term) -> bool:
-    """Whether a term is the hard sigmoid of another of which hard swish is made."""
-    op = gate.operator
-    if not isinstance(op, HardSigmoid) or gate.inputs[0] is not image:
-        return False
-    return math.isclose(op.alpha, 1 / 6, rel_tol=1e-6) and op.beta == 0.5
 
 
 def _vanishing(graph: Graph) -> set[Term]:
@@ -141,9 +146,9 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, LayerNorm):
-        return [i for i in term.inputs[:1] if i in alone and _is_skip(op, i)]
+        return [i for i in term.inputs[:1] if i in alone and is_skip(op, i)]
     if isinstance(op, Gelu):
-        return [i for i in term.inputs if i in alone and not alone[i].stage and _is_biased(i)]
+        return [i for i in term.inputs if i in alone and not alone[i].stage and is_biased(i)]
     if isinstance(op, Reshape):
         return [i for i in term.inputs if i in alone and isinstance(i.operator, Expand)]
     if isinstance(op, Concat):
@@ -154,28 +159,9 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     return []
 
 
-def _is_skip(norm: LayerNorm, x: Term) -> bool:
-    """Whether what is normalized is a sum that is fused with it, which takes onnxruntime 1.32 six times as long as the
-    two take: of rows, beside other axes, of images.
-    """
-    if not isinstance(x.operator, Add) or (x.type.rank, norm.axis) != (3, 2):
-        return False
-    return all(i.shape == x.shape and not isinstance(i.operator, Expand) for i in x.inputs)
-
-
-def _is_biased(x: Term) -> bool:
-    return isinstance(x.operator, Add) and any(step(x, i) == "bias" for i in x.inputs)
-
-
 def _axes_cut(terms: Iterable[Term]) -> set[int]:
     """The axes along which slices cut."""
     return {t.operator.axis for t in terms if isinstance(t.operator, Slice)}
-
-
-def swaps_last_two(term: Term) -> bool:
-    """Whether a term transposes matrices, which a product of them takes in."""
-    rank = term.type.rank
-    return isinstance(term.operator, Transpose) and term.operator.perm == (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _taken_after(term: Term, alone: Mapping[Term, _Part]) -> tuple[list[Term], str]:
@@ -187,34 +173,6 @@ def _taken_after(term: Term, alone: Mapping[Term, _Part]) -> tuple[list[Term], s
         if then is not None:
             return [producer], then
     return [], _BEGUN.get(type(op), "")
-
-
-def step(term: Term, producer: Term) -> str:
-    """What a term does to one of its inputs, in the words of the table."""
-    op = term.operator
-    if op.name in _ACTIVATIONS:
-        return "activation"
-    if isinstance(op, LeakyRelu):
-        return "leaky relu"
-    if brings_channels_last(term):
-        return "channels last"
-    if isinstance(op, HardSwish):
-        return "hard swish"
-    if isinstance(op, BatchNorm):
-        return "channels" if term.inputs[0] is producer and all(i.constant for i in term.inputs[1:]) else ""
-    if not isinstance(op, Add | Mul):
-        return ""
-    other = next((i for i in term.inputs if i is not producer), producer)
-    if other is producer:
-        return ""
-    if isinstance(other.operator, Expand) and other.constant:
-        axes = other.operator.axes
-        if axes == ():
-            return "scalar" if isinstance(op, Mul) else ""
-        if producer.type.rank > 2 and axes == (1,):
-            return "channels"
-        return "bias" if isinstance(op, Add) and axes == (term.type.rank - 1,) else ""
-    return "residual" if isinstance(op, Add) and not isinstance(other.operator, Expand) else ""
 
 
 def forget_terms() -> None:

@@ -13,7 +13,8 @@ from functools import cached_property, lru_cache
 
 from superopt.cost import fusions
 from superopt.cost.blocks import How, how_taken
-from superopt.cost.fusions import fused, gates, step
+from superopt.cost.fusions import fused
+from superopt.cost.steps import gates, step
 from superopt.operators import Declared
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.constant import number_of

@@ -1,5 +1,6 @@
 """What is one kernel, and which kernels are equal."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import onnxruntime
@@ -8,6 +9,8 @@ import pytest
 from superopt.cost.kernels import cut
 from superopt.operators.activations import Gelu, HardSigmoid, HardSwish
 from superopt.operators.attention.dot_product import MaskedAttention
+from superopt.operators.constant import filled
+from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
@@ -180,6 +183,24 @@ def test_a_gelu_takes_in_a_bias_that_no_product_does(by_tanh: int, tmp_path: Pat
         gelu = Gelu(by_tanh)(Add()(below, b))
         assert len(texts(gelu)) == count
         assert len(left_by_onnxruntime(graph(gelu), tmp_path, 20)) == count
+
+
+GATES: dict[str, tuple[Callable[[Term], tuple[Term, ...]], int]] = {
+    "of itself": (lambda x: (Mul()(x, Sigmoid()(x)),), 1),
+    "of itself, first": (lambda x: (Mul()(Sigmoid()(x), x),), 1),
+    "of a multiple": (lambda x: (Mul()(x, Sigmoid()(Mul()(x, filled(1.702, x.shape)))),), 1),
+    "of another": (lambda x: (Mul()(x, Sigmoid()(tensor("y", *x.shape))),), 2),
+    "that something reads": (lambda x: (Mul()(x, Sigmoid()(x)), Relu()(Sigmoid()(x))), 3),
+    "of a convolution": (lambda x: (lambda y: (Mul()(y, Sigmoid()(y)),))(conv_block(x, "a", 8).inputs[0]), 2),
+}
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_what_is_gated_by_its_own_sigmoid_is_one_kernel(gate: str, tmp_path: Path) -> None:
+    made, count = GATES[gate]
+    outputs = made(tensor("x", 1, 8, 6, 6))
+    left = [n for n in left_by_onnxruntime(graph(*outputs), tmp_path, 17) if not n.op_type.startswith("Reorder")]
+    assert len(texts(*outputs)) == len(left) == count
 
 
 def test_chain_of_concats_is_one_kernel() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Container
 from itertools import accumulate
 from typing import TypeAlias
 
-from superopt.cost.fusions import swaps_last_two
+from superopt.cost.steps import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Sub

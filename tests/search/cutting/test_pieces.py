@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from benchmarks.classes import shufflenet_v2
 from benchmarks.sketch import Sketch
 from benchmarks.unfused import unfused_llama
-from superopt.cost.fusions import swaps_last_two
+from superopt.cost.steps import swaps_last_two
 from superopt.onnx_io import Program, load, understand
 from superopt.onnx_io.program import Step
 from superopt.operators.layout import Concat, Reshape, Transpose

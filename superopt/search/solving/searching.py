@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -66,32 +66,43 @@ class Search:
         """What a search of so many seconds finds for a piece that stands at these places, from what is begun, if
         anything is; or what was found `before`, where that gains no less. Raises what costs do.
         """
-        cost, start = self.objective.machine, time.monotonic()
-        deadly, waited_s = len(cost.deadly), cost.waited_s
-        limits = Limits(deadline=start + seconds, alpha=self.alpha)
+        limits = Limits(deadline=time.monotonic() + seconds, alpha=self.alpha)
         choosing_s = CHOOSING_SHARE * seconds
-        try:
-            if begun is not None:
-                solved = self._across(places, limits, choosing_s, begun)
-            else:
+
+        def solve() -> Solved:
+            try:
+                if begun is not None:
+                    return self._across(places, limits, choosing_s, begun)
                 solved = self._beside_alike(places, limits, choosing_s, before)
                 self.gained.learn(solved)
-        except RecursionError:  # as in a sum of a thousand summands
-            solved = self._left(places, begun, before)
-        if self.memory and len(cost.deadly) == deadly:  # what failed may do better next time
-            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
-            self.memory.keep(solved, waited=waited)
-        self.stopped |= solved.outcome.reason == INTERRUPTED
-        return solved
+            except RecursionError:  # as in a sum of a thousand summands
+                return self._left(places, begun, before)
+            return solved
+
+        return self._noted(solve)
 
     def with_more_timed(self, before: Solved, seconds: float) -> Solved:
         """A piece of which more graphs are timed whole, in so many seconds: those that were are known."""
-        outcome = replace(before.outcome, untried=0)
         limits = Limits(deadline=time.monotonic() + seconds)
-        winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
-        solved = replace(before, outcome=outcome, winner=winner, gain=gain) if gain >= before.gain else before
-        if self.memory:
-            self.memory.keep(solved)
+
+        def solve() -> Solved:
+            outcome = replace(before.outcome, untried=0)
+            winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
+            return replace(before, outcome=outcome, winner=winner, gain=gain) if gain >= before.gain else before
+
+        return self._noted(solve)
+
+    def _noted(self, solve: Callable[[], Solved]) -> Solved:
+        """What a piece comes to, which is remembered, but where something failed that may do better next time; whether
+        somebody stopped that is noted.
+        """
+        cost, start = self.objective.machine, time.monotonic()
+        deadly, waited_s = len(cost.deadly), cost.waited_s
+        solved = solve()
+        if self.memory and len(cost.deadly) == deadly:
+            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
+            self.memory.keep(solved, waited=waited)
+        self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved
 
     def _left(self, places: Sequence[Piece], begun: Begun | None, before: Solved | None) -> Solved:

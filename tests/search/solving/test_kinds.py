@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import pytest
 from onnx import TensorProto, helper
-from tests.search.solving.test_alike import SHORTER, by, relus
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.cost.layouts import Place
@@ -36,6 +35,7 @@ from superopt.search.strategies.found import (
 from superopt.term import Graph, Term
 from tests.models import model
 from tests.search.objectives.test_latency import Unmeasured
+from tests.search.solving.test_following import SHORTER, by, relus
 
 
 class Told(Latency):

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from superopt.cost.measured import MeasuredCost
 from superopt.dim import assuming
 from superopt.onnx_io import ModelFacts, Program, hidden_constants
-from superopt.operators.reader import term_text
 from superopt.search import report as parts
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement, now
 from superopt.search.accepting.trial import Attempt
+from superopt.search.brief import brief_text
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Weighed
 from superopt.search.paired import Timed
@@ -189,7 +189,7 @@ def _rewritten(solved: Sequence[Solved]) -> list[parts.Rewritten]:
             back, piece = {v: k for k, v in s.places[0].renaming.items()}, s.places[0].fingerprint
             for step in s.winner.steps:
                 value = _nearest(s.places[0], step.before, back)
-                texts = term_text(step.before), term_text(step.after)
+                texts = brief_text(step.before), brief_text(step.after)
                 key = (step.name, step.known, step.by, *texts, value, piece, s.gain)
                 counted[key] += len(s.places)
     return [

@@ -16,6 +16,7 @@ from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
+from superopt.onnx_io.mapped import mapped
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
@@ -34,8 +35,9 @@ OLDEST_OPSET = 7
 
 
 def understand(model: ir.Model) -> Program:
-    """The model as terms over its values, its functions inlined, and of an If that always takes one branch that one.
-    What the catalogue does not cover is opaque, never an error.
+    """The model as terms over its values, its functions inlined, of an If that always takes one branch that one, and of
+    a Scan whose turns know nothing of each other all at once. What the catalogue does not cover is opaque, never an
+    error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
@@ -47,10 +49,10 @@ def understand(model: ir.Model) -> Program:
         if not (cuts <= within and sizes.keys() <= supposed.keys()):
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
-        shorter = decided(program)
-        if shorter is None:
+        other = decided(program) or mapped(program)
+        if other is None:
             return program
-        model = shorter
+        model = other
 
 
 class _Reading:

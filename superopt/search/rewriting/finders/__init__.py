@@ -5,6 +5,7 @@ from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.finders.masked import Masking
+from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.placewise import Placewise
@@ -25,5 +26,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Unfolding,
     Masking,
     Summing,
+    Merging,
 )
 """All of them, in the order in which what they make is offered."""

@@ -1,4 +1,4 @@
-"""Inverse Fourier transforms of one side: real numbers of their waves, by a product. It declares no operator.
+"""Fourier transforms of real numbers in other forms than they are declared in. It declares no operator.
 
 `irfft` as torch exports it is a DFT that is `inverse` and `onesided`: of n numbers n/2 + 1 waves are given, the others
 are these with another sign. So all count twice but the first, and the middle one where n is even:
@@ -7,12 +7,13 @@ are these with another sign. So all count twice but the first, and the middle on
 
 from __future__ import annotations
 
+from copy import copy
 from functools import reduce
 
 from superopt.dim import Dim, are_equal
 from superopt.operators.constant import filled
 from superopt.operators.declare import NotUnderstood, Source, concrete, reads
-from superopt.operators.fourier import LARGEST, Dft
+from superopt.operators.fourier import LARGEST, Dft, Stft
 from superopt.operators.layout import Concat, Expand, Transpose, positive_axis, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.picks import Slice
@@ -82,3 +83,14 @@ def _multiplied(rows: Term, matrix: Term) -> Term:
 
 def _transposed(x: Term, perm: tuple[int, ...]) -> Term:
     return x if perm == tuple(range(len(perm))) else Transpose(perm)(x)
+
+
+@reads("STFT")
+def stft(node: Source) -> Term:
+    """Of signals without an axis for their parts too, as torch's older exporter writes them and onnxruntime reads."""
+    x = node.inputs[0] if node.inputs else None
+    if x is None or x.type.rank != 2:
+        return Stft.from_onnx(node)
+    shaped = copy(node)
+    shaped.inputs = (reshaped(x, (*x.shape, 1)), *node.inputs[1:])
+    return Stft.from_onnx(shaped)

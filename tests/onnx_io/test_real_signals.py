@@ -80,3 +80,20 @@ def test_a_signal_of_its_spectrum_is_computed_faster_and_is_the_same(options: Op
     assert result.report.outcome == "faster"
     assert "DFT" not in {n.op_type for n in result.proto().graph.node}
     assert_same(result.proto(), given)
+
+
+def short_time(shape: tuple[int | str, ...]) -> onnx.ModelProto:
+    """Frames of four numbers of a signal, two apart."""
+    node = helper.make_node("STFT", ["x", "step", "window"], ["y"], onesided=1)
+    ends = [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, (shape[0], "frames", 3, 2))]
+    return model([node], *ends, {"step": np.array(2), "window": weight(4)}, opset=17)
+
+
+def test_frames_of_signals_without_an_axis_for_parts_are_those_of_real_numbers() -> None:
+    made, feed = short_time((2, 11)), {"x": weight(2, 11)}
+    assert not understand(load(made)).summary.opaque
+    np.testing.assert_allclose(read_back(made, feed), run(made, feed)[0], atol=1e-5)
+
+
+def test_so_are_they_of_signals_of_any_length() -> None:
+    assert not understand(load(short_time(("batch", "length")))).summary.opaque

@@ -20,6 +20,7 @@ from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
 from superopt.operators.reductions import Mean
 from superopt.search.cutting.moments import moments
+from superopt.search.cutting.short_rows import short_rows
 from superopt.search.cutting.stacks import stacks
 from superopt.term import Operator, Term, subterms
 
@@ -31,7 +32,7 @@ Readers: TypeAlias = "dict[str, set[int]]"
 
 SMALLEST, LARGEST = 6, 20
 """How many nodes a piece has, at least (where nothing forces a cut) and at most. Reshapes move nothing, and do not
-count to the latter where a piece ends at a narrower place so.
+count to the latter where a piece ends at a narrower place so; what is computed in short rows counts half.
 """
 
 WAIST = 1
@@ -43,10 +44,11 @@ def cut_apart(program: Program, run: range, readers: Readers) -> list[range]:
     parts, steps = list[range](), program.steps
     met, scores = moments(program, run), _scores(program, run)
     crossing, (_, normal) = crossings(program, run, readers, met), met
-    first, moving = run.start, [0, *accumulate(not _is_view(steps[i]) for i in run)]
+    short = short_rows(program, run)
+    first, moving = run.start, [0, *accumulate(0 if _is_view(steps[i]) else 2 - (i in short) for i in run)]
     while len(run) > SMALLEST:
         begin = run.start - first
-        most = bisect_right(moving, moving[begin] + LARGEST) - 1 - begin
+        most = bisect_right(moving, moving[begin] + 2 * LARGEST) - 1 - begin
         window = run[SMALLEST : min(LARGEST, len(run) - SMALLEST) + 1]
         if len(run) <= LARGEST and not any(crossing[i] <= WAIST for i in window):
             break
@@ -56,8 +58,10 @@ def cut_apart(program: Program, run: range, readers: Readers) -> list[range]:
         beyond = run[len(window) + SMALLEST : min(most, len(run) - SMALLEST) + 1]
         if narrower := [i for i in beyond if crossing[i] < crossing.get(end, 0)]:
             end = min(narrower, key=lambda i: (crossing[i], i))
-        elif len(run) <= most and any(_looks_up(term) for i in run for term in steps[i].terms):
-            break  # the tables stay together where what little follows them is too few steps for a piece
+        elif len(run) <= most and any(i in short or any(map(_looks_up, steps[i].terms)) for i in run):
+            break  # tables, and short rows, stay together where what little follows is too few steps for a piece
+        if end - 1 in short and end + SMALLEST < run.stop and _is_view(steps[end]):
+            end += 1  # what shows them in another way is where they are turned
         parts.append(range(run.start, end))
         run = range(end, run.stop)
     return [*parts, run] if run else parts

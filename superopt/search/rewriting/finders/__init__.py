@@ -3,6 +3,7 @@
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.fronted import Fronting
 from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.merged import Merging
@@ -27,5 +28,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Masking,
     Summing,
     Merging,
+    Fronting,
 )
 """All of them, in the order in which what they make is offered."""

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
-from superopt.cost.steps import gates, is_biased, is_multiple, is_skip, step, swaps_last_two
+from superopt.cost.steps import gates, is_biased, is_multiple, is_normal_of_sum, step, swaps_last_two
 from superopt.operators.activations import Gelu
 from superopt.operators.definitions.pictures import brings_channels_first
 from superopt.operators.functions import Sigmoid
@@ -146,7 +146,7 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, LayerNorm):
-        return [i for i in term.inputs[:1] if i in alone and is_skip(op, i)]
+        return [i for i in term.inputs[:1] if i in alone and is_normal_of_sum(term)]
     if isinstance(op, Gelu):
         return [i for i in term.inputs if i in alone and not alone[i].stage and is_biased(i)]
     if isinstance(op, Reshape):

@@ -23,6 +23,7 @@ from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
 from superopt.cost.liveness import PeakCost
 from superopt.cost.runtime import KERNEL, Runtime, RuntimeFailed, Timing
 from superopt.cost.sizes import bytes_of, concretize
+from superopt.cost.steps import is_normal_of_sum
 from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
 from superopt.cost.table import WHOLE, Table, measuring
 from superopt.cost.timed import run_alone, time_alone, time_in_turns
@@ -39,6 +40,7 @@ LONGEST_S = 30.0
 """What has not been timed by then is taken as never ending."""
 MOST_HELD = 10**8
 """Pieces whose values take more bytes at a time are timed one by one: two sessions hold twice as much."""
+_UNDECLARED = " of sizes that are not declared"
 _CHAIN, _ROUNDS = 32, 4
 _IMAGE = variable("x", (1, 64, 56, 56), REAL)
 """By which it is measured what layouts and point-wise operators cost: one of a common size."""
@@ -180,7 +182,7 @@ class MeasuredCost:
     def _as_timed(self, kernel: Kernel) -> tuple[str, int]:
         """The text by which the table knows a kernel as it is timed for this model, and how many of it are together."""
         count = copies(kernel.graph, self._streamed)
-        signature = kernel.signature + self._held_back(kernel.graph)
+        signature = kernel.signature + (_UNDECLARED if self._lost(kernel.graph) else "") + self._held_back(kernel.graph)
         return signature if count == 1 else f"({count} of {signature})", count
 
     def _held_back(self, *graphs: Graph) -> str:
@@ -250,9 +252,17 @@ class MeasuredCost:
 
     def _time(self, graph: Graph, count: int = 1) -> Timing:
         """What so many of a graph take together."""
-        draw = replace(KERNEL, below=indexed([graph]))
-        with self._written([copied(graph, count)]) as (model,):
+        graph = copied(graph, count)
+        axes = self._lost(graph)
+        draw = replace(KERNEL, shapes=_shapes(graph, axes), below=indexed([graph]))
+        with self._written([graph], axes) as (model,):
             return self._apart("a kernel", time_alone, self.runtime, model, draw)
+
+    def _lost(self, graph: Graph) -> dict[str, tuple[int, ...]]:
+        """The axes of a kernel's inputs whose sizes the runtime does not know in the model, where it would fuse it."""
+        if not self.loses_sizes or not any(map(is_normal_of_sum, graph.runs)):
+            return {}
+        return {v.label: tuple(range(v.type.rank)) for v in graph.inputs if not v.constant}
 
     @contextmanager
     def _written(self, graphs: Sequence[Graph], undeclared: Undeclared | None = None) -> Iterator[list[Path]]:
@@ -287,7 +297,7 @@ class MeasuredCost:
         graphs = [unfolded(concretize(graph, self.sizes)) for graph in given]
         prints = [fingerprint(graph) for graph in graphs]
         axes = self._undeclared(given) if around else {}
-        place = (f" within {around}" if around else "") + (" of sizes that are not declared" if axes else "")
+        place = (f" within {around}" if around else "") + (_UNDECLARED if axes else "")
         place += self._held_back(*graphs)
         signatures = [f"{WHOLE}{own} beside {other}{place} in both orders)" for own, other in (prints, prints[::-1])]
         known = [self.table.get(self._key, signature) for signature in signatures]
@@ -295,8 +305,7 @@ class MeasuredCost:
             with self._lane("whole pieces"):
                 known = [self.table.get(self._key, signature) for signature in signatures]
                 if None in known:
-                    shapes = {v.label: concrete(v.shape, "input") for v in graphs[0].inputs if v.label in axes}
-                    draw = replace(KERNEL, shapes=shapes, below=indexed(graphs))
+                    draw = replace(KERNEL, shapes=_shapes(graphs[0], axes), below=indexed(graphs))
                     with self._written(graphs, axes) as models:
                         much = max(map(PeakCost().cost, graphs)) > MOST_HELD
                         asked = self.runtime, models, around, draw, much
@@ -335,6 +344,11 @@ class CostInPlace:
     def breakdown(self, graph: Graph) -> list[tuple[Kernel, float]]:
         """As that of the base."""
         return self.base.breakdown(graph)
+
+
+def _shapes(graph: Graph, axes: Undeclared) -> dict[str, tuple[int, ...]]:
+    """Those of inputs whose model does not tell all of them."""
+    return {v.label: concrete(v.shape, "input") for v in graph.inputs if v.label in axes}
 
 
 def _touched_often(image: Term, count: int) -> Graph:

@@ -15,7 +15,7 @@ import openvino  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device
+from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, lasted
 from superopt.errors import one_line
 
 _FAILURES = (RuntimeError, ValueError, TypeError, OSError)
@@ -104,7 +104,7 @@ class _Bound:
         try:
             start = self._clock()
             self._request.infer()
-            return self._clock() - start
+            return lasted(self._clock, start)
         except _FAILURES as error:
             raise RuntimeFailed(f"OpenVINO cannot run the model: {one_line(error)}") from None
 

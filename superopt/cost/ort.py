@@ -16,7 +16,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device
+from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, lasted
 from superopt.errors import one_line
 
 _FAILURES: tuple[type[Exception], ...] = (
@@ -158,7 +158,7 @@ class BoundSession:
                 self._bind_outputs()
             start = self._clock()
             self.execute(options)
-            return self._clock() - start
+            return lasted(self._clock, start)
         except _FAILURES as error:
             if _MISDECLARED in str(error) and not self._binds_anew:
                 self._binds_anew = True

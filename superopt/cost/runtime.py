@@ -235,6 +235,13 @@ class Runtime(ABC):
         return best
 
 
+def lasted(clock: Callable[[], float], start: float) -> float:
+    """The seconds since a time of a clock, and a nanosecond at least: processor time may stand still for a few
+    microseconds where a virtual machine is told of it late, and what took no time divides nothing.
+    """
+    return max(clock() - start, 1e-9)
+
+
 def warmed_up(bound: Sequence[Bound]) -> float:
     """Run each, in turns, as often as is not counted; the seconds that the last turn took. Raises `RuntimeFailed`."""
     expected = sum(b.run_first() for b in bound)

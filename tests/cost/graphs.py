@@ -39,8 +39,13 @@ def conv_block(x: Term, name: str, channels: int, size: int = 3) -> Term:
 
 def left_by_onnxruntime(made: Graph, folder: Path, opset: int = 14, highest: int = 0) -> list[onnx.NodeProto]:
     """What runs after onnxruntime's own optimizations, in order."""
+    with written([made], opset, DrawnWeights(), highest) as (model,):
+        return left_of(model, folder)
+
+
+def left_of(model: Path, folder: Path) -> list[onnx.NodeProto]:
+    """The same of a model in a file; one is written to the folder."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath, options.log_severity_level = str(folder / "left.onnx"), 4
-    with written([made], opset, DrawnWeights(), highest) as (model,):
-        onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     return list(onnx.load(folder / "left.onnx", load_external_data=False).graph.node)

@@ -186,6 +186,17 @@ def test_a_slow_model_is_run_three_times_and_no_more(runtime: Runtime) -> None:
     assert runtime.time(session, runtime.feeds(session, 0), budget_s=0.0).runs == 3
 
 
+@pytest.mark.parametrize("name", where_usable())
+def test_a_run_during_which_the_clock_stands_still_takes_some_time_all_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times are divided by each other."""
+    runtime = runtime_named(name, 1)
+    monkeypatch.setattr(type(runtime), "clock", property(lambda _: lambda: 7.0))
+    session = runtime.session(EVERY_TYPE)
+    assert 0.0 < runtime.bound(session, runtime.feeds(session, seed=0)).run() < 1e-6
+
+
 def test_summary_is_median_and_interquartile_range() -> None:
     found = summary([5.0, 1.0, 2.0, 3.0, 4.0])
     assert (found.seconds, found.spread, found.runs) == (3.0, 2.0, 5)

@@ -117,7 +117,7 @@ def _swish(term: Term, uses: Mapping[Term, int]) -> _Part | None:
         below = gate.inputs[0] if isinstance(gate.operator, Sigmoid) else None
         within = [gate] if below is x else [gate, below] if below is not None and is_multiple(below, x) else []
         if within and all(uses[t] == 1 for t in within):
-            return _Part("", tuple(within), tuple(within))
+            return _Part("", tuple(within), (*within, *[u for t in within for u in unwritten(t)]))
     return None
 
 
@@ -146,7 +146,7 @@ def _taken_before(term: Term, alone: Mapping[Term, _Part]) -> list[Term]:
     if isinstance(op, MatMul):
         return [i for i in term.inputs if i in alone and swaps_last_two(i)]
     if isinstance(op, LayerNorm):
-        return [i for i in term.inputs[:1] if i in alone and is_normal_of_sum(term)]
+        return [i for i in term.inputs[:1] if i in alone and not alone[i].stage and is_normal_of_sum(term)]
     if isinstance(op, Gelu):
         return [i for i in term.inputs if i in alone and not alone[i].stage and is_biased(i)]
     if isinstance(op, Reshape):

@@ -82,6 +82,7 @@ class MeasuredCost:
         self.loses_sizes = loses_sizes
         self.child, self.weights = child or Child(), weights or DrawnWeights()
         self.unrunnable: dict[str, str] = {}
+        self._deadly_whole: dict[str, str] = {}
         self.unwritable = ""
         self._key = runtime.key
         self._known: dict[tuple[Term, ...], float | None] = {}
@@ -259,7 +260,10 @@ class MeasuredCost:
             return self._apart("a kernel", time_alone, self.runtime, model, draw)
 
     def _lost(self, graph: Graph) -> dict[str, tuple[int, ...]]:
-        """The axes of a kernel's inputs whose sizes the runtime does not know in the model, where it would fuse it."""
+        """The axes of a kernel's inputs whose sizes the runtime does not know in the model, where it would fuse it.
+
+        They are all, as kernels do not tell which were numbers there.
+        """
         if not self.loses_sizes or not any(map(is_normal_of_sum, graph.runs)):
             return {}
         return {v.label: tuple(range(v.type.rank)) for v in graph.inputs if not v.constant}
@@ -309,7 +313,7 @@ class MeasuredCost:
                     with self._written(graphs, axes) as models:
                         much = max(map(PeakCost().cost, graphs)) > MOST_HELD
                         asked = self.runtime, models, around, draw, much
-                        known = list(self._apart("whole pieces", time_in_turns, *asked))
+                        known = list(self._whole_apart(signatures[0], *asked))
                     for signature, timing in zip(signatures, known, strict=True):
                         assert timing is not None
                         self.table.put(self._key, signature, timing)
@@ -317,6 +321,16 @@ class MeasuredCost:
         assert before is not None
         assert after is not None
         return before.seconds, after.seconds
+
+    def _whole_apart(self, signature: str, *asked: object) -> tuple[Timing, ...]:
+        """The timings of whole pieces. What crashed, or did not end, is not asked for again."""
+        if signature in self._deadly_whole:
+            raise RuntimeFailed(self._deadly_whole[signature])
+        try:
+            return self._apart("whole pieces", time_in_turns, *asked)
+        except RuntimeFailed as error:
+            self._deadly_whole[signature] = str(error)
+            raise
 
     def _undeclared(self, given: Sequence[Graph]) -> dict[str, tuple[int, ...]]:
         """The axes of inputs whose sizes the runtime does not know in the model."""

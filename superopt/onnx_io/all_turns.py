@@ -49,7 +49,7 @@ class AllTurns:
         """What a value of a turn is outside; None where its shape is not known."""
         if value is None or value in self.rows:
             return None if value is None else self.rows[value]
-        if (held := get_const_tensor(value)) is not None:
+        if (held := _held(value)) is not None:
             return Row(value, tuple(held.shape.numpy()), None)
         known = self._program.values.get(value.name or "")
         return None if known is None else Row(value, known.shape, None)
@@ -93,13 +93,13 @@ class AllTurns:
     def _reduced(self, node: ir.Node, rows: Sequence[Row]) -> Row | None:
         """What is reduced in each turn, along axes that are known."""
         row, rank, told = rows[0], len(rows[0].shape), node.attributes.get("axes")
-        held = get_const_tensor(node.inputs[1]) if len(rows) > 1 and node.inputs[1] is not None else None
+        held = _held(node.inputs[1]) if len(rows) > 1 else None
         if row.turns is None or (told is None and held is None):
             return None
         listed = told.as_ints() if told is not None else held.numpy().tolist() if held is not None else ()
-        axes, kept = sorted(a % rank for a in listed), _number(node, "keepdims", 1)
-        if not axes:
+        if not listed or any(not -rank <= a < rank for a in listed):
             return None
+        axes, kept = sorted(a % rank for a in listed), _number(node, "keepdims", 1)
         shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
         since = 13 if node.op_type == "ReduceSum" else 18
         new = self._over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
@@ -121,6 +121,11 @@ class AllTurns:
         made.name = "turns"
         rename(made, self._taken)
         return made
+
+
+def _held(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The data of a constant; None of an input, whose data is what is taken where none is given."""
+    return None if value is None or value.is_graph_input() else get_const_tensor(value)
 
 
 def _broadcast(dims: Sequence[Dim]) -> Dim | None:

@@ -94,6 +94,7 @@ class DrawnWeights:
         self._folder: Path | None = None
         self._lengths: dict[Spread, int] = {}
         self._taken: dict[Spread, int] = {}
+        self._asked = 0
 
     @property
     def folder(self) -> Path:
@@ -105,16 +106,18 @@ class DrawnWeights:
     def begin(self) -> None:
         """What is asked for from now on may stand where others stood before."""
         self._taken.clear()
+        self._asked = 0
+        self._make_room()
 
     def tensor(self, v: Term) -> ir.TensorProtocol:
         """The values of a constant: in a file, but for small ones. Raises `NoRoom`, and `OSError` where none can be
         written.
         """
-        kind, shape = spread(v), concrete(v.shape, "weight")
+        kind, shape, self._asked = spread(v), concrete(v.shape, "weight"), self._asked + 1
         dtype = np.dtype(kind.dtype)
         count = math.prod(shape) * dtype.itemsize
         if count <= APART:
-            return ir.Tensor(_drawn(v, np.random.default_rng(0)), name=v.label)
+            return ir.Tensor(_drawn(v, np.random.default_rng(self._asked)), name=v.label)
         start = self._taken.get(kind, 0)
         self._taken[kind] = -(-(start + count) // ALIGNED) * ALIGNED
         self._lengthen(kind, start + count)
@@ -123,19 +126,23 @@ class DrawnWeights:
         return ir.ExternalTensor(place, start, count, held, shape=ir.Shape(shape), name=v.label, base_dir=folder)
 
     def _lengthen(self, kind: Spread, least: int) -> None:
-        """Have a file be of so many bytes; others that are not in use go where all were too long else."""
+        """Have a file be of so many bytes."""
         length = self._lengths.get(kind, 0)
         if least <= length:
             return
-        for other in [k for k in self._lengths if k not in self._taken]:
-            if sum(self._lengths.values()) + least - length > MOST_KEPT:
-                del self._lengths[other]
-                (self.folder / self._file(other)).unlink()
+        self._make_room(least - length)
         numbers = kind.numbers((least - length) // np.dtype(kind.dtype).itemsize, np.random.default_rng(length))
         with (self.folder / self._file(kind)).open("r+b" if length else "wb") as file:
             file.seek(length)
             numbers.tofile(file)
         self._lengths[kind] = least
+
+    def _make_room(self, more: int = 0) -> None:
+        """Let files go that are not in use, where all are too long with so many bytes more."""
+        for kind in [k for k in self._lengths if k not in self._taken]:
+            if sum(self._lengths.values()) + more > MOST_KEPT:
+                del self._lengths[kind]
+                (self.folder / self._file(kind)).unlink(missing_ok=True)
 
     def _file(self, kind: Spread) -> str:
         return f"{kind.dtype} {kind.deviation}.data"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from superopt.dim import product, substitute, symbols
-from superopt.errors import InvalidModel, Undecided
+from superopt.errors import InvalidModel, SuperoptError
 from superopt.onnx_io.all_turns import OWN, AllTurns, Row
 from superopt.onnx_io.files import load
 from superopt.onnx_io.naming import rename, values
@@ -85,7 +85,7 @@ class _Placing:
             if not self._enter(scan, body) or not all(map(self._turns.take, body)):
                 return False
             results = self._results(body, _states(scan))
-        except Undecided:
+        except SuperoptError:  # sizes that are not told apart, or that are none where they are asked for
             return False
         if not results:
             return False
@@ -128,7 +128,8 @@ class _Placing:
         if len(rows) < len(given) or len(rows) == states or not apart:
             return None
         fits = all(_elements(r, 1) <= MOST_AT_ONCE for r in apart)
-        fits = fits and all(_elements(r, n) <= MOST_TIMES * _elements(rows[-1], n) for r in apart for n in SIZES)
+        most = {n: MOST_TIMES * sum(_elements(r, n) for r in rows[states:]) for n in SIZES}
+        fits = fits and all(_elements(r, n) <= most[n] for r in apart for n in SIZES)
         return [r.value for r in rows] if fits else None
 
 

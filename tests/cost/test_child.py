@@ -113,6 +113,19 @@ def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(ta
     assert cost.cost(graph(Relu()(x))) < float("inf")
 
 
+def test_a_whole_piece_that_crashes_the_runtime_is_not_run_again(table: Table, tmp_path: Path) -> None:
+    x = tensor("x", 4, 4)
+    cost = MeasuredCost(Fragile(), table, 17, lock_directory=tmp_path)
+    for _ in range(2):
+        with pytest.raises(RuntimeFailed, match="the runtime crashed"):
+            cost.whole(graph(Relu()(x)), graph(Sqrt()(x)))
+        cost.child = Unused()  # type: ignore[assignment]
+
+
+class Unused:
+    """Nothing is asked of it."""
+
+
 def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(table: Table, tmp_path: Path) -> None:
     cost = MeasuredCost(Stuck(), table, 17, lock_directory=tmp_path)
     cost.cost(graph(Relu()(tensor("x", 4, 4))))

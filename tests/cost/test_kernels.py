@@ -19,7 +19,7 @@ from superopt.operators.norms import LayerNorm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reader import read_term, term_text
-from superopt.term import Term, make, variable, variables
+from superopt.term import Graph, Term, make, variable, variables
 from superopt.text import read
 from tests.cost.graphs import conv_block, graph, left_by_onnxruntime, per_channel, tensor, weight
 from tests.versions import since
@@ -172,6 +172,7 @@ def test_a_layer_norm_takes_in_the_sums_that_onnxruntime_does(of: str, tmp_path:
     normal = LayerNorm(x.type.rank - 1)(x, weight("scale", 16), weight("shift", 16))
     kernels, left = texts(normal), left_by_onnxruntime(graph(normal), tmp_path, 17)
     assert len(kernels) == len(left)
+    assert [len(left_by_onnxruntime(k.timed, tmp_path, 17)) for k in cut(graph(normal))] == [1] * len(kernels)
     assert (left[-1].op_type == "SkipLayerNormalization") == is_one == kernels[-1].startswith("(layernorm 2 (add")
     assert len(texts(normal, x)) == len(left_by_onnxruntime(graph(normal, x), tmp_path, 17)), "it is an output itself"
 
@@ -199,8 +200,15 @@ GATES: dict[str, tuple[Callable[[Term], tuple[Term, ...]], int]] = {
 def test_what_is_gated_by_its_own_sigmoid_is_one_kernel(gate: str, tmp_path: Path) -> None:
     made, count = GATES[gate]
     outputs = made(tensor("x", 1, 8, 6, 6))
-    left = [n for n in left_by_onnxruntime(graph(*outputs), tmp_path, 17) if not n.op_type.startswith("Reorder")]
-    assert len(texts(*outputs)) == len(left) == count
+    kernels = cut(graph(*outputs))
+    assert len(kernels) == len(left_in(graph(*outputs), tmp_path)) == count
+    assert [len(left_in(kernel.timed, tmp_path)) for kernel in kernels] == [1] * count, "so is each of them timed"
+
+
+def left_in(made: Graph, folder: Path) -> list[str]:
+    """What onnxruntime computes; how that is laid out is no part of it."""
+    left = [node.op_type for node in left_by_onnxruntime(made, folder, 17)]
+    return [op for op in left if not op.startswith("Reorder")]
 
 
 def test_chain_of_concats_is_one_kernel() -> None:

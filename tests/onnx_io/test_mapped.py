@@ -27,6 +27,7 @@ def scan(body: str, outputs: str = "float[3, n] y", of: str = "x, z", x: str = "
 CASES = {
     "distances to each row": (scan(DISTANCES), 17),
     "of known sizes": (scan(DISTANCES, x="5, 4"), 17),
+    "where axes are attributes": (scan("d = Add(s, x) e = Sub(r, d) o = ReduceL1<axes = [-1], keepdims = 0>(e)"), 11),
     "a sum along an axis that is an input": (
         scan("a = Constant<value_ints = [-1]>() d = Sub(s, r) e = Abs(d) o = ReduceSum<keepdims = 0>(e, a)"),
         18,
@@ -84,6 +85,14 @@ STAYING = {
 @pytest.mark.parametrize("text", STAYING.values(), ids=STAYING)
 def test_other_scans_stay(text: str) -> None:
     assert "Scan" in [n.op_type for n in understand(load(model(text, 17))).model.graph]
+
+
+@pytest.mark.parametrize("axis", [1, 5])
+def test_a_scan_stays_whose_axes_somebody_else_may_give_or_that_has_none_of_them(axis: int) -> None:
+    text = scan("d = Sub(s, r) o = ReduceSum<keepdims = 0>(d, axes)").replace("4] z)", "4] z, int64[1] axes)")
+    given = model(text if axis == 1 else text.replace(", int64[1] axes)", ")"), 18)
+    given.graph.initializer.append(onnx.numpy_helper.from_array(np.array([axis]), "axes"))
+    assert "Scan" in [n.op_type for n in understand(load(given)).model.graph]
 
 
 def test_rows_of_many_features_are_taken_in_turns() -> None:

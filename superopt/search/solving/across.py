@@ -63,7 +63,7 @@ class _Kinds:
         kind, outcome = kind_of(solved.places), solved.outcome
         if solved.gain > 1.0:
             self.gained.add(kind)
-        self.vain[kind] += outcome.reason in (EXHAUSTED, VAIN) and not outcome.untried
+        self.vain[kind] += outcome.reason in (EXHAUSTED, VAIN) and outcome.is_timed
 
     def are_vain(self, places: Sequence[Piece]) -> bool:
         """Whether enough of a kind were searched, and gained nothing."""

@@ -62,7 +62,7 @@ class Begun:
         if winner is not outcome.start:
             whole = replace(winner, steps=(*self.steps, *winner.steps))
             gained = gain * start.cost / total(s.outcome.start.cost / s.gain for _, s in self.parts)
-        outcome = Outcome(start, [whole], outcome.seen, outcome.reason, untried=outcome.untried)
+        outcome = Outcome(start, [whole], outcome.seen, outcome.reason, lost=outcome.untried + outcome.lost)
         return Solved(tuple(places), outcome, whole, gained)
 
     def unsearched(self, places: Sequence[Piece], total: Total, reason: str = OUT_OF_TIME) -> Solved:

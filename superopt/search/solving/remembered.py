@@ -111,7 +111,7 @@ class Memory:
         for whoever allows no more; but only a gain where it `waited` while another process had the time.
         """
         reason = solved.outcome.reason
-        limited = reason in (OUT_OF_TIME, ALIKE) or solved.outcome.untried > 0
+        limited = reason in (OUT_OF_TIME, ALIKE) or not solved.outcome.is_timed
         useless = reason == INTERRUPTED or (limited and waited and solved.gain <= 1.0)
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:

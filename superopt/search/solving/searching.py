@@ -87,7 +87,10 @@ class Search:
 
         def solve() -> Solved:
             outcome = replace(before.outcome, untried=0)
-            winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
+            try:
+                winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
+            except RecursionError:  # as one of them is too deep to be written
+                return before
             return replace(before, outcome=outcome, winner=winner, gain=gain) if gain >= before.gain else before
 
         return self._noted(solve)
@@ -139,7 +142,7 @@ class Search:
             before = outcome
             outcome = self.strategy(piece.canonical, self.matching.without(ways), objective.cost(piece.place), limits)
             outcome.seen += before.seen
-            outcome.untried += before.untried  # what could not be timed is not remembered as refuted
+            outcome.lost += before.untried  # what could not be timed is not remembered as refuted
             winner, gain = self._chosen(outcome, piece.place, limits, choosing_s)
         return Solved(tuple(places), outcome, winner, gain)
 
@@ -213,10 +216,11 @@ class Search:
 
 def _better(before: Solved, after: Solved) -> Solved:
     """What gains more of what two searches of a piece found, the first where both gain as much; as the second ended."""
-    outcome = replace(after.outcome, seen=before.outcome.seen + after.outcome.seen - 1)  # both have the start
-    if before.gain >= after.gain:
-        return replace(before, outcome=replace(outcome, best=before.outcome.best))
-    return replace(after, outcome=outcome)
+    one, other = (before, after) if before.gain >= after.gain and before.gain > 1.0 else (after, before)
+    ended = replace(one.outcome, reason=after.outcome.reason, candidates=after.outcome.candidates)
+    ended.seen = before.outcome.seen + after.outcome.seen - 1  # both have the start
+    ended.lost += other.outcome.untried + other.outcome.lost
+    return replace(one, outcome=ended)
 
 
 def kept(solved: list[Solved]) -> list[Solved]:

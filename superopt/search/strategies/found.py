@@ -76,7 +76,7 @@ class Found:
 class Outcome:
     """The cheapest graphs found, cheapest first; how many were seen; why the search ended; and what rewrites made, each
     time that one did, whether that was seen before or not. Of the cheapest, so many are `untried`: they could not be
-    timed whole. `moved` remembers how many bytes graphs move.
+    timed whole, and so many that are no more among them are `lost`. `moved` remembers how many bytes graphs move.
     """
 
     start: Found
@@ -85,7 +85,13 @@ class Outcome:
     reason: str = EXHAUSTED
     candidates: int = 0
     untried: int = 0
+    lost: int = 0
     moved: dict[Graph, int] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether all could be timed that were to be."""
+        return not self.untried and not self.lost
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def test_such_a_piece_is_searched_again_without_them() -> None:
     search = Search(Matching([TILES, UNFOLDED]), Refusing(Unmeasured()), strategy, alpha=1.15)
     solved = search._alone([piece], Limits(), math.inf)
     assert asked == [[TILES.name, UNFOLDED.name], [UNFOLDED.name]]
-    assert (solved.gain, solved.winner.cost, solved.outcome.seen, solved.outcome.untried) == (1.1, 0.9, 14, 1)
+    assert (solved.gain, solved.winner.cost, solved.outcome.seen, solved.outcome.lost) == (1.1, 0.9, 14, 1)
 
 
 class Untimed(Refusing):

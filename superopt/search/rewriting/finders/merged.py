@@ -66,10 +66,17 @@ class Merging(Fewer):
 
 
 def _summands(term: Term) -> list[Term]:
-    """What is added up."""
-    if isinstance(term.operator, Gemm):
-        term = term.operator.definition(*term.inputs)
-    return [s for i in term.inputs for s in _summands(i)] if isinstance(term.operator, Add) else [term]
+    """What is added up; where that is too much, some of it."""
+    found, left = list[Term](), [term]
+    while left and len(found) + len(left) <= MOST_ADDED:
+        one = left.pop()
+        if isinstance(one.operator, Gemm):
+            one = one.operator.definition(*one.inputs)
+        if isinstance(one.operator, Add):
+            left += reversed(one.inputs)
+        else:
+            found.append(one)
+    return [*found, *left]
 
 
 def _layers(term: Term, below: int = MOST_BELOW) -> list[Layer]:

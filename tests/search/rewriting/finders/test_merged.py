@@ -46,6 +46,21 @@ def adapter(x: Term) -> Term:
     return times(rows(rows(x, "a", FEW), "b", RESULTS))
 
 
+def doubled(x: Term, times: int) -> Term:
+    for _ in range(times):
+        x = Add()(x, x)
+    return x
+
+
+def test_of_many_summands_only_some_are_looked_at() -> None:
+    """There would be 2⁶⁰ of them, or a thousand below each other."""
+    x = rows(X, "w", RESULTS)
+    assert Merging().made(doubled(x, 60)) is None
+    for i in range(1000):
+        x = Add()(x, variable(f"y{i}", (3, RESULTS)))
+    assert Merging().made(x) is None
+
+
 BIAS = Expand((1,), (3, RESULTS))(weight("c", RESULTS))
 IMAGE_BIAS = Expand((1,), (1, RESULTS, 7, 7))(weight("c", RESULTS))
 

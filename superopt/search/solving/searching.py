@@ -42,8 +42,10 @@ before, and another one is near the cut.
 DEFINITIONS_SHARE = 0.25
 """What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
 
-CHOOSING_SHARE = 0.25
-"""What timing graphs of a piece whole may take of its time, until one gains: the rest is for other pieces."""
+CHOOSING_SHARE, LEFT_SHARE = 0.25, 0.5
+"""What timing graphs of a piece whole may take of its time, until one gains, or of what its search left of that, where
+this is more: the rest is for other pieces.
+"""
 
 
 @dataclass
@@ -200,7 +202,8 @@ class Search:
 
     def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float]:
         """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""
-        until = min(limits.deadline, time.monotonic() + choosing_s)
+        now = time.monotonic()
+        until = min(limits.deadline, now + max(choosing_s, LEFT_SHARE * (limits.deadline - now)))
         winner, gain, untried = self.objective.choose(outcome, place, until)
         outcome.untried += untried
         return winner, gain

@@ -75,8 +75,14 @@ def test_one_search_is_enough_where_there_is_nothing_beside_definitions(rewrites
     assert Matching(rewrites).definitions is None
 
 
-@pytest.mark.parametrize(("left_s", "choosing_s"), [(1000.0, 100.0), (100.0, 1000.0)], ids=["its share", "the piece's"])
-def test_choosing_hurries_when_the_first_of_two_times_is_over(left_s: float, choosing_s: float) -> None:
+@pytest.mark.parametrize(
+    ("left_s", "choosing_s", "until_s"),
+    [(1000.0, 800.0, 800.0), (1000.0, 100.0, 500.0), (100.0, 1000.0, 100.0)],
+    ids=["its share", "half of what is left", "the piece's"],
+)
+def test_choosing_hurries_after_its_share_or_half_of_what_is_left_where_that_is_more(
+    left_s: float, choosing_s: float, until_s: float
+) -> None:
     asked: list[float] = []
 
     class Noting(Latency):
@@ -89,4 +95,4 @@ def test_choosing_hurries_when_the_first_of_two_times_is_over(left_s: float, cho
     now = time.monotonic()
     search._alone([one_piece()], Limits(deadline=now + left_s), choosing_s)
     assert asked
-    assert all(now + 100.0 <= until < now + 200.0 for until in asked)
+    assert all(until_s - 1.0 <= until - now < until_s + 10.0 for until in asked)

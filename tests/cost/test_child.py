@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,11 +120,12 @@ def test_a_whole_piece_that_crashes_the_runtime_is_not_run_again(table: Table, t
     for _ in range(2):
         with pytest.raises(RuntimeFailed, match="the runtime crashed"):
             cost.whole(graph(Relu()(x)), graph(Sqrt()(x)))
-        cost.child = Unused()  # type: ignore[assignment]
+        unused: Any = Unused()
+        cost.child = unused
 
 
 class Unused:
-    """Nothing is asked of it."""
+    """A process of which nothing can be asked."""
 
 
 def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(table: Table, tmp_path: Path) -> None:

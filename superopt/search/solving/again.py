@@ -19,7 +19,6 @@ what its first search took, at least: else it would see what that saw. Where not
 of the first time went by with timing kernels, which are known now.
 """
 
-
 TIMING_SHARE = 0.5
 """What timing more of what was found may take of that time: each timing takes less than a search, and tells more."""
 

@@ -130,10 +130,10 @@ class Search:
         if other is not None and (before is None or before.outcome.reason != ALIKE):
             alike = self._like(other, places, limits, choosing_s)
             if is_enough(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
-                return alike if before is None else _better(before, alike)
-            known = alike if before is None else _better(before, alike)
+                return alike if before is None else better(before, alike)
+            known = alike if before is None else better(before, alike)
         own = self._alone(places, limits, choosing_s)
-        return own if known is None else _better(known, own)
+        return own if known is None else better(known, own)
 
     def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> Solved:
         """What is found."""
@@ -217,7 +217,7 @@ class Search:
             self.stopped = True
 
 
-def _better(before: Solved, after: Solved) -> Solved:
+def better(before: Solved, after: Solved) -> Solved:
     """What gains more of what two searches of a piece found, the first where both gain as much; as the second ended."""
     one, other = (before, after) if before.gain >= after.gain and before.gain > 1.0 else (after, before)
     ended = replace(one.outcome, reason=after.outcome.reason, candidates=after.outcome.candidates)

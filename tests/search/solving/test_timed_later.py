@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from superopt.search.solving.searching import Search, _better
+from superopt.search.solving.searching import Search, better
 from superopt.search.solving.solve import Times, solve
 from superopt.search.strategies.found import Found, Outcome, Solved
 from tests.search.solving.test_kinds import Told, relu_pieces, searching
@@ -61,7 +61,7 @@ def test_nothing_is_timed_later_where_no_time_is_left_for_it() -> None:
 def test_of_two_searches_that_gain_nothing_the_last_tells_what_is_left_to_be_timed() -> None:
     (first,), _ = solved((1.0, 1.0), left_s=0.0)
     last = replace(first, outcome=replace(first.outcome, best=[first.winner] * 2, untried=1))
-    found = _better(first, last)
+    found = better(first, last)
     assert (found.outcome.untried, len(found.outcome.best)) == (1, 2)
 
 
@@ -69,6 +69,6 @@ def test_of_two_searches_that_gain_nothing_the_last_tells_what_is_left_to_be_tim
 def test_what_was_left_of_the_search_that_gained_less_stays_untimed(number: int) -> None:
     (one,), _ = solved((1.3, 1.0), left_s=0.0)
     more, less = (replace(one, gain=g, outcome=replace(one.outcome, untried=n)) for g, n in ((1.3, 0), (1.2, 2)))
-    found = _better(*((more, less) if number else (less, more)))
+    found = better(*((more, less) if number else (less, more)))
     assert (found.gain, found.outcome.untried, found.outcome.lost) == (1.3, 0, 2)
     assert not found.outcome.is_timed

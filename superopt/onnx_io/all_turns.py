@@ -15,16 +15,13 @@ from onnx_ir.convenience import get_const_tensor
 from superopt.dim import Dim, Shape, are_equal, is_one
 from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.operators import CATALOGUE
 
 ELEMENTWISE = frozenset(cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain) - {"PRelu"}
 """What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
 
 REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
-
-OWN = ("", "ai.onnx")
-"""ONNX's own domain."""
 
 
 class Row(NamedTuple):
@@ -61,7 +58,7 @@ class AllTurns:
             self.rows[node.outputs[0]] = Row(value, tuple(held.shape.numpy()), None)
             return True
         rows = [row for v in node.inputs if (row := self.row(v)) is not None]
-        if node.domain not in OWN or len(node.outputs) != 1 or not rows or len(rows) < len(node.inputs):
+        if node.domain not in ONNX_DOMAIN or len(node.outputs) != 1 or not rows or len(rows) < len(node.inputs):
             return False
         made: Row | None = None
         if node.op_type == "Identity":

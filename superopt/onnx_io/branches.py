@@ -12,7 +12,7 @@ from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.importer import read_values
 from superopt.onnx_io.naming import deep_values, rename, values, within
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go
 from superopt.onnx_io.tensors import IR_TYPES
 
@@ -20,8 +20,6 @@ SMALL = 2**16
 """Weights of at most so many bytes stand in each branch that reads them. A convolution whose bias is an outer model's
 is not laid out in blocks by onnxruntime 1.32, and a merged decoder gained nothing by what its branch gained 1.15 by.
 """
-
-_ONNX = ("", "ai.onnx")
 
 
 def lifted(program: Program, branch: Branch) -> ir.Model | None:
@@ -64,7 +62,7 @@ def _without_copies(graph: ir.Graph) -> None:
     copy of a weight, drops the copy, and does not load the model then.
     """
     for node in list(graph):
-        of = node.inputs[0] if node.op_type == "Identity" and node.domain in _ONNX else None
+        of = node.inputs[0] if node.op_type == "Identity" and node.domain in ONNX_DOMAIN else None
         if of is not None and of.is_initializer() and not node.outputs[0].is_graph_output():
             node.outputs[0].replace_all_uses_with(of)
             graph.remove(node, safe=True)

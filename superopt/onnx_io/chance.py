@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.constants import RANDOM
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import subgraphs
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, subgraphs
 
 
 def left_to_chance(program: Program) -> list[str]:
@@ -25,7 +25,7 @@ def _draws(node: ir.Node, program: Program) -> bool:
 
 
 def _is_random(node: ir.Node, program: Program) -> bool:
-    if node.op_type not in RANDOM or node.domain not in ("", "ai.onnx") or "seed" in node.attributes:
+    if node.op_type not in RANDOM or node.domain not in ONNX_DOMAIN or "seed" in node.attributes:
         return False
     if node.op_type != "Dropout":
         return True

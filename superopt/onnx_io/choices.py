@@ -17,6 +17,7 @@ from superopt.arithmetic import Array
 from superopt.errors import InvalidModel
 from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 MOST_DECIDING = 2
 """Inputs that decide which branches run, at most: a model is compared and measured with each choice."""
@@ -24,7 +25,6 @@ MOST_DECIDING = 2
 MOST_NODES, MOST_TRIED = 32, 64
 """Nodes from the inputs to a condition, and ways to set the inputs that are tried, at most."""
 
-_ONNX = ("", "ai.onnx")
 _INTEGERS = ("int64", "int32")
 BRANCHES = ("then_branch", "else_branch")
 """The attributes of an If: what runs where its condition holds, and where not."""
@@ -90,7 +90,7 @@ def choices(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> li
 
 def is_if(node: ir.Node) -> bool:
     """Whether a node is ONNX's If, with both of its branches."""
-    return node.op_type == "If" and node.domain in _ONNX and all(name in node.attributes for name in BRANCHES)
+    return node.op_type == "If" and node.domain in ONNX_DOMAIN and all(name in node.attributes for name in BRANCHES)
 
 
 def _condition(program: Program, value: ir.Value | None) -> _Condition | None:
@@ -112,7 +112,7 @@ def _is_traced(program: Program, value: ir.Value, found: _Condition, deepest: in
         return name in program.inputs and _may_decide(program, name)
     if node in found.nodes:
         return True
-    plain = node.domain in _ONNX and node.op_type not in RANDOM
+    plain = node.domain in ONNX_DOMAIN and node.op_type not in RANDOM
     if not plain or any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values()):
         return False
     if not deepest or not all(

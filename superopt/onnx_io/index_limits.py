@@ -18,6 +18,7 @@ from superopt.arithmetic import Array
 from superopt.dim import Dim, substitute
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 FEW = 2
 """What inputs are drawn of where nothing is known of them (`Draw` in `cost/runtime.py`)."""
@@ -28,7 +29,6 @@ MOST_COLUMNS = 1000
 DEEPEST = 100
 """Nodes that pass numbers on one after the other are followed, at most."""
 
-_ONNX = ("", "ai.onnx")
 
 _PASSED_ON: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"), (0,)),
@@ -95,7 +95,7 @@ class _Limits:
 
     def _column(self, node: ir.Node, place: int, last: int, count: int) -> Sequence[int] | None:
         """The places along the last axis of an input that a node takes of it, of so many; None for all."""
-        if node.op_type != "Gather" or node.domain not in _ONNX or place or count == 1:
+        if node.op_type != "Gather" or node.domain not in ONNX_DOMAIN or place or count == 1:
             return None
         data = self._integers(node.inputs[1])
         if data is None or not data.size or node.attributes.get_int("axis", 0) not in (last, -1):
@@ -103,7 +103,7 @@ class _Limits:
         return [int(column) % count for column in data.flat]
 
     def _at(self, value: ir.Value, node: ir.Node, place: int, deepest: int) -> float:
-        if node.domain not in _ONNX:
+        if node.domain not in ONNX_DOMAIN:
             return min((self._size(dim) for dim in self._of_table(node, place)), default=FEW)
         to = ir.DataType(node.attributes.get_int("to", 0)) if node.op_type == "Cast" else ir.DataType.UNDEFINED
         if to == ir.DataType.BOOL:
@@ -165,7 +165,7 @@ class _Limits:
             numbers = np.unique(data)
             return numbers.size if np.array_equal(numbers, np.arange(numbers.size)) else 0
         node = value.producer() if value is not None else None
-        if node is None or node.domain not in _ONNX:
+        if node is None or node.domain not in ONNX_DOMAIN:
             return 0
         if node.op_type == "Range":
             shape = self._shape(node.outputs[0])

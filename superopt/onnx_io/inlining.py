@@ -12,7 +12,7 @@ from onnx_ir.passes.common import InlinePass
 
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
-from superopt.onnx_io.skeleton import all_nodes, imported_opset, nodes_within, subgraphs
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, all_nodes, imported_opset, nodes_within, subgraphs
 from superopt.onnx_io.surgery import pass_on
 from superopt.operators import READERS
 
@@ -22,7 +22,6 @@ MOST_NODES = 2**15
 MOST_REPEATED = 2**20
 """A function that is called more than once stays one where this many bytes of its constants would be repeated."""
 
-_OWN = ("", "ai.onnx")
 _OF_RUNTIMES = ("ai.onnx.", "com.microsoft", "com.ms.")
 """Domains in which onnxruntime has operators of its own, and takes these for functions of the same name."""
 
@@ -66,7 +65,7 @@ def _inlinable(model: ir.Model) -> frozenset[Key]:
     if sum(times[key] * len(list(nodes_within(function))) for key, function in functions.items()) > MOST_NODES:
         return frozenset()
     if imported_opset(model) is None:  # it calls functions alone, whose opset becomes its own
-        asked = [f.opset_imports[d] for f in functions.values() for d in _OWN if d in f.opset_imports]
+        asked = [f.opset_imports[d] for f in functions.values() for d in ONNX_DOMAIN if d in f.opset_imports]
         model.opset_imports[""] = max(asked, default=1)
     staying = [key for key, f in functions.items() if not _can_be(f, model, times[key])]
     for key in staying:  # grows
@@ -94,7 +93,7 @@ def _called(of: ir.Graph | ir.Function, functions: Functions) -> list[Key]:
 def _can_be(function: ir.Function, model: ir.Model, times: int) -> bool:
     """Whether a function can be inlined; then its opsets are the model's. One that the user declared is an operator."""
     declared = (function.domain, function.name) in READERS
-    if declared or function.domain in _OWN or function.domain.startswith(_OF_RUNTIMES):
+    if declared or function.domain in ONNX_DOMAIN or function.domain.startswith(_OF_RUNTIMES):
         return False
     attributes = [a for node in nodes_within(function) for a in node.attributes.values()]
     if any(a.is_ref() and a.type in _GRAPHS for a in attributes):
@@ -107,8 +106,8 @@ def _takes_opsets(function: ir.Function, model: ir.Model) -> bool:
     """Whether a function's nodes mean the same by the model's opsets, which it has from then on."""
     imports = dict[str, int]()
     for domain, version in function.opset_imports.items():
-        theirs = imported_opset(model) if domain in _OWN else model.opset_imports.get(domain, version)
-        nodes = [n for n in nodes_within(function) if n.domain == domain or {n.domain, domain} <= set(_OWN)]
+        theirs = imported_opset(model) if domain in ONNX_DOMAIN else model.opset_imports.get(domain, version)
+        nodes = [n for n in nodes_within(function) if n.domain == domain or {n.domain, domain} <= set(ONNX_DOMAIN)]
         if theirs is None or (theirs != version and not all(_is_same(n, version, theirs, model) for n in nodes)):
             return False
         imports[_imported_as(domain, model)] = theirs
@@ -119,14 +118,15 @@ def _takes_opsets(function: ir.Function, model: ir.Model) -> bool:
 
 def _imported_as(domain: str, model: ir.Model) -> str:
     """ONNX's own domain has two names; the one by which the model imports it."""
-    return next((name for name in _OWN if name in model.opset_imports), domain) if domain in _OWN else domain
+    names = ONNX_DOMAIN if domain in ONNX_DOMAIN else ()
+    return next((name for name in names if name in model.opset_imports), domain)
 
 
 def _is_same(node: ir.Node, one: int, other: int, model: ir.Model) -> bool:
     """Whether a node is of the same definition in two versions of its domain."""
     if node.op_identifier() in model.functions:
         return True
-    if node.domain not in _OWN:
+    if node.domain not in ONNX_DOMAIN:
         return False
     try:
         first, second = (onnx.defs.get_schema(node.op_type, v, "").since_version for v in (one, other))

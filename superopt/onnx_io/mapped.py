@@ -14,11 +14,11 @@ import onnx_ir as ir
 
 from superopt.dim import product, substitute, symbols
 from superopt.errors import InvalidModel, SuperoptError
-from superopt.onnx_io.all_turns import OWN, AllTurns, Row
+from superopt.onnx_io.all_turns import AllTurns, Row
 from superopt.onnx_io.files import load
 from superopt.onnx_io.naming import rename, values
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go, pass_on
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
@@ -50,7 +50,11 @@ def mapped(program: Program) -> ir.Model | None:
 
 def _carries_nothing(node: ir.Node) -> bool:
     """Whether a node is a Scan over first axes whose states leave each turn as they came."""
-    if node.op_type != "Scan" or node.domain not in OWN or not {"body", "num_scan_inputs"} <= set(node.attributes):
+    if (
+        node.op_type != "Scan"
+        or node.domain not in ONNX_DOMAIN
+        or not {"body", "num_scan_inputs"} <= set(node.attributes)
+    ):
         return False
     others = [a for name, a in node.attributes.items() if name not in ("body", "num_scan_inputs")]
     if any(a.type != ir.AttributeType.INTS or any(a.as_ints()) for a in others):  # other axes, or the last row first

@@ -15,7 +15,7 @@ import onnx.helper
 import onnx_ir as ir
 
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.operators import Declared
 from superopt.operators.repeats import unwritten
 from superopt.term import Term
@@ -79,10 +79,10 @@ def highest_opset(program: Program) -> int:
     if model.functions or (model.ir_version or 0) < _OLDEST_IR:
         return own
     latest = onnx.defs.onnx_opset_version()
-    fast = [_FAST_UP_TO.get(n.op_type, latest) for n in model.graph.all_nodes() if n.domain in ("", "ai.onnx")]
+    fast = [_FAST_UP_TO.get(n.op_type, latest) for n in model.graph.all_nodes() if n.domain in ONNX_DOMAIN]
     latest = max(own, min(fast, default=latest))
     written_anew = {id(step.node) for step in program.steps if step.terms}
-    fixed = [n for n in model.graph.all_nodes() if id(n) not in written_anew and n.domain in ("", "ai.onnx")]
+    fixed = [n for n in model.graph.all_nodes() if id(n) not in written_anew and n.domain in ONNX_DOMAIN]
     kinds = {(n.op_type, len(n.inputs), len(n.outputs), frozenset(n.attributes)): n for n in fixed}
     for opset in range(own + 1, latest + 1):
         if not all(stays(node, own, opset) for node in kinds.values()):  # which looks at nothing else of a node
@@ -105,11 +105,11 @@ def raise_opset(model: ir.Model, opset: int) -> None:
         taken = {v.name for graph in model.graphs() for n in graph for v in n.outputs}
         taken |= {v.name for graph in model.graphs() for v in (*graph.inputs, *graph.initializers.values())}
         for node in list(model.graph.all_nodes()):
-            if node.op_type in _TAKING_AXES and node.domain in ("", "ai.onnx"):
+            if node.op_type in _TAKING_AXES and node.domain in ONNX_DOMAIN:
                 _give_axes(model, node, taken)
     if opset_of(model) < _PARTS_SAID <= opset:
         for node in model.graph.all_nodes():
-            if node.op_type == "Split" and node.domain in ("", "ai.onnx") and not any(node.inputs[1:]):
+            if node.op_type == "Split" and node.domain in ONNX_DOMAIN and not any(node.inputs[1:]):
                 node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
     domain = "" if "" in model.opset_imports or "ai.onnx" not in model.opset_imports else "ai.onnx"
     model.opset_imports[domain] = opset

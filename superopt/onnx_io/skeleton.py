@@ -13,6 +13,9 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from superopt.onnx_io.passed_on import to_proto
 
+ONNX_DOMAIN = ("", "ai.onnx")
+"""The two names of the domain of ONNX's own operators."""
+
 SMALL = 4096
 """Tensors up to this many bytes stay in a skeleton: shapes and axes, whose values shape inference reads."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from superopt.dim import symbol_name, symbols
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.search.settings import Setting, sized
 
 JOINS = frozenset({"Add", "Sub", "Mul", "Div", "Concat"})
@@ -57,7 +58,7 @@ def _places(program: Program, known: Collection[str]) -> Iterator[tuple[str, str
 
 def _joins(step: Step) -> bool:
     """Whether a step is one of ONNX's own that join: of another domain's nothing is known but the name."""
-    return step.node.op_type in JOINS and step.node.domain in ("", "ai.onnx")
+    return step.node.op_type in JOINS and step.node.domain in ONNX_DOMAIN
 
 
 def _axis_beside(step: Step, rank: int) -> int | None:

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from superopt.cost.bench import Bench
 from superopt.cost.child import Child, within
 from superopt.cost.liveness import activations
 from superopt.cost.measured import MeasuredCost
@@ -149,7 +150,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
 
         def solve(own: Trial, share: float) -> Attempt:
             way, limit = _way(options, files, own.cost), share * options.time
-            memory = Memory(own.cost.table, own.cost.runtime.key, way, limit)
+            memory = Memory(own.bench.table, own.bench.runtime.key, way, limit)
             rewrites = partial(_rewrites, files, options, progress)
             return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
 
@@ -226,17 +227,8 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
         found = settled(program, working, asked, runtime.standard, ask, folder)
         sizes, highest = dict(found.sizes), highest_opset(program)
         values = activations(program, sizes)
-        beside = around(before.bytes, values)
-        cost = MeasuredCost(
-            runtime,
-            table,
-            opset,
-            sizes,
-            child=child,
-            highest=highest,
-            around=beside,
-            loses_sizes=program.loses_sizes,
-        )
+        bench = Bench(runtime, table, opset, sizes, highest=highest, loses_sizes=program.loses_sizes, child=child)
+        cost = MeasuredCost(bench, around(before.bytes, values))
         trial = Trial(
             program=program,
             original=original,
@@ -278,7 +270,7 @@ def _result(
     options: Options,
     files: Sequence[Path],
 ) -> Result:
-    trial.cost.child.close()  # with its sessions, whose memory the model needs
+    trial.bench.child.close()  # with its sessions, whose memory the model needs
     optimized = None
     if tried.accepted and tried.candidate is not None:
         optimized = load(tried.candidate)
@@ -312,11 +304,11 @@ def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
         options.strategy,
         options.alpha,
         options.definitions,
-        sorted(cost.sizes.items()),
-        cost.opset,
-        cost.highest,
+        sorted(cost.bench.sizes.items()),
+        cost.bench.opset,
+        cost.bench.highest,
         cost.around,
-        cost.loses_sizes,
+        cost.bench.loses_sizes,
     )
     code = sorted(Path(__file__).parent.rglob("*.py"))  # of another version anything may be found
     return digest((*code, *files, *options.operators), asked)

@@ -40,7 +40,7 @@ def report_of(
     attempts = [tried, *(branch for _, branch in tried.branches)]
     programs = [program, *(branch for branch, _ in tried.branches)]
     searched = [solved for one in attempts for solved in (*one.solved, *one.joined)]
-    key = cost.runtime.key
+    key = cost.bench.runtime.key
     return parts.Report(
         outcome="original" if after is None else "smaller" if tried.weighed else "faster",
         reason=tried.reason,
@@ -65,7 +65,7 @@ def report_of(
             joined=sum(len(one.joined) for one in attempts),
             remembered=sum(s.remembered for s in searched),
             graphs=sum(s.outcome.seen for s in searched),
-            kernels_measured=cost.measured,
+            kernels_measured=cost.alone.measured,
             seconds=sum(one.search_seconds for one in attempts),
             stopped=tuple(s.outcome.reason for s in searched),
         ),

@@ -108,7 +108,7 @@ def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: I
 def _inner_trials(trial: Trial, ways: Sequence[Choice]) -> dict[Branch, Trial]:
     """Each branch as a model that may be optimized, at sizes that it runs at."""
     every = sorted({b for _, run in ways for b in run}, key=lambda b: (b.position, b.name))
-    ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
+    ask = within(trial.bench.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
     found = {}
     for number, branch in enumerate(every[:MOST_BRANCHES]):
         try:
@@ -135,7 +135,7 @@ def _inner_trial(
     if not cut_into_pieces(program):
         return None
     asked = _asked(trial, deciding, program)
-    found = settled(program, path, asked, trial.cost.runtime.standard, ask, trial.folder)
+    found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
     highest = opset_of(program.model) or 1  # the whole model has one
     return replace(
         trial.of(program, found.sizes, size, activations(program, found.sizes), highest),
@@ -161,7 +161,7 @@ def _asked(trial: Trial, deciding: Sequence[Mapping[str, int]], program: Program
 
 def _reachable(trial: Trial, inner: Mapping[Branch, Trial], ways: Sequence[Choice]) -> list[_Run]:
     """The choices with which the model runs, each at the sizes of the branches that run then, if it does at these."""
-    ask = within(trial.cost.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
+    ask = within(trial.bench.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
     found = []
     for deciding, run in ways:
         own = {n: size for b in run if b in inner for n, size in inner[b].settings[0].sizes.items()}
@@ -183,7 +183,7 @@ def _running(
         there = replace(sized(trial.program, sizes), likely=True, deciding=deciding)
         tried.insert(0, limited(trial.program, there) if setting.limits else there)
     try:
-        place = ask(first_that_runs, trial.cost.runtime.standard, trial.working, [s.draw() for s in tried])
+        place = ask(first_that_runs, trial.bench.runtime.standard, trial.working, [s.draw() for s in tried])
     except RuntimeFailed:
         return None
     return None if place is None else tried[place]
@@ -217,7 +217,7 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
         refused = refused if tried.accepted else tried.reason
         if tried.interrupted:
             break
-    trial.cost.measured += sum(own.cost.measured for own in inner.values())
+    trial.cost.alone.measured += sum(own.cost.alone.measured for own in inner.values())
     return found, refused
 
 

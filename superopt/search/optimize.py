@@ -61,7 +61,7 @@ def attempt(
     tried = Attempt(cut.pieces)
     _demand_runs(trial)
     given, start = () if cut.all_known else rewrites(), time.monotonic()
-    cost.deadline = start + SEARCH_SHARE * trial.left
+    cost.bench.deadline = start + SEARCH_SHARE * trial.left
     if chance := left_to_chance(trial.program):
         reason = (
             f"output {chance[0]!r} is drawn anew in each run, so nothing could be compared; give what draws it a seed"
@@ -69,11 +69,13 @@ def attempt(
         return original(tried, trial, reason)
     try:
         with seldom_collecting():
-            _search(tried, trial, cut, Search(Matching(given, cost.sizes), trial.objective, strategy, alpha, memory))
+            _search(
+                tried, trial, cut, Search(Matching(given, cost.bench.sizes), trial.objective, strategy, alpha, memory)
+            )
     except TooShort as error:
         return original(tried, trial, str(error))
-    if cost.unwritable and not any(s.gain > 1.0 for s in tried.cover):
-        raise NoRoom(cost.unwritable)
+    if cost.bench.unwritable and not any(s.gain > 1.0 for s in tried.cover):
+        raise NoRoom(cost.bench.unwritable)
     del given  # thousands of rewrites, and what the search saw: the models need the memory
     cost.forget_terms()
     forget_terms()
@@ -164,7 +166,7 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:
     """Solve the pieces, then those that are joined of them in a share of that time, and choose among their places."""
-    start, chooses = time.monotonic(), trial.cost.runtime.chooses_algorithms
+    start, chooses = time.monotonic(), trial.bench.runtime.chooses_algorithms
     once = (SEARCH_SHARE, SEARCH_SHARE) if chooses else (ONCE_SHARE, ONCE_MOST)
     most = CHOOSING_MOST if chooses else SEARCH_MOST
     latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
@@ -175,7 +177,7 @@ def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None
     begun = begun_of(cut.joined, tried.solved, trial.program.values)
     now = time.monotonic()
     allowed_s = max(JOINED_SHARE * (now - start), JOINED_LEAST * trial.limit)
-    deadline = min(now + allowed_s, trial.cost.deadline)
+    deadline = min(now + allowed_s, trial.bench.deadline)
     search = replace(search, memory=search.memory and search.memory.of_joined)
     tried.joined = solve_joined(cut.joined, known, begun, search, deadline, trial.progress)
     tried.interrupted = search.stopped
@@ -201,7 +203,7 @@ def _demand_runs(trial: Trial) -> None:
     """Raise `UsageError` where the runtime runs nothing here, or the original does not run at sizes asked for, or on a
     sample; and `RuntimeFailed` where the runtime runs other models, and not the original.
     """
-    runtime, call, longest_s = trial.cost.runtime, trial.cost.child.call, trial.longest
+    runtime, call, longest_s = trial.bench.runtime, trial.bench.child.call, trial.longest
     standard = runtime.standard
     for number, sample in enumerate(trial.inputs, start=1):
         try:
@@ -219,7 +221,7 @@ def _demand_runs(trial: Trial) -> None:
         except Unending as error:
             raise _too_slow(trial, error) from None
         except RuntimeFailed as error:
-            trial.cost.demand_runs()
+            trial.cost.alone.demand_runs()
             raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
     for setting in trial.settings:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):

@@ -33,7 +33,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
         except (VerificationFailed, OutOfTime) as error:
             _LOG.info("in 32 bits, %s", error)
             refused = f"; and in 32 bits {error}"
-            trial.cost.measured += wide.cost.measured
+            trial.cost.alone.measured += wide.cost.alone.measured
         else:
             if tried.accepted:
                 tried.reason += "; what had 16 bits is computed in 32, as the runtime does"
@@ -49,15 +49,17 @@ def _in_32_bits(trial: Trial) -> Trial | None:
     memory is what is to be less.
     """
     cost = trial.cost
-    model = widened(trial.program.model) if cost.runtime.widens_half and trial.objective.better == "faster" else None
+    model = (
+        widened(trial.program.model) if cost.bench.runtime.widens_half and trial.objective.better == "faster" else None
+    )
     if model is None:
         return None
     path = trial.folder / "in-32-bits.onnx"
     save(model, path, external_data=facts(model).bytes > LARGE or None, shared=True)
     program = understand(model)
-    values = activations(program, cost.sizes)
+    values = activations(program, cost.bench.sizes)
     return replace(
-        trial.of(program, cost.sizes, WEIGHTS * trial.bytes, values, highest_opset(program)),
+        trial.of(program, cost.bench.sizes, WEIGHTS * trial.bytes, values, highest_opset(program)),
         wide=path,
         one_by_one=trial.one_by_one or take_much(trial.bytes, values),
     )

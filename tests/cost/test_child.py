@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from superopt.cost.bench import Bench
 from superopt.cost.child import Child, Unending
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import RuntimeFailed
@@ -106,9 +107,9 @@ def test_an_interrupted_call_leaves_no_answer_for_the_next(child: Child) -> None
 
 def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(table: Table, tmp_path: Path) -> None:
     x = tensor("x", 4, 4)
-    cost = MeasuredCost(Fragile(), table, 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Bench(Fragile(), table, 17, lock_directory=tmp_path))
     assert cost.cost(graph(Sqrt()(x))) == float("inf")
-    ((signature, why),) = cost.unrunnable.items()
+    ((signature, why),) = cost.alone.unrunnable.items()
     assert "sqrt" in signature
     assert why == "the runtime crashed (SIGABRT)"
     assert cost.cost(graph(Relu()(x))) < float("inf")
@@ -116,12 +117,12 @@ def test_a_kernel_that_crashes_the_runtime_costs_infinitely_much_and_is_named(ta
 
 def test_a_whole_piece_that_crashes_the_runtime_is_not_run_again(table: Table, tmp_path: Path) -> None:
     x = tensor("x", 4, 4)
-    cost = MeasuredCost(Fragile(), table, 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Bench(Fragile(), table, 17, lock_directory=tmp_path))
     for _ in range(2):
         with pytest.raises(RuntimeFailed, match="the runtime crashed"):
             cost.whole(graph(Relu()(x)), graph(Sqrt()(x)))
         unused: Any = Unused()
-        cost.child = unused
+        cost.bench.child = unused
 
 
 class Unused:
@@ -129,12 +130,12 @@ class Unused:
 
 
 def test_a_kernel_that_never_ends_takes_no_more_than_the_time_that_is_left(table: Table, tmp_path: Path) -> None:
-    cost = MeasuredCost(Stuck(), table, 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Bench(Stuck(), table, 17, lock_directory=tmp_path))
     cost.cost(graph(Relu()(tensor("x", 4, 4))))
-    cost.deadline = time.monotonic() + 1.0
+    cost.bench.deadline = time.monotonic() + 1.0
     with pytest.raises(OutOfTime, match="no time is left"):
         cost.cost(graph(Sqrt()(tensor("x", 4, 4))))
-    assert time.monotonic() < cost.deadline + 5.0
+    assert time.monotonic() < cost.bench.deadline + 5.0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
+from superopt.cost.bench import Bench
 from superopt.cost.kernels import cut
 from superopt.cost.layouts import ALONE, Place, between, kept_bytes
 from superopt.cost.measured import CostInPlace, MeasuredCost
@@ -146,7 +147,7 @@ def test_a_graph_of_symbolic_sizes_stands_between_convolutions_too() -> None:
 
 def test_the_cost_of_a_graph_is_that_of_its_kernels_less_what_layouts_save(tmp_path: Path) -> None:
     with Table(tmp_path / "timings.sqlite") as table:
-        cost = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path)
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, opset=17, lock_directory=tmp_path))
         both = graph(conv(conv(IMAGE), name="l"))
         alone = sum(seconds for _, seconds in cost.breakdown(both))
         rate = alone / BYTES / 10
@@ -158,8 +159,10 @@ def test_the_cost_of_a_graph_is_that_of_its_kernels_less_what_layouts_save(tmp_p
 
 def test_what_layouts_cost_is_measured_once(tmp_path: Path) -> None:
     with Table(tmp_path / "timings.sqlite") as table:
-        first = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path).layout_s_per_byte()
-        late = MeasuredCost(OnnxRuntime(), table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1)
+        first = MeasuredCost(Bench(OnnxRuntime(), table, opset=17, lock_directory=tmp_path)).layout_s_per_byte()
+        late = MeasuredCost(
+            Bench(OnnxRuntime(), table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1)
+        )
         assert 0 <= first < 1e-8  # a hundred megabytes a second is slower than any memory
         assert late.layout_s_per_byte() == first
 
@@ -170,7 +173,7 @@ class WithoutBlocks(OnnxRuntime):
 
 def test_layouts_save_nothing_on_a_runtime_that_keeps_no_blocks(tmp_path: Path) -> None:
     with Table(tmp_path / "timings.sqlite") as table:
-        cost = MeasuredCost(WithoutBlocks(), table, opset=17, lock_directory=tmp_path)
+        cost = MeasuredCost(Bench(WithoutBlocks(), table, opset=17, lock_directory=tmp_path))
         both = graph(conv(conv(IMAGE), name="l"))
         alone = sum(seconds for _, seconds in cost.breakdown(both))
         cost.layout_s_per_byte = lambda: 1.0  # type: ignore[method-assign]

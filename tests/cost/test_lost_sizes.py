@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from superopt.cost import measured
+from superopt.cost import alone
+from superopt.cost.bench import Bench
 from superopt.cost.child import Here
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -32,10 +33,10 @@ def timed(normal: Term, lost: bool, folder: Path, monkeypatch: pytest.MonkeyPatc
         left.append([node.op_type for node in left_of(path, folder)])
         return Timing(1e-5 * len(left), 0.0, 5)
 
-    monkeypatch.setattr(measured, "time_alone", noted)
+    monkeypatch.setattr(alone, "time_alone", noted)
     here: Any = Here()
     with Table(Path(":memory:")) as table:
-        cost = MeasuredCost(RUNTIME, table, 17, {"n": 8}, child=here, lock_directory=folder, loses_sizes=lost)
+        cost = MeasuredCost(Bench(RUNTIME, table, 17, {"n": 8}, child=here, lock_directory=folder, loses_sizes=lost))
         cost.cost(graph(normal))
         return left[-1], [row.signature for row in table.rows()]
 

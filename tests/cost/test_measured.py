@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Timing
@@ -39,7 +40,7 @@ def table() -> Iterator[Table]:
 
 @pytest.fixture
 def cost(table: Table, tmp_path: Path) -> MeasuredCost:
-    return MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path)
+    return MeasuredCost(Bench(RUNTIME, table, opset=17, lock_directory=tmp_path))
 
 
 def products(count: int, size: int) -> Graph:
@@ -59,15 +60,15 @@ def test_cost_is_the_sum_of_the_kernels(cost: MeasuredCost) -> None:
 def test_what_was_measured_is_not_measured_again(cost: MeasuredCost, table: Table, tmp_path: Path) -> None:
     g = graph(conv_block(conv_block(tensor("x", 1, 8, 16, 16), "a", 8), "b", 8))
     first = cost.cost(g)
-    assert (cost.measured, len(table)) == (1, 1)
-    other = MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path)
+    assert (cost.alone.measured, len(table)) == (1, 1)
+    other = MeasuredCost(Bench(RUNTIME, table, opset=17, lock_directory=tmp_path))
     assert other.cost(g) == first
-    assert other.measured == 0
+    assert other.alone.measured == 0
 
 
 def test_the_table_is_believed(cost: MeasuredCost, table: Table) -> None:
     g = products(2, 16)
-    for kernel, _ in MeasuredCost(RUNTIME, table, 17).breakdown(g):
+    for kernel, _ in MeasuredCost(Bench(RUNTIME, table, 17)).breakdown(g):
         table.put(RUNTIME.key, kernel.signature, Timing(2.0, 0.0, 7))
     assert cost.cost(g) == sum(2.0 for _ in cost.breakdown(g))
 
@@ -80,7 +81,7 @@ def test_what_vanishes_costs_nothing(cost: MeasuredCost) -> None:
     constant = graph(make(Add(), (weight("a", 4), weight("b", 4))))
     assert cost.cost(constant) == 0
     assert cost.cost(Graph((x := tensor("x", 2, 2),), (x,))) == 0
-    assert cost.measured == 0
+    assert cost.alone.measured == 0
 
 
 def test_a_reshape_between_kernels_moves_nothing(cost: MeasuredCost) -> None:
@@ -99,18 +100,18 @@ def test_the_call_itself_is_not_counted(cost: MeasuredCost) -> None:
 
 
 def test_nothing_is_measured_past_the_deadline(table: Table, tmp_path: Path) -> None:
-    late = MeasuredCost(RUNTIME, table, 17, deadline=time.monotonic() - 1, lock_directory=tmp_path)
+    late = MeasuredCost(Bench(RUNTIME, table, 17, deadline=time.monotonic() - 1, lock_directory=tmp_path))
     g = products(1, 16)
     with pytest.raises(OutOfTime):
         late.cost(g)
-    MeasuredCost(RUNTIME, table, 17, lock_directory=tmp_path).cost(g)
+    MeasuredCost(Bench(RUNTIME, table, 17, lock_directory=tmp_path)).cost(g)
     assert late.cost(g) > 0
 
 
 def test_symbolic_sizes_are_timed_at_the_values_that_are_given(table: Table, tmp_path: Path) -> None:
     x = tensor("x", symbol("n"), 256)
     g = graph(make(MatMul(), (x, weight("w", 256, 256))))
-    small, large = (MeasuredCost(RUNTIME, table, 17, {"n": n}, lock_directory=tmp_path) for n in (1, 512))
+    small, large = (MeasuredCost(Bench(RUNTIME, table, 17, {"n": n}, lock_directory=tmp_path)) for n in (1, 512))
     assert large.cost(g) > 3 * small.cost(g)
 
 
@@ -119,7 +120,7 @@ def test_what_needs_a_newer_opset_than_a_model_may_have_costs_what_it_does_there
 ) -> None:
     x, scale = tensor("x", 4, 64), weight("w", 64)
     g = graph(make(RmsNorm(1, 1e-5), (x, scale)))
-    newer = MeasuredCost(RUNTIME, table, opset=17, highest=23, lock_directory=tmp_path)
+    newer = MeasuredCost(Bench(RUNTIME, table, opset=17, highest=23, lock_directory=tmp_path))
     assert newer.cost(g) < math.inf
     assert cost.cost(g) == math.inf
     plain = graph(make(Relu(), (x,)))
@@ -132,15 +133,15 @@ def test_a_kernel_that_cannot_run_costs_infinitely_much_for_a_reason(cost: Measu
     x = variable("x", (2, 2), "int8")  # ONNX has no square root of integers
     g = graph(make(Relu(), (make(Sqrt(), (x,)),)))
     assert cost.cost(g) == math.inf
-    assert cost.unrunnable
-    assert all(cost.unrunnable.values())
-    assert len(table) == cost.measured
+    assert cost.alone.unrunnable
+    assert all(cost.alone.unrunnable.values())
+    assert len(table) == cost.alone.measured
 
 
 def test_an_expand_of_an_input_is_part_of_its_consumer(cost: MeasuredCost) -> None:
     x, b = tensor("x", 1, 8, 16, 16), tensor("b", 8)
     cost.cost(graph(make(Add(), (x, per_channel(b, x)))))
-    assert cost.measured == 1
+    assert cost.alone.measured == 1
 
 
 def test_a_graph_is_timed_whole_too() -> None:
@@ -155,7 +156,7 @@ def test_whole_graphs_are_timed_beside_each_other_once(cost: MeasuredCost, table
     before, after = cost.whole(long, short)
     assert before > 1.5 * after
     assert len(table) == 2
-    other = MeasuredCost(RUNTIME, table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1)
+    other = MeasuredCost(Bench(RUNTIME, table, opset=17, lock_directory=tmp_path, deadline=time.monotonic() - 1))
     assert other.whole(long, short) == (before, after)
     with pytest.raises(OutOfTime, match="whole pieces"):
         other.whole(products(2, 64), short)
@@ -165,7 +166,7 @@ def test_what_is_timed_within_models_of_another_size_is_timed_anew(table: Table,
     """What a model goes through between two runs of a piece is not in the caches any more."""
     short, long = products(1, 64), products(6, 64)
     for number, beside in enumerate((0, 2**20, 2**26, 2**20)):
-        MeasuredCost(RUNTIME, table, 17, lock_directory=tmp_path, around=beside).whole(long, short)
+        MeasuredCost(Bench(RUNTIME, table, 17, lock_directory=tmp_path), beside).whole(long, short)
         assert len(table) == 2 * min(number + 1, 3)
 
 
@@ -176,7 +177,7 @@ def test_sizes_that_the_runtime_does_not_know_in_the_model_are_not_declared_wher
     x = tensor("x", symbol("n"), 64)
     short, long = graph(Relu()(x)), graph(Sqrt()(Relu()(make(MatMul(), (x, weight("w", 64, 64))))))
     for number, (lost, of) in enumerate(((False, (short, long)), (True, (short, long)), (True, (long, short)))):
-        cost = MeasuredCost(RUNTIME, table, 17, {"n": 256}, lock_directory=tmp_path, around=2**20, loses_sizes=lost)
+        cost = MeasuredCost(Bench(RUNTIME, table, 17, {"n": 256}, lock_directory=tmp_path, loses_sizes=lost), 2**20)
         seconds = sorted(cost.whole(*of))
         assert seconds[1] > 2 * seconds[0], "it is timed at the size that is given"
         assert len(table) == 2 * min(number + 1, 2)

@@ -21,6 +21,7 @@ import pytest
 from onnx import parser
 
 from superopt.cost import ort_gpu
+from superopt.cost.bench import Bench
 from superopt.cost.child import Here
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -205,9 +206,9 @@ def test_a_runtime_that_runs_nothing_is_refused_before_anything_is_searched(
     pretend(monkeypatch, [CPU])
     with_driver(monkeypatch, b"NVIDIA H100")
     with Table(tmp_path / "timings.sqlite") as table:
-        cost = MeasuredCost(OnnxCuda(1), table, 17, child=Here())  # type: ignore[arg-type]
+        cost = MeasuredCost(Bench(OnnxCuda(1), table, 17, child=Here()))  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="runtime onnxruntime-cuda cannot be used here: onnxruntime would go on"):
-            cost.demand_runs()
+            cost.alone.demand_runs()
 
 
 def test_cuda_computes_without_tf32_and_leaves_the_rest_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

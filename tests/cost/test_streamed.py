@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FLOAT
-from superopt.cost import measured
+from superopt.cost import bench
+from superopt.cost.alone import Alone
+from superopt.cost.bench import Bench
 from superopt.cost.kernels import cut
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -91,7 +93,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
         with written(graphs, *rest) as models:
             yield models
 
-    monkeypatch.setattr(measured, "written", noted)
+    monkeypatch.setattr(bench, "written", noted)
     return seen
 
 
@@ -109,7 +111,7 @@ def test_a_kernel_is_timed_with_its_copies_and_known_by_how_many(
 ) -> None:
     with Table(Path(":memory:")) as table:
         for _ in range(2):  # it is timed once
-            cost = MeasuredCost(runtime, table, 17, lock_directory=tmp_path, around=model)
+            cost = MeasuredCost(Bench(runtime, table, 17, lock_directory=tmp_path), model)
             seconds = cost.cost(FEW[0])
         (kernel,), (row,) = cut(FEW[0]), table.rows()
     assert (row.signature, row.timing.seconds) == (
@@ -120,10 +122,10 @@ def test_a_kernel_is_timed_with_its_copies_and_known_by_how_many(
 
 
 def test_what_copies_take_is_shared_among_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(MeasuredCost, "_time", lambda self, graph, count=1: Timing(32.0, 16.0, 7))
-    monkeypatch.setattr(MeasuredCost, "_overhead", lambda self: (8.0, 0.5))
+    monkeypatch.setattr(Alone, "_time", lambda self, graph, count=1: Timing(32.0, 16.0, 7))
+    monkeypatch.setattr(Alone, "_overhead", lambda self: (8.0, 0.5))
     with Table(Path(":memory:")) as table:
-        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path, around=MODEL)
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, 17, lock_directory=tmp_path), MODEL)
         assert cost.cost(FEW[0]) == (32.0 - 8.0) / 16
         assert [row.timing for row in table.rows()] == [Timing(1.5, 1.0, 7)]
 
@@ -131,7 +133,7 @@ def test_what_copies_take_is_shared_among_them(monkeypatch: pytest.MonkeyPatch, 
 def test_a_whole_piece_has_a_dozen_copies_and_takes_a_twelfth(timed: list[list[int]], tmp_path: Path) -> None:
     after = graph(make(Relu(), (FEW[0].outputs[0],)))
     with Table(Path(":memory:")) as table:
-        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path, around=MODEL)
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, 17, lock_directory=tmp_path), MODEL)
         seconds = sorted(cost.whole(FEW[0], after))
         assert [12 * s for s in seconds] == pytest.approx(sorted(row.timing.seconds for row in table.rows()))
     assert timed == [[12, 12]]
@@ -145,6 +147,6 @@ def test_a_whole_piece_of_symbolic_sizes_has_them_too(lost: bool, timed: list[li
         before = graph(make(MatMul(), (row, weight("w", 512, 512))))
         after = graph(make(Relu(), before.outputs))
     with Table(Path(":memory:")) as table:
-        cost = MeasuredCost(OnnxRuntime(), table, 17, {"n": 3}, lock_directory=tmp_path, around=MODEL, loses_sizes=lost)
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, 17, {"n": 3}, lock_directory=tmp_path, loses_sizes=lost), MODEL)
         assert min(cost.whole(before, after)) > 0
     assert timed == [[12, 12]]

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
@@ -66,7 +67,7 @@ def test_a_range_is_computed_while_the_model_runs() -> None:
 @pytest.mark.parametrize("size", [1, 5])
 def test_taking_rows_is_measured_whatever_their_number(size: int, table: Table, tmp_path: Path) -> None:
     rows, at = variable("t", (size, 4), "float32", constant=True), variable("i", (2, 3), "int64")
-    cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Bench(OnnxRuntime(), table, 17, lock_directory=tmp_path))
     assert 0 < cost.cost(Graph((rows, at), (Gather(0)(rows, at),))) < 1
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
@@ -15,4 +16,4 @@ from superopt.cost.table import Table
 @pytest.fixture(scope="module")
 def cost(timings: Path) -> Iterator[MeasuredCost]:
     with Table(timings) as table:
-        yield MeasuredCost(OnnxRuntime(1), table, 17)
+        yield MeasuredCost(Bench(OnnxRuntime(1), table, 17))

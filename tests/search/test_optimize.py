@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.bench import Bench
 from superopt.cost.child import Child, Here, Unending
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -132,7 +133,7 @@ def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
 
     monkeypatch.setattr("superopt.onnx_io.drawn_weights.temporary_folder", unwritable)
     with Table(Path(":memory:")) as empty, closing(Child()) as child:
-        cost = MeasuredCost(OnnxRuntime(), empty, opset=17, child=child)
+        cost = MeasuredCost(Bench(OnnxRuntime(), empty, opset=17, child=child))
         with pytest.raises(NoRoom, match="No space left on device; make room, or name another by TMPDIR"):
             tried(normalized(), [Unfold("lrn")], cost, tmp_path)
 
@@ -167,7 +168,7 @@ def test_a_candidate_that_is_not_compared_in_time_is_no_answer(
         return real(runtime, model, *rest)
 
     monkeypatch.setattr("superopt.search.accepting.same.ran", ran)
-    monkeypatch.setattr(cost, "child", Here())
+    monkeypatch.setattr(cost.bench, "child", Here())
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert not found.accepted
     assert found.reason == (
@@ -242,7 +243,7 @@ def test_a_search_has_more_of_the_time_where_sessions_choose_algorithms(
 
 
 def test_what_reading_the_model_and_the_rules_took_is_of_the_time_limit(cost: MeasuredCost, tmp_path: Path) -> None:
-    cost.deadline = math.inf
+    cost.bench.deadline = math.inf
     assert tried(normalized(), [Unfold("lrn")], cost, tmp_path).accepted, "all kernels are known from here on"
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, limit=12, gone=12)
     assert (found.accepted, found.solved) == (False, [])
@@ -256,7 +257,7 @@ def test_where_its_kernels_take_all_the_time_that_is_what_is_said(
 
     def late(*asked: object) -> dict[object, float]:
         starts: dict[object, float] = start_costs(*asked)
-        cost.deadline = time.monotonic()
+        cost.bench.deadline = time.monotonic()
         return starts
 
     start_costs: Callable[..., dict[object, float]] = solve._start_costs
@@ -288,7 +289,7 @@ def test_a_model_that_crashes_the_runtime_comes_back_and_the_kernel_is_named(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     nodes = [helper.make_node("Sqrt", ["x"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
     given = model(nodes, [("x", TensorProto.FLOAT, (2, 3))], [("y", TensorProto.FLOAT, (2, 3))])
-    cost = MeasuredCost(Fragile(1), table, 17, lock_directory=tmp_path)
+    cost = MeasuredCost(Bench(Fragile(1), table, 17, lock_directory=tmp_path))
     found = tried(given, [Unfold("lrn")], cost, tmp_path)
     assert not found.accepted
     assert "the runtime crashed (SIGABRT)" in found.reason

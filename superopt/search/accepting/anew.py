@@ -123,12 +123,12 @@ def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Pa
     return compare(
         base,
         model,
-        trial.cost.runtime,
+        trial.bench.runtime,
         sessions=LEAST_SESSIONS,
         budget_s=min(most_s, MEASURED_S),
         seed=trial.seed,
         draw=trial.measured_on(0),
-        caller=trial.cost.child,
+        caller=trial.bench.child,
         most_s=most_s,
         one_by_one=trial.one_by_one,
     )

@@ -163,13 +163,13 @@ def _paired(tried: Attempt, trial: Trial, candidate: Path, number: int) -> Paire
     return compare(
         trial.working,
         candidate,
-        trial.cost.runtime,
+        trial.bench.runtime,
         budget_s=0.9 * trial.left / (len(trial.settings) - number),
         seed=trial.seed,
         progress=lambda done, all_: trial.progress("measure", done / all_),
         most_s=trial.left + LATEST * trial.limit,
         draw=trial.measured_on(number),
-        caller=trial.cost.child,
+        caller=trial.bench.child,
         asked=tried.candidates,
         one_by_one=trial.one_by_one or (trial.bytes >= LARGE and _is_plain(tried, trial)),
     )
@@ -187,11 +187,11 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
         budget, draw = min(0.3 * trial.left, 2.0), trial.measured_on(0)
         tried.alone = latency(
             trial.working,
-            cost.runtime,
+            cost.bench.runtime,
             budget_s=budget,
             seed=trial.seed,
             draw=draw,
-            caller=cost.child,
+            caller=cost.bench.child,
             most_s=trial.left + LATEST * trial.limit,
         )
     except OutOfTime as error:
@@ -201,8 +201,8 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
             raise
         if str(error) not in reason:
             tried.reason += f"; it could not be measured: {error}{advice(error, trial.program)}"
-        if cost.deadly:
-            tried.reason += f"; so does this alone: {cost.deadly[0]}"
+        if cost.alone.deadly:
+            tried.reason += f"; so does this alone: {cost.alone.deadly[0]}"
     return tried
 
 

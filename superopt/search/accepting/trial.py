@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.runtime import PHOTOGRAPH, Draw, Feeds
 from superopt.cost.whole import around
@@ -113,24 +115,26 @@ class Trial:
         """The same of another program, of so many bytes of weights and of values, which may be written in an opset as
         high as that: it is measured on the same runtime by the same process.
         """
-        cost = self.cost
-        own = MeasuredCost(
-            cost.runtime,
-            cost.table,
-            opset_of(program.model) or 1,
-            sizes,
-            child=cost.child,
+        bench = replace(
+            self.bench,
+            opset=opset_of(program.model) or 1,
+            sizes=sizes,
             highest=highest,
-            around=around(weights, values),
             loses_sizes=program.loses_sizes,
-            weights=cost.weights,
+            deadline=math.inf,
         )
+        own = MeasuredCost(bench, around(weights, values))
         return replace(self, program=program, objective=type(self.objective)(own))
 
     @property
     def cost(self) -> MeasuredCost:
         """What measures seconds."""
         return self.objective.machine
+
+    @property
+    def bench(self) -> Bench:
+        """Where they are measured."""
+        return self.cost.bench
 
     @property
     def compared(self) -> tuple[Setting, ...]:

@@ -50,7 +50,7 @@ class Size(_Bytes):
 
     def cost(self, place: Place) -> Cost:
         """Bytes of weights, wherever the graph stands."""
-        return WeightsCost(self.machine.sizes)
+        return WeightsCost(self.machine.bench.sizes)
 
     def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float) -> Weighed:
         """The bytes of the weights of both."""
@@ -63,7 +63,7 @@ class Peak(_Bytes):
 
     def cost(self, place: Place) -> Cost:
         """Bytes at the peak, wherever the graph stands."""
-        return PeakCost(self.machine.sizes)
+        return PeakCost(self.machine.bench.sizes)
 
     def total(self, costs: Iterable[float]) -> float:
         """The most that any piece takes: what others take is free again by then."""
@@ -78,4 +78,4 @@ class Peak(_Bytes):
 
     def _peak(self, model: Path, setting: Setting, longest_s: float) -> int:
         with closing(Child()) as child:  # of its own: what others left behind there would be taken first
-            return child.call(longest_s, peak_of_runs, self.machine.runtime, model, setting.draw())
+            return child.call(longest_s, peak_of_runs, self.machine.bench.runtime, model, setting.draw())

@@ -40,14 +40,14 @@ class Again:
         that were taken as others that are alike.
         """
         cost = self.search.objective.machine
-        first = cost.deadline
+        first = cost.bench.deadline
         left_s = max(first - time.monotonic(), 0.0)
-        cost.deadline = max(first, latest - left_s)
+        cost.bench.deadline = max(first, latest - left_s)
         solved = self._with_more_timed(solved, latest - left_s)
         solved = self._of(solved, OUT_OF_TIME, latest - left_s, worth)
         now = time.monotonic()
-        cost.deadline = min(now + left_s, max(first, latest))
-        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.deadline - now, 0.0), worth)
+        cost.bench.deadline = min(now + left_s, max(first, latest))
+        solved = self._of(solved, ALIKE, now + (1.0 - JOINED_SHARE) * max(cost.bench.deadline - now, 0.0), worth)
         return kept(solved) if self.search.stopped else solved
 
     def _with_more_timed(self, solved: list[Solved], until: float) -> list[Solved]:

@@ -102,10 +102,10 @@ class Search:
         somebody stopped that is noted.
         """
         cost, start = self.objective.machine, time.monotonic()
-        deadly, waited_s = len(cost.deadly), cost.waited_s
+        deadly, waited_s = len(cost.alone.deadly), cost.bench.waited_s
         solved = solve()
-        if self.memory and len(cost.deadly) == deadly:
-            waited = cost.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
+        if self.memory and len(cost.alone.deadly) == deadly:
+            waited = cost.bench.waited_s - waited_s > MUCH_WAITED * (time.monotonic() - start)
             self.memory.keep(solved, waited=waited)
         self.stopped |= solved.outcome.reason == INTERRUPTED
         return solved

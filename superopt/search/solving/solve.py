@@ -89,10 +89,10 @@ def solve(
         *(known[key].at_stake for key in groups if key in known),
     ]
     judging_s, least_s = _judging(objective.seconds(costs), times.settings)
-    searching_ends, now = cost.deadline, time.monotonic()
+    searching_ends, now = cost.bench.deadline, time.monotonic()
     searching_s = times.searching_s(now - started)
     joined_end = min(searching_ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
-    cost.deadline = deadline = min(joined_end, now + searching_s)
+    cost.bench.deadline = deadline = min(joined_end, now + searching_s)
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
@@ -109,7 +109,7 @@ def solve(
     if expected_gain(solved, objective.total) < LEAST_EXPECTED:
         latest, worth = min(times.patient, times.end - answering_s), LAST_RESORT
     solved = again(solved, latest if judging_s else deadline, worth)
-    cost.deadline = max(cost.deadline, joined_end)
+    cost.bench.deadline = max(cost.bench.deadline, joined_end)
     return solved
 
 
@@ -159,7 +159,7 @@ def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> di
     """
     starts: dict[Terms, float] = {}
     begun = time.monotonic()
-    until = begun + STARTING_SHARE * (objective.machine.deadline - begun)
+    until = begun + STARTING_SHARE * (objective.machine.bench.deadline - begun)
     for i, (key, places) in enumerate(sorted(groups.items(), key=lambda g: -_expected(g[1], objective))):
         if starts and time.monotonic() >= until:
             break

@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
@@ -41,7 +42,7 @@ def asked(tmp_path: Path) -> Iterator[tuple[Attempt, Trial]]:
     starts = [Found(piece.canonical, 1.0, ()) for piece in pieces]
     cover = [Solved((p,), Outcome(s), replace(s, cost=0.5), 2.0) for p, s in zip(pieces, starts, strict=True)]
     with Table(Path(":memory:")) as table:
-        cost = MeasuredCost(OnnxRuntime(), table, 17, lock_directory=tmp_path)
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, 17, lock_directory=tmp_path))
         trial = Trial(program, path, path, tmp_path, Latency(cost), 9.0, 0, [], progress=lambda stage, done: None)
         yield Attempt(pieces, cover=cover, candidate=path), trial
 
@@ -79,7 +80,7 @@ def test_what_was_measured_of_a_candidate_is_not_measured_again(
 
     monkeypatch.setattr(surest, "measured_briefly", in_turns)
     tried, trial = asked
-    memory = Memory(trial.cost.table, trial.cost.runtime.key, "a way", 9.0)
+    memory = Memory(trial.bench.table, trial.bench.runtime.key, "a way", 9.0)
     surest.surest(tried, trial, math.inf, memory)
     assert measured == list(RATIOS[:in_time])
     most = len(RATIOS)
@@ -96,7 +97,7 @@ def test_what_other_pieces_gained_is_not_taken_for_these(
     ratios = iter((*RATIOS, *RATIOS))
     monkeypatch.setattr(surest, "measured_briefly", lambda *_: paired(next(ratios)))
     tried, trial = asked
-    memory = Memory(trial.cost.table, trial.cost.runtime.key, "a way", 9.0)
+    memory = Memory(trial.bench.table, trial.bench.runtime.key, "a way", 9.0)
     surest.surest(tried, trial, math.inf, memory)
     tried.cover[0] = replace(tried.cover[0], gain=1.5)
     left = surest.surest(tried, trial, math.inf, memory)

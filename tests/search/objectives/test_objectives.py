@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options, Result, replay
+from superopt.cost.bench import Bench
 from superopt.cost.layouts import ALONE
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
@@ -138,7 +139,7 @@ def test_where_no_bytes_are_left_the_gain_is_a_number_that_reports_hold(enough: 
 def test_a_piece_that_takes_no_bytes_is_left(table: Table) -> None:
     x = variable("x", (4,))
     start, other = (Found(Graph((x,), (y,)), 0.0, (), measured=True) for y in (Relu()(x), x))
-    size = Size(MeasuredCost(OnnxRuntime(), table, opset=17))
+    size = Size(MeasuredCost(Bench(OnnxRuntime(), table, opset=17)))
     assert size.choose(Outcome(start, [other, start]), ALONE) == (start, 1.0, 0)
 
 

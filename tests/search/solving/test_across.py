@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
@@ -36,7 +37,7 @@ class Kinds:
         self.groups, self.reason = distinct(joined), reason
         self.begun = begun_of(self.groups, [as_it_was(p) for p in distinct(pieces).values()], program.values)
         self.asked = Counter[Hashable]()
-        self.search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), table, 17)), self.end, 1.15)
+        self.search = Search(Matching([]), Latency(MeasuredCost(Bench(OnnxRuntime(1), table, 17))), self.end, 1.15)
         self.kinds = Counter(structure(one.piece.canonical.outputs) for one in self.begun.values())
         assert self.kinds.most_common(1)[0][1] > ENOUGH_IN_VAIN
 

@@ -19,6 +19,7 @@ import superopt
 from superopt.api import Options
 from superopt.arithmetic import FLOAT
 from superopt.cost.analytic import AnalyticCost
+from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
@@ -280,7 +281,7 @@ def test_who_stops_the_search_of_joined_pieces_gets_those_before(table: Table) -
     program = understand(load(next(n for n in LIGHT if "squeezenet" in n.name)))
     pieces, joined = cut(program)
     begun = begun_of(distinct(joined), [as_it_was(places) for places in distinct(pieces).values()], program.values)
-    search = Search(Matching([]), Latency(MeasuredCost(OnnxRuntime(1), table, 17)), stopping, 1.15)
+    search = Search(Matching([]), Latency(MeasuredCost(Bench(OnnxRuntime(1), table, 17))), stopping, 1.15)
     found = solve_joined(distinct(joined), {}, begun, search, math.inf, lambda *_: None)
     assert (len(found), len(asked), search.stopped) == (1, 2, True)
     assert len(begun) > 2

@@ -43,7 +43,6 @@ class Told(Latency):
 
     def __init__(self, gains: dict[int, float]) -> None:
         super().__init__(Unmeasured())
-        self.machine.deadline, self.machine.waited_s, self.machine.unrunnable = math.inf, 0.0, {}
         self.gains = gains
 
     def seconds(self, costs: Iterable[float]) -> float:
@@ -227,7 +226,7 @@ def test_where_the_first_gains_little_the_others_count_by_what_is_at_stake_in_th
 
     monkeypatch.setattr(Search, "__call__", noted)
     search = searching({64: gain, 32: gain, 16: gain}, [])
-    search.objective.machine.deadline = time.monotonic() + 1000.0
+    search.objective.machine.bench.deadline = time.monotonic() + 1000.0
     solve(
         relu_pieces(64, 32, more="m") | relu_pieces(16),
         {},
@@ -241,7 +240,7 @@ def test_where_the_first_gains_little_the_others_count_by_what_is_at_stake_in_th
 def test_with_time_left_those_are_searched_too_and_what_was_found_stays_where_no_more_is() -> None:
     asked: list[int] = []
     search = searching({64: 1.4, 32: 1.4}, asked, finds_until=1)
-    search.objective.machine.deadline = time.monotonic() + 1000.0
+    search.objective.machine.bench.deadline = time.monotonic() + 1000.0
     found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert asked == [64, 32]
     assert reasons(found) == [(EXHAUSTED, 1.4)] * 2
@@ -254,7 +253,7 @@ def test_what_was_known_before_is_followed_as_well() -> None:
     first = next(iter(groups))
     known = searching({64: 1.4}, [])(groups[first], math.inf)
     search = searching({32: 1.3}, [], finds_until=0)
-    search.objective.machine.deadline = time.monotonic() + 1000.0
+    search.objective.machine.bench.deadline = time.monotonic() + 1000.0
     found = solve(groups, {first: known}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert reasons(found) == [(EXHAUSTED, 1.4), (EXHAUSTED, 1.3)]
 
@@ -276,7 +275,7 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
-    search.objective.machine.deadline = 20.0
+    search.objective.machine.bench.deadline = 20.0
     monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     found = solve(relu_pieces(64), {}, search, Times(end, latest, latest, settings), lambda *_: None)
     assert asked == [64] * (2 if again else 1)
@@ -299,7 +298,7 @@ def test_where_nothing_was_gained_the_search_goes_on_for_longer(
     monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     search = searching({}, asked, [OUT_OF_TIME])
     search.objective = Late({64: gain})
-    search.objective.machine.deadline = 20.0
+    search.objective.machine.bench.deadline = 20.0
     solve(relu_pieces(64), {}, search, Times(end=100.0, latest=20.0, patient=60.0), lambda *_: None)
     assert asked == [64] * times
 
@@ -320,10 +319,10 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     monkeypatch.setattr("time.monotonic", lambda: 15.0 * len(asked))
     monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
     search = searching({64: 1.0}, asked, [OUT_OF_TIME])
-    search.objective.machine.deadline = 20.0
+    search.objective.machine.bench.deadline = 20.0
     solve(relu_pieces(64), {}, search, Times(80.0, latest, latest), lambda *_: None)
     assert asked == [64] * times
-    assert search.objective.machine.deadline == left_until
+    assert search.objective.machine.bench.deadline == left_until
 
 
 def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +331,7 @@ def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monk
     asked: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: (0.0, 1.0, 20.0)[min(len(asked), 2)])
     search = searching({64: 1.0, 63: 1.0}, asked, [EXHAUSTED, OUT_OF_TIME])
-    search.objective.machine.deadline = 22.0
+    search.objective.machine.bench.deadline = 22.0
     solve(relu_pieces(64, 63), {}, search, Times(80.0, 80.0, 80.0), lambda *_: None)
     assert asked == [64, 63], "22 s are its share of twice 22, and 28.5 would be half as much again"
 
@@ -356,7 +355,7 @@ def test_where_costing_all_pieces_takes_too_long_those_that_take_most_are_search
             return AnalyticCost().cost(graph)
 
     monkeypatch.setattr(search.objective, "cost", lambda place: Slow())
-    search.objective.machine.deadline = 20.0
+    search.objective.machine.bench.deadline = 20.0
     found = solve(relu_pieces(16, 32, 48, 64), {}, search, Times(80.0, 80.0, 80.0), lambda *_: None)
     assert costed[:3] == [64, 48, 32]
     assert sorted(s.outcome.start.graph.inputs[0].shape[0] for s in found) == [32, 48, 64]
@@ -365,7 +364,7 @@ def test_where_costing_all_pieces_takes_too_long_those_that_take_most_are_search
 def test_who_interrupts_a_second_search_gets_what_the_first_ones_found() -> None:
     asked: list[int] = []
     search = searching({64: 1.4, 32: 1.4}, asked, [EXHAUSTED, KeyboardInterrupt()])
-    search.objective.machine.deadline = time.monotonic() + 1000.0
+    search.objective.machine.bench.deadline = time.monotonic() + 1000.0
     found = solve(relu_pieces(64, 32), {}, search, Times(math.inf, math.inf, math.inf), lambda *_: None)
     assert asked == [64, 32]
     assert search.stopped

@@ -187,7 +187,7 @@ def test_a_search_whose_graphs_could_not_be_timed_while_others_measured_is_not_k
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def whole(cost: MeasuredCost, *_: object) -> tuple[float, float]:
-        cost.waited_s += 60.0
+        cost.bench.waited_s += 60.0
         raise OutOfTime("another process measures")
 
     options = replace(options, timings=tmp_path / "t.sqlite")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import onnx_ir as ir
@@ -25,6 +26,7 @@ from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of, subgraphs
 from superopt.onnx_io.supposed import Joins, Supposed
 from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
+from superopt.onnx_io.unneeded import without_unneeded
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
 from superopt.operators.picks import PastTheEnd
@@ -35,16 +37,17 @@ OLDEST_OPSET = 7
 
 
 def understand(model: ir.Model) -> Program:
-    """The model as terms over its values, its functions inlined, of an If that always takes one branch that one, and of
-    a Scan whose turns know nothing of each other all at once. What the catalogue does not cover is opaque, never an
-    error.
+    """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
+    takes one branch that one, and of a Scan whose turns know nothing of each other all at once. What the catalogue does
+    not cover is opaque, never an error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, within, supposed = inlined(model), frozenset[Cut](), Supposed()
+    model, shortened = without_unneeded(inlined(model))
+    within, supposed = frozenset[Cut](), Supposed()
     while True:
         reading = _Reading(model, within, supposed)
-        program = reading.program()
+        program = replace(reading.program(), shortened=shortened)
         cuts, sizes = reading.bounds.met, reading.joins.met
         if not (cuts <= within and sizes.keys() <= supposed.keys()):
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now

@@ -70,11 +70,6 @@ OPEN = {
         "Add",
         [1, 4],
     ),
-    "joined for nothing": (
-        graph(f"s = {SHORTER}(x) u = {up('s')} c = Concat<axis = 1>(x, u) y = Relu(u)"),
-        "Concat",
-        [4],
-    ),
     "not what is resized": (
         graph(f"s = {SMALLER}(x) r = {SHORTER}(x) y = Concat<axis = 1>(r, s)"),
         "Concat",

@@ -247,7 +247,8 @@ def test_integers_are_moved_without_loss() -> None:
 
 
 def test_what_is_computed_of_integers_is_opaque_and_its_shape_is_known() -> None:
-    source = model("g (int64[n, 3] x, int64[1, 3] z, float[n, 3] v) => (float[n, 3] y) { a = Add(x, z) y = Relu(v) }")
+    source = model("""g (int64[n, 3] x, int64[1, 3] z, float[n, 3] v) => (int64[n, 3] a, float[n, 3] y) {
+        a = Add(x, z) y = Relu(v) }""")
     program = understand(load(source))
     assert [step.reason for step in program.steps] == ["element type int64 of 'x'", ""]
     assert str(program.values["a"].type) == "int64(n, 3)"

@@ -39,7 +39,7 @@ from superopt.search.rewriting.rewrites import ByRule, Unfold
 from superopt.search.solving import solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
-from tests.models import model, normalized, unsimplified
+from tests.models import model, normalized, unsimplified, weight
 from tests.search.trying import tried
 
 WRONG = "(rule wrong (given (?x n c h w)) (from (lrn 5 :alpha 0.10000000149011612 ?x)) (to (relu ?x)))"
@@ -174,6 +174,17 @@ def test_a_candidate_that_is_not_compared_in_time_is_no_answer(
     assert found.reason == (
         "a candidate took too long to be compared: it did not end within 3 s; allow more with --time"
     )
+
+
+def test_a_model_without_nodes_that_no_output_needs_is_faster_though_no_piece_is(
+    cost: MeasuredCost, tmp_path: Path
+) -> None:
+    nodes = [helper.make_node("Conv", ["x", k], [y], pads=[1] * 4) for k, y in (("k", "y"), ("other", "idle"))]
+    weights = {"k": weight(32, 32, 3, 3), "other": weight(32, 32, 3, 3, seed=1)}
+    shape = (1, 32, 56, 56)
+    found = tried(model(nodes, [("x", 1, shape)], [("y", 1, shape)], weights), [], cost, tmp_path)
+    assert found.accepted
+    assert [s.gain for s in found.cover] == [1.0]
 
 
 @pytest.mark.parametrize("later", [1.2, 1.0])

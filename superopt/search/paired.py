@@ -22,9 +22,9 @@ from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here, Unending
+from superopt.cost.lane import measuring
 from superopt.cost.runtime import Bound, Draw, Feeds, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
-from superopt.cost.table import measuring
 from superopt.errors import OutOfTime
 from superopt.memory import give_back, trim
 from superopt.search.interval import CONFIDENCE, interval

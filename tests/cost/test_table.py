@@ -14,8 +14,9 @@ from typing import IO
 
 import pytest
 
+from superopt.cost.lane import cache_directory, measuring
 from superopt.cost.runtime import Key, Timing
-from superopt.cost.table import Row, Table, cache_directory, measuring
+from superopt.cost.table import Row, Table
 from superopt.errors import OutOfTime, UsageError
 
 KEY = Key("runtime", "1.0", "cpu", 1)

@@ -9,8 +9,8 @@ import onnx_ir as ir
 from superopt.dim import Dim, symbol_name
 from superopt.errors import SuperoptError
 from superopt.onnx_io.choices import Branch
-from superopt.onnx_io.importer import read_values
 from superopt.onnx_io.naming import deep_values, rename, values, within
+from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import onnx_ir as ir
 
+from superopt.onnx_io.order import in_order, read_values
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, nodes_within, subgraphs
 from superopt.onnx_io.surgery import bury
 
@@ -17,7 +16,8 @@ def without_unneeded(model: ir.Model) -> tuple[ir.Model, bool]:
     """The model without nodes of the main graph that no output needs, in a copy, and whether these take time when it
     runs: what is made of constants and of sizes alone does not. The interface stays as it is.
 
-    Operators of other domains may do more than give values, so they stay, and all that they need.
+    Operators of other domains may do more than give values, so they stay, and all that they need. Raises `InvalidModel`
+    for a cycle.
     """
     needed = _needed(model.graph)
     idle = {number: node for number, node in enumerate(model.graph) if node not in needed}
@@ -32,23 +32,15 @@ def without_unneeded(model: ir.Model) -> tuple[ir.Model, bool]:
 
 def _needed(graph: ir.Graph) -> set[ir.Node]:
     """The nodes of a graph that its outputs need, or others that may do more than compute."""
-    stack = [v.producer() for v in graph.outputs] + [node for node in graph if not _only_computes(node)]
+    made_by = {v.name: node for node in graph for v in node.outputs if v.name}
+    stack = [made_by.get(v.name or "") for v in graph.outputs] + [node for node in graph if not _only_computes(node)]
     found = set[ir.Node]()
     while stack:
         node = stack.pop()
-        if node is not None and node.graph is graph and node not in found:
+        if node is not None and node not in found:
             found.add(node)
-            stack += [v.producer() for v in _read(node) if v is not None]
+            stack += map(made_by.get, read_values(node))
     return found
-
-
-def _read(node: ir.Node) -> Iterable[ir.Value | None]:
-    """What a node takes, and what the nodes in its subgraphs do."""
-    yield from node.inputs
-    for inner in subgraphs(node):
-        yield from inner.outputs
-        for each in nodes_within(inner):
-            yield from each.inputs
 
 
 def _only_computes(node: ir.Node) -> bool:
@@ -57,10 +49,13 @@ def _only_computes(node: ir.Node) -> bool:
 
 
 def _fed(graph: ir.Graph) -> set[ir.Node]:
-    """The nodes that compute with what is given to the model, and not with its sizes alone."""
-    given = {v for v in graph.inputs if not v.is_initializer()}
+    """The nodes that compute with what is given to the model, and not with its sizes alone. Raises `InvalidModel` for a
+    cycle.
+    """
+    given = {v.name for v in graph.inputs if not v.is_initializer()}
     found = set[ir.Node]()
-    for node in graph:
-        if node.op_type not in ("Shape", "Size") and any(v in given or v.producer() in found for v in _read(node) if v):
+    for node in in_order(graph):
+        if node.op_type not in ("Shape", "Size") and not given.isdisjoint(read_values(node)):
             found.add(node)
+            given.update(v.name for v in node.outputs)
     return found

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io import Program, check, load, rewritten, understand
-from superopt.onnx_io.importer import in_order
+from superopt.onnx_io.order import in_order
 from superopt.operators import READERS
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import LIGHT, assert_close, name, run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from superopt.cost.child import Unending
@@ -12,7 +13,8 @@ from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew
-from superopt.search.accepting.judge import Unusable, advice, judged, original
+from superopt.search.accepting.judge import Rounding, Unusable, advice, judged, original
+from superopt.search.accepting.rounding import without_rounding
 from superopt.search.accepting.runs import run_on, run_once
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
@@ -150,7 +152,12 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     whole model. Raises `VerificationFailed` where all of it does not agree.
     """
     start = time.monotonic()
-    judged(tried, trial, placed(trial.program, tried.cover), memory)
+    try:
+        judged(tried, trial, placed(trial.program, tried.cover), memory)
+    except Rounding as error:
+        if may_differ(tried.cover):
+            raise
+        return _steadier(tried, trial, memory, error, time.monotonic() - start)
     if tried.accepted or tried.weighed or len(tried.pairs) != 1:
         return tried
     took = time.monotonic() - start
@@ -163,6 +170,22 @@ def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
         tried.reason += f"; without pieces that gain nothing in the whole model, {error}"
         return tried
     return again if again.accepted else tried
+
+
+def _steadier(tried: Attempt, trial: Trial, memory: Memory | None, error: Rounding, took: float) -> Attempt:
+    """Judge what is left without pieces that round more than they may; the original is the answer where that is
+    nothing, or rounds too much as well. Judging all of it took so many seconds.
+    """
+    cover = without_rounding(tried, trial, trial.end - JUDGED_AGAIN * took)
+    why = str(error).removesuffix("; nothing was written")
+    if cover is not None:
+        with suppress(Rounding):
+            left = replace(tried.again(cover), candidates=tried.candidates)
+            again = judged(left, trial, placed(trial.program, cover), memory)
+            again.reason += f"; pieces stay as they were that round more than they may: with them {why}"
+            return again
+    tried.agreement = None
+    return original(tried, trial, f"what was found rounds more than it may: {why}")
 
 
 def _search(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> None:

@@ -66,7 +66,8 @@ class Agreement:
     """The outcome over all outputs and samples; `reason` says why it does not agree or was not examined.
 
     Where outputs show little, those are `inner` values instead, and `reason` says what was not examined, if
-    anything was not. A candidate that never `ran` does not agree, but differs in nothing either.
+    anything was not. A candidate that never `ran` does not agree, but differs in nothing either. One that does not
+    agree `rounds` more than it may, where nothing else tells it from the original.
     """
 
     agrees: bool
@@ -76,6 +77,7 @@ class Agreement:
     outputs: tuple[OutputAgreement, ...]
     inner: bool = False
     ran: bool = True
+    rounds: bool = False
 
     @property
     def differs(self) -> bool:
@@ -130,7 +132,7 @@ class _Worst:
     """The comparisons of one output, as they come in."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.reason = name, ""
+        self.name, self.reason, self.is_wrong = name, "", False
         self.same_twice = self.saturated = True
         self.shown: Array | None = None  # a finite value
         self.varies = False
@@ -192,7 +194,8 @@ class _Worst:
             return False
         if not same_special(found, expected, exact):
             self.error = math.inf
-            self._fail("is infinite or not a number in other places")
+            is_rounding = exact is not None and exact.shape == expected.shape and not same_special(expected, exact)
+            self._fail("is infinite or not a number in other places", is_rounding)
             return False
         return True
 
@@ -210,10 +213,14 @@ class _Worst:
         self.candidate_error = max(theirs, self.candidate_error or 0.0)
         allowed = REFERENCE_FACTOR * max(ours, noise) + nearly_exact
         if theirs > allowed:
-            self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}")
+            self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}", error <= bound)
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, is_rounding: bool = False) -> None:
+        """Note a difference. It `is_rounding` where it is small beside the original, and only farther from 64 bits; or
+        where the original itself is infinite in other places than in 64 bits.
+        """
         self.reason = self.reason or f'output "{self.name}" {reason}'
+        self.is_wrong |= not is_rounding
 
     def outcome(self) -> OutputAgreement:
         """What has come in, as a value."""
@@ -276,4 +283,5 @@ def _agreement(worst: list[_Worst], samples: int) -> Agreement:
         unseen = ", ".join(f'"{o.name}"' for o in outputs if not o.examined)
         what = "is constant, not a number, or not the same in two runs of the original,"
         reason = f"not examined: {unseen} {what} on all {samples} samples"
-    return Agreement(agrees, examined, reason, samples, outputs)
+    rounds = not agrees and not any(w.is_wrong for w in worst)
+    return Agreement(agrees, examined, reason, samples, outputs, rounds=rounds)

@@ -38,6 +38,10 @@ class Unusable(VerificationFailed):
     """
 
 
+class Rounding(VerificationFailed):
+    """What was found differs by what rounding may explain, and more than is allowed."""
+
+
 def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Memory | None = None) -> Attempt:
     """Write the model with its pieces replaced, compare it with the original, and measure both.
 
@@ -75,9 +79,8 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
             asked.forget()
         if not tried.agreement.ran:
             raise Unusable(f"{tried.agreement.reason}; nothing was written")
-        raise VerificationFailed(
-            f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written"
-        )
+        kind = Rounding if tried.agreement.rounds else VerificationFailed
+        raise kind(f"the optimized model differs from the original: {tried.agreement.reason}; nothing was written")
     if not trial.left and not tried.earlier:
         return original(tried, trial, late)
     program.release_weights()  # two sessions are alive from here on, each with weights of its own

@@ -1,0 +1,59 @@
+"""What to leave out of a candidate that rounds more than it may: pieces that do so, each alone in the whole model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from superopt.errors import SuperoptError
+from superopt.onnx_io import gone_after
+from superopt.search.accepting.anew import as_it_stands, placed
+from superopt.search.accepting.compared import compared
+from superopt.search.accepting.judge import together, written
+from superopt.search.accepting.same import DRAWS
+from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.strategies.found import Solved
+
+
+def without_rounding(tried: Attempt, trial: Trial, end: float) -> list[Solved] | None:
+    """The places of a candidate, with those as they stand that alone make the whole model round more than it may; None
+    where nothing is left then, or there is no time until `end`, one of `time.monotonic`, to tell.
+
+    Halves are looked at before pieces, so that one of many is found by twice the logarithm of their number.
+    """
+    winners = [s for s in tried.cover if s.gain > 1.0]
+    guilty = _guilty(winners, trial, end) if len(winners) > 1 else winners
+    if guilty is None or len(guilty) == len(winners):
+        return None
+    ids = set(map(id, guilty))
+    return [as_it_stands(s) if id(s) in ids else s for s in tried.cover]
+
+
+def _guilty(pieces: Sequence[Solved], trial: Trial, end: float) -> list[Solved] | None:
+    """Those of pieces that do not agree together that do not alone either; None where there is no time to tell."""
+    if len(pieces) == 1:
+        return list(pieces)
+    found = list[Solved]()
+    for half in (pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]):
+        if time.monotonic() >= end:
+            return None
+        if not _agrees(half, trial):
+            own = _guilty(half, trial, end)
+            if own is None:
+                return None
+            found += own
+    return found
+
+
+def _agrees(pieces: Sequence[Solved], trial: Trial) -> bool:
+    """Whether the model with these pieces replaced alone is the same."""
+    trial.progress("compare pieces", 0.0)
+    path, program = trial.folder / "half.onnx", trial.program
+    try:
+        with gone_after(path):
+            whole = together(program, placed(program, pieces))
+            written(program, whole, path)
+            program.release_weights()
+            return compared(trial, path, whole, trial.seed, DRAWS).agrees
+    except SuperoptError:  # it cannot be written alone, or no time is left
+        return False

@@ -204,11 +204,14 @@ class _Worst:
         error, bound = relative_error(found, expected), absolute + NOISE_FACTOR * noise
         if not self.bound or error / bound > self.error / self.bound:
             self.error, self.bound = error, bound
+        is_told = exact is not None and same_special(expected, exact)
+        ours = relative_error(expected, exact) if exact is not None and is_told else 0.0
         if error > bound:
-            self._fail(f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed")
-        if exact is None or not same_special(expected, exact):
+            reason = f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed"
+            self._fail(reason, error <= NOISE_FACTOR * ours)
+        if exact is None or not is_told:
             return
-        ours, theirs = relative_error(expected, exact), relative_error(found, exact)
+        theirs = relative_error(found, exact)
         self.original_error = max(ours, self.original_error or 0.0)
         self.candidate_error = max(theirs, self.candidate_error or 0.0)
         allowed = REFERENCE_FACTOR * max(ours, noise) + nearly_exact
@@ -216,8 +219,8 @@ class _Worst:
             self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}", error <= bound)
 
     def _fail(self, reason: str, is_rounding: bool = False) -> None:
-        """Note a difference. It `is_rounding` where it is small beside the original, and only farther from 64 bits; or
-        where the original itself is infinite in other places than in 64 bits.
+        """Note a difference. It `is_rounding` where it is small beside the original, and only farther from 64 bits;
+        where the original itself is about as far from these; or where that is infinite in other places than in them.
         """
         self.reason = self.reason or f'output "{self.name}" {reason}'
         self.is_wrong |= not is_rounding

@@ -31,6 +31,8 @@ CASES = {
     "is farther from 64 bits": (ROUNDED, ROUNDED * np.float32(1 + 5e-5), EXACT, True),
     "is another": (ROUNDED, ROUNDED * np.float32(1.01), EXACT, False),
     "is a little off": (ROUNDED, ROUNDED * np.float32(1.001), EXACT, False),
+    "is off, and so is the original": (ROUNDED, ROUNDED * np.float32(1.01), EXACT * 1.002, True),
+    "is off by much more than the original": (ROUNDED, ROUNDED * np.float32(1.1), EXACT * 1.002, False),
     "is infinite where the original is not": (ROUNDED, INFINITE.astype(np.float32), EXACT, False),
     "is infinite, as the original is where it need not be": (
         np.where(EXACT > 1.5, EXACT, np.inf).astype(np.float32),

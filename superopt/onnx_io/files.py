@@ -17,7 +17,7 @@ from superopt.folders import demand_utf8, unfinished
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_sound
-from superopt.onnx_io.passed_on import from_proto
+from superopt.onnx_io.passed_on import from_proto, with_texts
 from superopt.onnx_io.skeleton import bare, clone, skeleton
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
@@ -142,7 +142,11 @@ def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Mode
         value.const_value = None
     for value in values:
         _keep_small(value)
+    moving = [(v, v.const_value) for v in values if v.const_value is not None]
     copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=_SMALL)
+    for value, tensor in moving:
+        if value.const_value is not None and value.const_value is not tensor:
+            with_texts(value.const_value, tensor)
     for value, tensor in staying:
         value.const_value = tensor
     if not (folder / name).stat().st_size:
@@ -154,7 +158,7 @@ def _keep_small(value: ir.Value) -> None:
     """Have a small weight that lies in a file in memory. onnx-ir would close the file, though arrays of it are used."""
     tensor = value.const_value
     if isinstance(tensor, ir.ExternalTensor) and tensor.nbytes <= _SMALL:
-        value.const_value = ir.Tensor(tensor.numpy().copy(), name=tensor.name, dtype=tensor.dtype)
+        value.const_value = with_texts(ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name), tensor)
 
 
 def _unused_data_name(path: Path) -> str:

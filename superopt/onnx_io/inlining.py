@@ -12,6 +12,7 @@ from onnx_ir.passes.common import InlinePass
 
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
+from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, all_nodes, imported_opset, nodes_within, subgraphs
 from superopt.onnx_io.surgery import pass_on
 from superopt.operators import READERS
@@ -45,6 +46,7 @@ def inlined(model: ir.Model) -> ir.Model:
     ends = [(v, v.name) for v in copy.graph.outputs]
     try:
         _prepare(copy, chosen)
+        given = {v.name: v for n in all_nodes(copy) if n.op_identifier() in chosen for v in n.outputs}
         InlinePass(lambda function: function.identifier() in chosen)(copy)
         _forget_unused(copy, chosen)
         if [v.name for v in copy.graph.outputs] != [name for _, name in ends]:
@@ -52,6 +54,9 @@ def inlined(model: ir.Model) -> ir.Model:
         for (old, _), new in zip(ends, copy.graph.outputs, strict=True):
             if old is not new:
                 pass_on(old, new)
+        for new in deep_values(copy.graph):
+            if new.name in given:
+                pass_on(given[new.name], new)
         return load(copy) if _is_unambiguous(copy.graph, frozenset()) else model
     except (PassError, InvariantError, InvalidModel, ValueError, RuntimeError, LookupError, TypeError, AssertionError):
         return model  # a form that the library does not foresee; the calls are carried through

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from superopt.onnx_io.passed_on import with_texts
 from superopt.onnx_io.skeleton import nodes_within, subgraphs
 
 
@@ -48,5 +49,6 @@ def _named_apart(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
     shape = ir.Shape(tensor.shape.numpy())
     if isinstance(tensor, ir.ExternalTensor):
         place = tensor.location, tensor.offset, tensor.length, tensor.dtype
-        return ir.ExternalTensor(*place, shape=shape, name=tensor.name or "", base_dir=tensor.base_dir)
-    return ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape, name=tensor.name)
+        apart = ir.ExternalTensor(*place, shape=shape, name=tensor.name or "", base_dir=tensor.base_dir)
+        return with_texts(apart, tensor)
+    return with_texts(ir.LazyTensor(lambda: tensor, dtype=tensor.dtype, shape=shape, name=tensor.name), tensor)

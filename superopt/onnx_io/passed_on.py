@@ -1,19 +1,26 @@
 """What models declare and onnx_ir does not keep: it is remembered with the values, and declared again in messages.
 
-Outputs that are inputs too are declared twice, where onnx_ir keeps one value. And it has no type for maps, which the
-classifiers of scikit-learn give.
+Outputs that are inputs too are declared twice, where onnx_ir keeps one value. It has no type for maps, which the
+classifiers of scikit-learn give. What weights are declared of it tells of all of them, or of none where their data are
+written apart; and what is said of a tensor twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import onnx
 import onnx_ir as ir
 
+from superopt.onnx_io.annotated import annotate
+
+Told = TypeVar("Told", bound=ir.TensorProtocol)
+
 _OUTPUT = "declared as an output"
 _MAPS = "declared with a type of maps"
+_WEIGHT = "declared as values are"
 
 
 def from_proto(proto: onnx.ModelProto) -> ir.Model:
@@ -26,6 +33,9 @@ def from_proto(proto: onnx.ModelProto) -> ir.Model:
             if value.name in maps:
                 value.meta[_MAPS] = maps[value.name]
     _keep_both(model, proto)
+    for info in proto.graph.value_info:
+        if info.name in model.graph.initializers:
+            model.graph.initializers[info.name].meta[_WEIGHT] = True
     return model
 
 
@@ -36,7 +46,44 @@ def to_proto(model: ir.Model, without: ir.Model | None = None) -> onnx.ModelProt
         if value.is_graph_input() and _OUTPUT in value.meta:
             info.ParseFromString(value.meta[_OUTPUT])
     _declare_maps(model, proto.graph)
+    _declare_weights(model, proto.graph)
+    annotate(model.graph, proto.graph)
+    for tensor in proto.graph.initializer:
+        _say_once(tensor)
     return proto
+
+
+def with_texts(made: Told, of: ir.TensorProtocol) -> Told:
+    """A tensor that holds the data of another one, with what is said of that one."""
+    made.doc_string = of.doc_string
+    made.metadata_props.update(of.metadata_props)
+    return made
+
+
+def tensor_proto(tensor: ir.TensorProtocol) -> onnx.TensorProto:
+    """The message of a tensor."""
+    proto = ir.to_proto(tensor)
+    _say_once(proto)
+    return proto
+
+
+def _say_once(tensor: onnx.TensorProto) -> None:
+    """Take out what onnx_ir adds to the message that it has copied, in place."""
+    said = {entry.key: entry.value for entry in tensor.metadata_props}
+    if len(said) < len(tensor.metadata_props):
+        del tensor.metadata_props[:]
+        for key, value in said.items():
+            tensor.metadata_props.add(key=key, value=value)
+
+
+def _declare_weights(model: ir.Model, graph: onnx.GraphProto) -> None:
+    """Declare those weights of the main graph as values that were so."""
+    weights, inputs = model.graph.initializers, {info.name for info in graph.input}
+    others = [info for info in graph.value_info if info.name not in weights]
+    del graph.value_info[:]
+    graph.value_info.extend(others)
+    declared = [value for name, value in weights.items() if _WEIGHT in value.meta and name not in inputs]
+    graph.value_info.extend(map(ir.serde.serialize_value, declared))
 
 
 @contextmanager

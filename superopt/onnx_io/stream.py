@@ -10,7 +10,7 @@ from typing import IO
 import onnx
 import onnx_ir as ir
 
-from superopt.onnx_io.passed_on import to_proto
+from superopt.onnx_io.passed_on import tensor_proto, to_proto
 from superopt.onnx_io.skeleton import clone, copy_fields
 from superopt.onnx_io.wire import frame
 
@@ -41,11 +41,11 @@ def write(model: ir.Model, file: IO[bytes]) -> None:
 def _parts(tensor: ir.TensorProtocol) -> tuple[bytes, ir.TensorProtocol | None]:
     """A tensor's message, and what its bytes still lack: the tensor's own, that is in raw form."""
     if isinstance(tensor, ir.ExternalTensor | ir.StringTensor):
-        return ir.to_proto(tensor).SerializeToString(), None
+        return tensor_proto(tensor).SerializeToString(), None
     proto = onnx.TensorProto()
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         if not tensor.raw.HasField("raw_data"):  # its numbers stand in another field, and stay there
-            return ir.to_proto(tensor).SerializeToString(), None
+            return tensor_proto(tensor).SerializeToString(), None
         copy_fields(tensor.raw, proto, without="raw_data")
     else:
         if tensor.name:

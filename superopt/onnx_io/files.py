@@ -16,9 +16,10 @@ from superopt.errors import InvalidModel, UsageError
 from superopt.folders import demand_utf8, unfinished
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
-from superopt.onnx_io.messages import demand_sound
+from superopt.onnx_io.messages import demand_shallow, demand_sound
 from superopt.onnx_io.passed_on import from_proto, with_texts
 from superopt.onnx_io.skeleton import bare, clone, skeleton
+from superopt.onnx_io.sparse import dense
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
 
@@ -193,9 +194,8 @@ def _model(
     """The checked model of a message that was read in a directory; `embedded` are the weights that it lacks."""
     if not proto.HasField("graph") or not proto.ir_version:
         raise InvalidModel(f"{name}: not an ONNX model: it has no graph, or no IR version")
-    if proto.graph.sparse_initializer:
-        culprit = proto.graph.sparse_initializer[0].values.name
-        raise InvalidModel(f"{name}: initializer {culprit!r} is sparse, which is not supported; make it dense first")
+    demand_shallow(proto, name)
+    proto = dense(proto, name)
     demand_sound(proto, name, embedded or {})
     for tensor in proto.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:

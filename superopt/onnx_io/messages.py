@@ -24,22 +24,23 @@ _COMPLEX = (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128)
 
 
 def demand_sound(proto: onnx.ModelProto, name: str, apart: Container[str] = ()) -> None:
-    """Raise `InvalidModel` with the culprit's name. The bytes of the initializers named in `apart` are elsewhere."""
-    _demand_shallow(proto, name)
+    """Raise `InvalidModel` with the culprit's name, of a message whose subgraphs are not too deep. The bytes of the
+    initializers named in `apart` are elsewhere.
+    """
     if proto.training_info:
         raise InvalidModel(f"{name}: training_info is not supported; remove it first")
     for tensor in proto.graph.initializer:
-        _demand_data(tensor, f"initializer {tensor.name!r}", name, tensor.name in apart)
+        demand_data(tensor, f"initializer {tensor.name!r}", name, tensor.name in apart)
     _demand_declared_types(proto.graph, name)
     for attribute in attributes(_all_nodes(proto)):
         if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
             raise InvalidModel(f"{name}: attribute {attribute.name!r} is sparse, which is not supported; make it dense")
         own = [attribute.t] if attribute.HasField("t") else []
         for tensor in (*own, *attribute.tensors):
-            _demand_data(tensor, f"attribute {attribute.name!r}", name)
+            demand_data(tensor, f"attribute {attribute.name!r}", name)
         for graph in (attribute.g, *attribute.graphs):
             for tensor in graph.initializer:
-                _demand_data(tensor, f"initializer {tensor.name!r}", name)
+                demand_data(tensor, f"initializer {tensor.name!r}", name)
     _demand_few_calls(proto, name)
 
 
@@ -56,7 +57,8 @@ def _all_nodes(proto: onnx.ModelProto) -> list[onnx.NodeProto]:
     return [node for f in (proto.graph, *proto.functions) for node in f.node]
 
 
-def _demand_shallow(proto: onnx.ModelProto, name: str) -> None:
+def demand_shallow(proto: onnx.ModelProto, name: str) -> None:
+    """Raise `InvalidModel` where subgraphs are nested deeper than anybody reads: with the culprit's name."""
     level = _all_nodes(proto)
     for _ in range(DEEPEST + 1):
         holders = [(n, g) for n in level for a in n.attribute for g in (a.g, *a.graphs) if g.node]
@@ -67,7 +69,7 @@ def _demand_shallow(proto: onnx.ModelProto, name: str) -> None:
     raise InvalidModel(f"{name}: subgraphs are nested more than {DEEPEST} deep, at node {culprit!r}")
 
 
-def _demand_data(tensor: onnx.TensorProto, label: str, name: str, is_apart: bool = False) -> None:
+def demand_data(tensor: onnx.TensorProto, label: str, name: str, is_apart: bool = False) -> None:
     """That sizes are possible, and that the elements stand in one field, as many as the sizes say."""
     type_ = _type_of(tensor, f"{name}: {label}")
     if any(d < 0 for d in tensor.dims) or math.prod(max(d, 1) for d in tensor.dims) * 16 >= 2**63:

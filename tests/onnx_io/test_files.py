@@ -56,21 +56,12 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "y",
     ),
     "a weight with too few bytes": (lambda: _short_weight().SerializeToString(), "15996 bytes"),
-    "a sparse weight": (lambda: _sparse_weight().SerializeToString(), "sparse"),
 }
 
 
 def _short_weight() -> onnx.ModelProto:
     source = large_weight()
     source.graph.initializer[0].raw_data = source.graph.initializer[0].raw_data[:-4]
-    return source
-
-
-def _sparse_weight() -> onnx.ModelProto:
-    source = model("g (float[4] x) => (float[4] y) { y = Add(x, w) }")
-    values, places = np.ones(1, np.float32), np.array([2])
-    tensors = numpy_helper.from_array(values, "w"), numpy_helper.from_array(places)
-    source.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(*tensors, [4]))
     return source
 
 

@@ -1,5 +1,6 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
+from superopt.onnx_io.bodies import bodies, is_loop
 from superopt.onnx_io.branches import lifted, spliced
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.choices import Branch, Choice, choices
@@ -31,6 +32,7 @@ __all__ = [
     "Program",
     "Step",
     "Summary",
+    "bodies",
     "changed_values",
     "check",
     "choices",
@@ -42,6 +44,7 @@ __all__ = [
     "hidden_constants",
     "highest_opset",
     "index_limits",
+    "is_loop",
     "is_rounding",
     "left_to_chance",
     "lifted",

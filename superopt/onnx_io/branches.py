@@ -1,4 +1,6 @@
-"""Branches of a model, each taken out as a model of its own, and put in again. What both read is the outer model's."""
+"""Branches of a model and bodies of its loops, each taken out as a model of its own, and put in again. What both models
+read is the outer one's.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, symbol_name
 from superopt.errors import SuperoptError
+from superopt.onnx_io.bodies import declare_given, passed_on, states_of, text, with_open_sizes
 from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.naming import deep_values, rename, values, within
 from superopt.onnx_io.order import read_values
@@ -23,14 +25,23 @@ is not laid out in blocks by onnxruntime 1.32, and a merged decoder gained nothi
 
 
 def lifted(program: Program, branch: Branch) -> ir.Model | None:
-    """A branch as a model: what it reads of the outer one's constants are its weights, and all else its inputs. None
-    where that is no tensor, or it gives what it does not compute. Tensors are shared, the outer model is not changed.
+    """A branch as a model: what it reads of the outer one's constants are its weights, and all else its inputs, after
+    what a loop gives its turn; what a turn passes on as it is given it is no output. None where that is no tensor, or
+    where it computes nothing, or a branch gives what it does not compute. Tensors are shared, the outer model is not
+    changed.
     """
     model = clone(program.model)
-    graph = _body(model, branch)
+    holder, graph = list(model.graph)[branch.position], _body(model, branch)
+    for value, given in zip(reversed(graph.outputs), reversed(holder.outputs), strict=False):
+        value.type = value.type or given.type  # before these, a Loop's body says whether it goes on
+    if branch.is_body:
+        if not declare_given(program, holder, graph):
+            return None
+        states = states_of(holder, graph)
+        _compute_all(graph)
     made = {id(v) for node in graph for v in node.outputs}
     outputs = [id(v) for v in graph.outputs]
-    if model.ir_version < 4 or len(set(outputs)) < len(outputs) or not made.issuperset(outputs):
+    if not outputs or model.ir_version < 4 or len(set(outputs)) < len(outputs) or not made.issuperset(outputs):
         return None
     if any(v.graph is not inner for inner in within(graph) for v in inner.outputs):
         return None  # nodes alone are told what they read instead
@@ -48,13 +59,30 @@ def lifted(program: Program, branch: Branch) -> ir.Model | None:
         else:
             graph.inputs.append(new)
     _without_copies(graph)
-    theirs = list(model.graph)[branch.position].outputs
-    for value, given in zip(graph.outputs, theirs, strict=True):
-        value.type = value.type or given.type
     graph.opset_imports.update(model.opset_imports)
     graph.opset_imports.setdefault("", opset_of(model))
     functions = list(model.functions.values())
-    return ir.Model(graph, ir_version=model.ir_version, producer_name="superopt", functions=functions)
+    found = ir.Model(graph, ir_version=model.ir_version, producer_name="superopt", functions=functions)
+    return with_open_sizes(found, states) if branch.is_body else found
+
+
+def _compute_all(graph: ir.Graph) -> None:
+    """Have a body compute each of its outputs by a node, and no two by the same, without those that it passes on, in
+    place.
+    """
+    for i in reversed(passed_on(graph)):
+        value = graph.outputs.pop(i)
+        while (node := value.producer()) is not None and not (value.uses() or value.is_graph_output()):
+            (value,) = [v for v in node.inputs if v is not None]
+            graph.remove(node, safe=True)
+    made = {v for node in graph for v in node.outputs}
+    for i, value in enumerate(graph.outputs):
+        if value not in made or value in list(graph.outputs)[:i]:
+            copy = ir.Node("", "Identity", [value], name=None)
+            copy.outputs[0].name, copy.outputs[0].type = f"{value.name} {i}", value.type
+            graph.append(copy)
+            copy.name = None
+            graph.outputs[i] = copy.outputs[0]
 
 
 def _without_copies(graph: ir.Graph) -> None:
@@ -96,12 +124,8 @@ def _weight(program: Program, value: ir.Value) -> ir.Value:
 def _input(program: Program, name: str) -> ir.Value:
     term = program.values[name]
     return ir.Value(
-        name=name, type=ir.TensorType(IR_TYPES[term.type.dtype]), shape=ir.Shape([_said(d) for d in term.shape])
+        name=name, type=ir.TensorType(IR_TYPES[term.type.dtype]), shape=ir.Shape([text(d) for d in term.shape])
     )
-
-
-def _said(dim: Dim) -> int | str:
-    return dim if isinstance(dim, int) else symbol_name(dim) or str(dim)
 
 
 def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
@@ -119,8 +143,11 @@ def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
         if opset_of(theirs) != opset_of(model):
             raise SuperoptError(f"a branch is of opset {opset_of(theirs)}, the model of {opset_of(model)}")
         old, own = _body(model, branch), clone(theirs).graph
-        reads = set(captured(program, branch))
-        if not reads.issuperset(v.name for v in own.inputs) or len(own.outputs) != len(old.outputs):
+        reads, turn = set(captured(program, branch)), [v.name for v in old.inputs]
+        given = {v.name: v for v in own.inputs}
+        passed = passed_on(old)
+        fits = set(turn) <= set(given) <= reads.union(turn)
+        if not fits or len(own.outputs) + len(passed) != len(old.outputs):
             raise SuperoptError("a branch has other inputs or outputs than the original's")
         before += [v for node in old for v in let_go(node)]
         for value in (*own.inputs, *own.initializers.values()):
@@ -128,12 +155,26 @@ def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
                 value.replace_all_uses_with(outer[value.name])
                 own.initializers.pop(value.name, None)
         own.inputs.clear()
+        own.inputs.extend(given[name] for name in turn)
+        for i, place in passed.items():
+            own.outputs.insert(i, _passing(own, own.inputs[place], old.outputs[i], old))
+        for value, declared in zip((*own.inputs, *own.outputs), (*old.inputs, *old.outputs), strict=True):
+            value.type, value.shape = declared.type or value.type, declared.shape
         for value in list(deep_values(own)):
             if value.name in outer:
                 rename(value, taken)
         nodes[branch.position].attributes[branch.name] = ir.AttrGraph(branch.name, own)
     bury(model, dict.fromkeys(before))
     return model
+
+
+def _passing(own: ir.Graph, given: ir.Value, output: ir.Value, old: ir.Graph) -> ir.Value:
+    """What a body passes on by the name that it had in the old one."""
+    if output in old.inputs:
+        return given
+    copy = ir.Node("", "Identity", [given], outputs=[ir.Value(name=output.name)])
+    own.append(copy)
+    return copy.outputs[0]
 
 
 def _is_better_inside(value: ir.Value, outer: ir.Value) -> bool:

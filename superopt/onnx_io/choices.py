@@ -29,6 +29,9 @@ _INTEGERS = ("int64", "int32")
 BRANCHES = ("then_branch", "else_branch")
 """The attributes of an If: what runs where its condition holds, and where not."""
 
+BODY = "body"
+"""The attribute of a Loop or Scan: what runs in each turn, whatever decides."""
+
 Deciding = Mapping[str, int]
 """What inputs are set to that decide which branches run, by name; a truth value is 0 or 1, as in Python."""
 
@@ -38,10 +41,17 @@ Choice = tuple[dict[str, int], frozenset["Branch"]]
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch of an If in the main graph, which is the node at this position; `name` is that of the attribute."""
+    """A branch of an If in the main graph, or the body of a Loop or Scan, which is the node at this position; `name` is
+    that of the attribute.
+    """
 
     position: int
     name: str
+
+    @property
+    def is_body(self) -> bool:
+        """Whether it runs in each choice, and many times."""
+        return self.name == BODY
 
 
 @dataclass

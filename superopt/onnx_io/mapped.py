@@ -60,7 +60,7 @@ def _carries_nothing(node: ir.Node) -> bool:
     if any(a.type != ir.AttributeType.INTS or any(a.as_ints()) for a in others):  # other axes, or the last row first
         return False
     body, states = node.attributes["body"].as_graph(), _states(node)
-    return all(_itself(v) is body.inputs[i] for i, v in enumerate(body.outputs[:states]))
+    return all(itself(v) is body.inputs[i] for i, v in enumerate(body.outputs[:states]))
 
 
 def _states(node: ir.Node) -> int:
@@ -68,7 +68,7 @@ def _states(node: ir.Node) -> int:
     return len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
 
 
-def _itself(value: ir.Value) -> ir.Value:
+def itself(value: ir.Value) -> ir.Value:
     """What a value is a copy of."""
     while (node := value.producer()) is not None and node.op_type == "Identity" and node.inputs[0] is not None:
         value = node.inputs[0]

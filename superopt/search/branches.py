@@ -1,7 +1,7 @@
-"""Branches of a model optimized one by one, each as a model of its own, and put in again.
+"""Branches of a model and bodies of its loops optimized one by one, each as a model of its own, and put in again.
 
 Which branch runs is decided by inputs, so the whole model is compared and measured with each choice of
-these: no branch is changed that was not run.
+these: no branch is changed that was not run. A body is a branch that always runs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pathlib import Path
 from superopt.cost.child import Ask, within
 from superopt.cost.liveness import activations
 from superopt.cost.runtime import RuntimeFailed
+from superopt.dim import symbols
 from superopt.errors import SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     LARGE,
     Branch,
     Choice,
     Program,
+    bodies,
     choices,
     facts,
     lifted,
@@ -72,7 +74,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """What optimizing a model comes to with what is better for its branches in it, if that is better; else without. And
     the trial of which it tells. Raises what `solve` does.
     """
-    ways = choices(trial.program, trial.inputs) if trial.objective.better == "faster" else []
+    ways = _ways(trial) if trial.objective.better == "faster" else []
     inner = _inner_trials(trial, ways)
     reachable = _reachable(trial, inner, ways) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
@@ -86,7 +88,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
             refused = str(error)
             break
         if tried.accepted:
-            tried.branches = [(f.trial.program, f.tried) for f in found.values()]
+            tried.branches = [one for f in found.values() for one in ((f.trial.program, f.tried), *f.tried.branches)]
             return changed, tried
         refused = tried.reason
         found = _without_losing(found, tried, reachable)
@@ -94,6 +96,13 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     if refused and not tried.accepted:
         tried.reason += f"; and of its branches: {refused}"
     return trial, tried
+
+
+def _ways(trial: Trial) -> list[Choice]:
+    """The choices of branches that run, with the bodies that do so in each."""
+    always = bodies(trial.program)
+    ways = choices(trial.program, trial.inputs) or ([({}, frozenset[Branch]())] if always else [])
+    return [(given, run.union(always)) for given, run in ways]
 
 
 def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[_Run]) -> dict[Branch, _Found]:
@@ -129,12 +138,12 @@ def _inner_trial(
     model = lifted(trial.program, branch)
     if model is None:
         return None
-    path, size = trial.folder / f"branch-{number}.onnx", facts(model).bytes
+    path, size = trial.folder / f"{_name(trial, number)}.onnx", facts(model).bytes
     save(model, path, external_data=size > LARGE or None, shared=True)
     program = understand(load(path))
     if not cut_into_pieces(program):
         return None
-    asked = _asked(trial, deciding, program)
+    asked = _known(trial, program) if branch.is_body else _asked(trial, deciding, program)
     found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
     highest = opset_of(program.model) or 1  # the whole model has one
     return replace(
@@ -145,7 +154,21 @@ def _inner_trial(
         settings=found.settings,
         asked=asked,
         is_branch=True,
+        wide=None,
     )
+
+
+def _name(trial: Trial, number: int) -> str:
+    """What files of a branch are called: others than those of branches within it."""
+    return f"{trial.original.stem}-{number}" if trial.is_branch else f"branch-{number}"
+
+
+def _known(trial: Trial, program: Program) -> tuple[Setting, ...]:
+    """The sizes that a body's inputs have while the whole is searched, as far as they are known."""
+    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
+    names = {name for shape in shapes for d in shape for name in symbols(d)}
+    sizes = {name: size for name, size in trial.cost.sizes.items() if name in names}
+    return (replace(sized(program, sizes), likely=bool(sizes)),)
 
 
 def _asked(trial: Trial, deciding: Sequence[Mapping[str, int]], program: Program) -> tuple[Setting, ...]:
@@ -195,7 +218,7 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
     Branches are made of the same pieces, mostly. Each is searched with what was measured for those before it, as if
     these had been allowed less time; and those of which nothing was better are tried again with what others came to.
     """
-    found, refused, end = dict[Branch, _Found](), "", time.monotonic() + SHARE * trial.left
+    found, refused, end = dict[Branch, _Found](), "", time.monotonic() + _share(trial, inner) * trial.left
     turns = [*inner, *inner]
     for number, branch in enumerate(turns):
         is_second = number >= len(inner)
@@ -204,9 +227,9 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
         start, left = time.monotonic(), len(inner) - len(found) if is_second else len(inner) - number
         own = replace(inner[branch], start=start, limit=(end - start) / max(left, 1))
         try:
-            tried = solve(own, 1.0 if is_second else (number + 1) / len(inner))
+            own, tried = attempted(own, _in_part(solve, 1.0 if is_second else (number + 1) / len(inner)))
             if tried.accepted and tried.candidate is not None:
-                kept = tried.candidate.replace(trial.folder / f"branch-{number}-better.onnx")
+                kept = tried.candidate.replace(trial.folder / f"{_name(trial, number)}-better.onnx")
                 found[branch] = _Found(own, tried, kept)
         except SuperoptError as error:
             _LOG.info("%s stays as it is: %s", branch.name, error)
@@ -219,6 +242,19 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
             break
     trial.cost.alone.measured += sum(own.cost.alone.measured for own in inner.values())
     return found, refused
+
+
+def _share(trial: Trial, inner: Mapping[Branch, Trial]) -> float:
+    """Of the time that is left, what optimizing branches may take; of bodies, no more than they have of all nodes."""
+    if not all(branch.is_body for branch in inner):
+        return SHARE
+    within = sum(own.program.summary.understood for own in inner.values())
+    return SHARE * within / max(within + trial.program.summary.understood, 1)
+
+
+def _in_part(solve: Solve, part: float) -> Solve:
+    """`solve` within a part of the time."""
+    return lambda own, share: solve(own, part * share)
 
 
 def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Run]) -> Trial:

@@ -20,6 +20,7 @@ from superopt.onnx_io import (
     Program,
     changed_values,
     gone_after,
+    is_loop,
     is_rounding,
     load,
     opset_of,
@@ -122,9 +123,8 @@ def _told_by_branches(found: Agreement, program: Program, placed: Placement) -> 
     """What outputs that agree come to where those that show nothing are what a branch gives, as it stands: each branch
     was compared by itself when it was a model. None where they are not.
     """
-    given = {name for step in program.steps if step.node.op_type == "If" for name in step.outputs}.difference(
-        placed.new
-    )
+    holders = [step for step in program.steps if step.node.op_type == "If" or is_loop(step.node)]
+    given = {name for step in holders for name in step.outputs}.difference(placed.new)
     silent = {o.name for o in found.outputs if not o.examined}
     if not found.agrees or not silent < {o.name for o in found.outputs} or not silent <= given:
         return None

@@ -1,0 +1,135 @@
+"""Bodies of loops are optimized as models of their own, and branches in them; the whole is compared and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import superopt
+from superopt.api import Options, replay
+from superopt.cost.measured import MeasuredCost
+from superopt.errors import VerificationFailed
+from superopt.onnx_io import Branch, load, understand
+from superopt.search.branches import _share, attempted
+from superopt.search.settings import Setting
+from tests.models import normalized, weight
+from tests.onnx_io.networks import run
+from tests.search.test_branches import IMAGE, solve, trial
+
+TURNS = 3
+
+
+def looped(part: onnx.ModelProto | None = None, scan: bool = False) -> onnx.ModelProto:
+    """A model that adds up what another one gives of its image, and of a state that each turn makes smaller; or, as a
+    Scan, what that gives of three images.
+    """
+    part = part or normalized()
+    nodes = [onnx.NodeProto.FromString(n.SerializeToString()) for n in part.graph.node]
+    answer = part.graph.output[0]
+    shape = [d.dim_value for d in answer.type.tensor_type.shape.dim]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("sum", "more")]
+    image = onnx.ValueInfoProto.FromString(part.graph.input[0].SerializeToString())
+    nodes.append(helper.make_node("Add", ["sum", answer.name], ["more"]))
+    if scan:
+        body = helper.make_graph(nodes, "turn", [ends[0], image], [ends[1]])
+        node = helper.make_node("Scan", ["zero", "images"], ["total"], body=body, num_scan_inputs=1)
+        given = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [TURNS, 1, 3, 28, 28])]
+    else:
+        less = helper.make_tensor_value_info("less", TensorProto.FLOAT, [1, 3, 28, 28])
+        nodes += [helper.make_node("Mul", ["image", "half"], ["less"]), helper.make_node("Identity", ["go"], ["on"])]
+        counting = [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                    helper.make_tensor_value_info("go", TensorProto.BOOL, [])]  # fmt: skip
+        on = helper.make_tensor_value_info("on", TensorProto.BOOL, [])
+        body = helper.make_graph(nodes, "turns", [*counting, ends[0], image], [on, ends[1], less])
+        node = helper.make_node("Loop", ["turns", "", "zero", "images"], ["total", "left"], body=body)
+        given = [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 28, 28])]
+    held = {"zero": np.zeros(shape, np.float32), "turns": np.int64(TURNS), "half": np.float32(0.5)}
+    weights = [*part.graph.initializer, *(numpy_helper.from_array(np.asarray(a), n) for n, a in held.items())]
+    outputs = [helper.make_tensor_value_info("total", TensorProto.FLOAT, shape)]
+    graph = helper.make_graph([node], "looped", given, outputs, weights)
+    return helper.make_model(graph, opset_imports=part.opset_import, ir_version=part.ir_version)
+
+
+def operators(graph: onnx.GraphProto) -> Iterator[str]:
+    """Those within the nodes of a graph."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (n.op_type for n in attribute.g.node)
+            yield from operators(attribute.g)
+
+
+def test_a_body_is_optimized_and_what_was_found_is_replayed(options: Options) -> None:
+    given = looped()
+    result = superopt.optimize(given, options)
+    made = result.proto()
+    onnx.checker.check_model(made, full_check=True)
+    assert result.report.outcome == "faster"
+    assert (made.graph.input, made.graph.output) == (given.graph.input, given.graph.output)
+    assert "LRN" in operators(given.graph)
+    assert "LRN" not in operators(made.graph)
+    again = replay(result.report, looped(), options)
+    assert {s.piece for s in again.report.solutions} == {s.piece for s in result.report.solutions}
+    assert "LRN" not in operators(again.proto().graph)
+
+
+@pytest.mark.parametrize("scan", [False, True], ids=["loop", "scan"])
+def test_the_whole_is_the_same_with_another_body(scan: bool, cost: MeasuredCost, tmp_path: Path) -> None:
+    given = looped(scan=scan)
+    _, tried = attempted(trial(given, cost, tmp_path), solve)
+    assert tried.accepted
+    assert tried.candidate is not None
+    made = onnx.load(tried.candidate)
+    assert "LRN" not in operators(made.graph)
+    feeds = {"images": np.stack([IMAGE, 2 * IMAGE, -IMAGE]) if scan else IMAGE}
+    np.testing.assert_allclose(run(made, feeds)[0], run(given, feeds)[0], rtol=1e-3, atol=1e-4)
+
+
+def test_a_branch_within_a_body_is_optimized(cost: MeasuredCost, tmp_path: Path) -> None:
+    """One that the number of the turn decides: of the turn's own model that is an input."""
+    part = normalized()
+    held = [onnx.NodeProto.FromString(n.SerializeToString()) for n in part.graph.node[2:]]
+    then = helper.make_graph(held, "then", [], [part.graph.output[0]])
+    other = helper.make_graph(
+        [helper.make_node("Conv", ["r", "last"], ["plain"])],
+        "other",
+        [],
+        [helper.make_tensor_value_info("plain", TensorProto.FLOAT, [1, 8, 28, 28])],
+    )
+    del part.graph.node[2:]
+    chosen = helper.make_node("If", ["is"], ["chosen"], then_branch=then, else_branch=other)
+    part.graph.node.extend([helper.make_node("Equal", ["i", "one"], ["is"]), chosen])
+    part.graph.output[0].name = "chosen"
+    part.graph.initializer.append(numpy_helper.from_array(np.int64(1), "one"))
+    given = looped(part)
+    _, tried = attempted(trial(given, cost, tmp_path), solve)
+    assert tried.accepted
+    assert tried.candidate is not None
+    made = onnx.load(tried.candidate)
+    assert "LRN" not in operators(made.graph)
+    assert "If" in operators(made.graph)
+    assert len(tried.branches) == 2
+    np.testing.assert_allclose(run(made, {"images": IMAGE})[0], run(given, {"images": IMAGE})[0], rtol=1e-3, atol=1e-4)
+
+
+def test_a_difference_in_a_body_is_seen(cost: MeasuredCost, tmp_path: Path) -> None:
+    own = trial(looped(), cost, tmp_path)
+    other = looped()
+    other.graph.initializer[2].CopyFrom(numpy_helper.from_array(weight(8, 64, 1, 1, seed=5), "last"))
+    program = understand(load(other))
+    with pytest.raises(VerificationFailed, match="differs from the original"):
+        solve(replace(own, program=program, settings=(Setting(),), branched=True), 1.0)
+
+
+def test_bodies_get_no_more_of_the_time_than_they_have_of_the_nodes(cost: MeasuredCost, tmp_path: Path) -> None:
+    own = trial(looped(), cost, tmp_path)
+    body = understand(load(normalized()))
+    assert 0.5 < _share(own, {Branch(0, "body"): replace(own, program=body)}) <= 0.7
+    wide = replace(own, program=body)
+    assert 0.3 < _share(wide, {Branch(0, "body"): wide}) < 0.4
+    assert _share(wide, {Branch(0, "then_branch"): wide}) == 0.7

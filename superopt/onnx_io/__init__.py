@@ -11,6 +11,7 @@ from superopt.onnx_io.emit import changed_values, rewritten
 from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
+from superopt.onnx_io.hoisted import hoisted
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
@@ -43,6 +44,7 @@ __all__ = [
     "held",
     "hidden_constants",
     "highest_opset",
+    "hoisted",
     "index_limits",
     "is_loop",
     "is_rounding",

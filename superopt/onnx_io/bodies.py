@@ -103,6 +103,14 @@ def states_of(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
     return [pair for i, pair in enumerate(both, start=1) if i not in passed]
 
 
+def kept_states(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
+    """The states that each turn passes on as they come, and what they begin with: they are that in all turns."""
+    first, less = (_COUNTING, 1) if loop.op_type == "Loop" else (0, 0)
+    kept = [place for i, place in passed_on(body).items() if place >= first and place == i + less]
+    pairs = [(body.inputs[place], loop.inputs[place]) for place in kept if place < len(loop.inputs)]
+    return [(given, outer) for given, outer in pairs if outer is not None]
+
+
 def passed_on(body: ir.Graph) -> dict[int, int]:
     """The places of a body's outputs that are copies of what it is given, and the places of that."""
     inputs = {value: place for place, value in enumerate(body.inputs)}

@@ -26,6 +26,7 @@ from superopt.onnx_io import (
     bodies,
     choices,
     facts,
+    hoisted,
     lifted,
     load,
     opset_of,
@@ -71,9 +72,29 @@ class _Found:
 
 
 def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """What optimizing a model comes to with what is better for its branches in it, if that is better; else without. And
-    the trial of which it tells. Raises what `solve` does.
+    """What optimizing a model comes to with what is better for its branches in it, and with what its loops' turns share
+    computed before them, if that is better; else without. And the trial of which it tells. Raises what `solve` does.
     """
+    apart = hoisted(trial.program) if trial.objective.better == "faster" else None
+    if apart is None:
+        return _attempted(trial, solve)
+    try:
+        told, tried = _attempted(replace(trial, program=understand(apart), branched=True), solve)
+        refused = tried.reason
+    except VerificationFailed as error:
+        _LOG.warning("with what its turns share computed before them, %s", error)
+        refused = str(error)
+    else:
+        if tried.accepted:
+            return told, tried
+    told, tried = _attempted(trial, solve)
+    if not tried.accepted:
+        tried.reason += f"; and with what its turns share computed before them: {refused}"
+    return told, tried
+
+
+def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
+    """`attempted` where turns share nothing."""
     ways = _ways(trial) if trial.objective.better == "faster" else []
     inner = _inner_trials(trial, ways)
     reachable = _reachable(trial, inner, ways) if inner else []
@@ -153,6 +174,7 @@ def _inner_trial(
         inputs=(),
         settings=found.settings,
         asked=asked,
+        branched=False,
         is_branch=True,
         wide=None,
     )

@@ -42,7 +42,7 @@ def is_loop(node: ir.Node) -> bool:
 
 def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
     """Declare what a turn is given, in place, as the loop's inputs are or it says itself; whether all of that is known.
-    What is computed from it is declared of no size.
+    What is computed from it is declared of a rank only.
     """
     if len(node.inputs) != len(body.inputs):
         return False
@@ -58,8 +58,8 @@ def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
             return False
         value.type = ir.TensorType(IR_TYPES[type_.dtype])
         value.shape = ir.Shape(_sizes(value, type_))
-    for value in (v for inner in body for v in inner.outputs):
-        value.shape = None
+    for value in (v for inner in body for v in inner.outputs if v.shape is not None):
+        value.shape = ir.Shape([None] * len(value.shape or ()))
     return True
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from superopt.arithmetic import Array
 from superopt.cost.child import Ask, within
 from superopt.cost.liveness import activations
 from superopt.cost.runtime import RuntimeFailed
@@ -95,7 +96,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
 
 def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """`attempted` where turns share nothing."""
-    ways = _ways(trial) if trial.objective.better == "faster" else []
+    ways = _ways(trial.program, trial.inputs) if trial.objective.better == "faster" else []
     inner = _inner_trials(trial, ways)
     reachable = _reachable(trial, inner, ways) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
@@ -119,10 +120,10 @@ def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     return trial, tried
 
 
-def _ways(trial: Trial) -> list[Choice]:
+def _ways(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> list[Choice]:
     """The choices of branches that run, with the bodies that do so in each."""
-    always = bodies(trial.program)
-    ways = choices(trial.program, trial.inputs) or ([({}, frozenset[Branch]())] if always else [])
+    always = bodies(program)
+    ways = choices(program, samples) or ([({}, frozenset[Branch]())] if always else [])
     return [(given, run.union(always)) for given, run in ways]
 
 
@@ -162,7 +163,7 @@ def _inner_trial(
     path, size = trial.folder / f"{_name(trial, number)}.onnx", facts(model).bytes
     save(model, path, external_data=size > LARGE or None, shared=True)
     program = understand(load(path))
-    if not cut_into_pieces(program):
+    if not (cut_into_pieces(program) or _ways(program)):
         return None
     asked = _known(trial, program) if branch.is_body else _asked(trial, deciding, program)
     found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
@@ -270,8 +271,13 @@ def _share(trial: Trial, inner: Mapping[Branch, Trial]) -> float:
     """Of the time that is left, what optimizing branches may take; of bodies, no more than they have of all nodes."""
     if not all(branch.is_body for branch in inner):
         return SHARE
-    within = sum(own.program.summary.understood for own in inner.values())
-    return SHARE * within / max(within + trial.program.summary.understood, 1)
+    within = sum(_nodes(own.program) for own in inner.values())
+    return SHARE * within / max(within + _nodes(trial.program), 1)
+
+
+def _nodes(program: Program) -> int:
+    """How much a program has to be searched: what is understood, and what may be within it."""
+    return program.summary.understood + len(bodies(program))
 
 
 def _in_part(solve: Solve, part: float) -> Solve:

@@ -100,6 +100,15 @@ def test_a_body_put_in_again_computes_what_it_did(text: str, feeds: dict[str, np
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_sizes_of_what_a_loop_in_a_loop_gives_are_open() -> None:
+    found = taken_out(f"""g (float[2] x) => (float[2] y) {WEIGHTS} {{
+      y = Loop(n, go, x) <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r) {{ d = Identity(c)
+        r = Loop(n, go, h) <body = p (int64 j, bool e, float[2] k) => (bool f, float[2] q)
+          {{ f = Identity(e) q = Mul(k, w) }}> }}> }}""")
+    assert found is not None
+    assert shapes(found) == {"i": [], "c": [], "h": ["h_0"]}
+
+
 def test_what_a_body_reads_that_is_no_tensor_or_of_no_one_rank_leaves_it() -> None:
     sequence = """g (float[2] x, seq(float[2]) z) => (float[2] y) <bool go = {1}, int64 n = {3}> {
       y = Loop(n, go, x) <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r)

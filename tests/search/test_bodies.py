@@ -149,3 +149,18 @@ def test_what_turns_share_is_computed_before_them_unless_that_differs(
     assert (told.branched, tried.accepted) == (not wrong, not wrong)
     assert [n.op_type for n in told.program.model.graph] == (["Loop"] if wrong else ["Tanh", "Loop"])
     assert tried.reason.endswith(wrong)
+
+
+def test_a_body_of_a_loop_alone_is_looked_into(cost: MeasuredCost, tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def looks(own: Trial, share: float) -> Attempt:
+        seen.append([n.op_type for n in own.program.model.graph])
+        return Attempt([], reason="nothing is faster")
+
+    given = model("""g (float[2] x) => (float[2] y) <bool go = {1}, int64 n = {3}> { y = Loop(n, go, x)
+      <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r) { d = Identity(c)
+        r = Loop(n, go, h) <body = p (int64 j, bool e, float[2] k) => (bool f, float[2] q)
+          { f = Identity(e) a = Tanh(k) q = Mul(a, a) }> }> }""")
+    attempted(trial(given, cost, tmp_path), looks)
+    assert seen == [["Tanh", "Mul"], ["Loop"], ["Loop"]]

@@ -83,14 +83,16 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
         told, tried = _attempted(replace(trial, program=understand(apart), branched=True), solve)
         refused = tried.reason
     except VerificationFailed as error:
-        _LOG.warning("with what its turns share computed before them, %s", error)
+        _LOG.warning("with what its loops' turns share computed before them, %s", error)
         refused = str(error)
     else:
         if tried.accepted:
+            tried.reason += "; what all turns of a loop compute alike is computed before them"
+        if tried.accepted or tried.interrupted:
             return told, tried
     told, tried = _attempted(trial, solve)
     if not tried.accepted:
-        tried.reason += f"; and with what its turns share computed before them: {refused}"
+        tried.reason += f"; and with what its loops' turns share computed before them: {refused}"
     return told, tried
 
 

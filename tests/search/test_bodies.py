@@ -148,7 +148,7 @@ def test_what_turns_share_is_computed_before_them_unless_that_differs(
     told, tried = attempted(trial(given, cost, tmp_path), accepts)
     assert (told.branched, tried.accepted) == (not wrong, not wrong)
     assert [n.op_type for n in told.program.model.graph] == (["Loop"] if wrong else ["Tanh", "Loop"])
-    assert tried.reason.endswith(wrong)
+    assert tried.reason.endswith(wrong or "compute alike is computed before them")
 
 
 def test_a_body_of_a_loop_alone_is_looked_into(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from superopt.arithmetic import Array
 from superopt.cost.child import Ask, within
 from superopt.cost.liveness import activations
-from superopt.cost.runtime import RuntimeFailed
-from superopt.dim import symbols
 from superopt.errors import SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     LARGE,
@@ -25,7 +22,6 @@ from superopt.onnx_io import (
     Choice,
     Program,
     bodies,
-    choices,
     facts,
     hoisted,
     lifted,
@@ -35,10 +31,9 @@ from superopt.onnx_io import (
     spliced,
     understand,
 )
-from superopt.search.accepting.runs import first_that_runs
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces
-from superopt.search.settings import Setting, limited, sized
+from superopt.search.running import Run, asked_of, of_a_turn, reachable_of, ways_of
 from superopt.search.settled import PATIENCE_S, settled
 
 MOST_BRANCHES = 8
@@ -53,14 +48,6 @@ Solve = Callable[[Trial, float], Attempt]
 """Optimizes a model, or applies again what was found, where what ran out of time counts as searched within this part of
 the time that there is; raises `SuperoptError`.
 """
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The settings in which some branches run."""
-
-    settings: tuple[Setting, ...]
-    branches: frozenset[Branch]
 
 
 @dataclass(frozen=True)
@@ -98,9 +85,9 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
 
 def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """`attempted` where turns share nothing."""
-    ways = _ways(trial.program, trial.inputs) if trial.objective.better == "faster" else []
+    ways = ways_of(trial.program, trial.inputs) if trial.objective.better == "faster" else []
     inner = _inner_trials(trial, ways)
-    reachable = _reachable(trial, inner, ways) if inner else []
+    reachable = reachable_of(trial, inner, ways, _patience_s(trial)) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
     found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve)
     while found:
@@ -122,14 +109,7 @@ def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     return trial, tried
 
 
-def _ways(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> list[Choice]:
-    """The choices of branches that run, with the bodies that do so in each."""
-    always = bodies(program)
-    ways = choices(program, samples) or ([({}, frozenset[Branch]())] if always else [])
-    return [(given, run.union(always)) for given, run in ways]
-
-
-def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[_Run]) -> dict[Branch, _Found]:
+def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: Iterable[Run]) -> dict[Branch, _Found]:
     """What is left without the branches that ran where the candidate was measured to be no gain, or to lose; nothing
     where it was not refused for that.
     """
@@ -141,7 +121,7 @@ def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: I
 def _inner_trials(trial: Trial, ways: Sequence[Choice]) -> dict[Branch, Trial]:
     """Each branch as a model that may be optimized, at sizes that it runs at."""
     every = sorted({b for _, run in ways for b in run}, key=lambda b: (b.position, b.name))
-    ask = within(trial.bench.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
+    ask = within(trial.bench.child, _patience_s(trial))
     found = {}
     for number, branch in enumerate(every[:MOST_BRANCHES]):
         try:
@@ -155,6 +135,11 @@ def _inner_trials(trial: Trial, ways: Sequence[Choice]) -> dict[Branch, Trial]:
     return found
 
 
+def _patience_s(trial: Trial) -> float:
+    """The seconds that finding sizes may take."""
+    return min(PATIENCE_S, TRYING_SHARE * trial.left)
+
+
 def _inner_trial(
     trial: Trial, branch: Branch, number: int, deciding: Sequence[Mapping[str, int]], ask: Ask
 ) -> Trial | None:
@@ -165,9 +150,9 @@ def _inner_trial(
     path, size = trial.folder / f"{_name(trial, number)}.onnx", facts(model).bytes
     save(model, path, external_data=size > LARGE or None, shared=True)
     program = understand(load(path))
-    if not (cut_into_pieces(program) or _ways(program)):
+    if not (cut_into_pieces(program) or ways_of(program)):
         return None
-    asked = _known(trial, program) if branch.is_body else _asked(trial, deciding, program)
+    asked = of_a_turn(trial, program) if branch.is_body else asked_of(trial, deciding, program)
     found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
     highest = opset_of(program.model) or 1  # the whole model has one
     return replace(
@@ -186,55 +171,6 @@ def _inner_trial(
 def _name(trial: Trial, number: int) -> str:
     """What files of a branch are called: others than those of branches within it."""
     return f"{trial.original.stem}-{number}" if trial.is_branch else f"branch-{number}"
-
-
-def _known(trial: Trial, program: Program) -> tuple[Setting, ...]:
-    """The sizes that a body's inputs have while the whole is searched, as far as they are known."""
-    shapes = [program.values[name].shape for name in program.inputs if name in program.values]
-    names = {name for shape in shapes for d in shape for name in symbols(d)}
-    sizes = {name: size for name, size in trial.cost.sizes.items() if name in names}
-    return (replace(sized(program, sizes), likely=bool(sizes)),)
-
-
-def _asked(trial: Trial, deciding: Sequence[Mapping[str, int]], program: Program) -> tuple[Setting, ...]:
-    """The sizes of a branch that somebody has said for the whole; a sample says them where the branch runs on it."""
-    said = trial.asked[0]
-    if not said.sizes:
-        return (Setting(),)
-    runs = any(Setting(deciding=given).decides_as(sample) for given in deciding for sample in trial.inputs[:1])
-    if said.likely and not runs:
-        return (Setting(),)
-    return tuple(replace(sized(program, setting.sizes), likely=setting.likely) for setting in trial.asked)
-
-
-def _reachable(trial: Trial, inner: Mapping[Branch, Trial], ways: Sequence[Choice]) -> list[_Run]:
-    """The choices with which the model runs, each at the sizes of the branches that run then, if it does at these."""
-    ask = within(trial.bench.child, min(PATIENCE_S, TRYING_SHARE * trial.left))
-    found = []
-    for deciding, run in ways:
-        own = {n: size for b in run if b in inner for n, size in inner[b].settings[0].sizes.items()}
-        settings = [_running(trial, setting, own, deciding, ask) for setting in trial.settings]
-        if all(settings):
-            found.append(_Run(tuple(s for s in settings if s), run))
-    return found
-
-
-def _running(
-    trial: Trial, setting: Setting, own: Mapping[str, int], deciding: Mapping[str, int], ask: Ask
-) -> Setting | None:
-    """A setting in which inputs decide so, at sizes of its `own` where nobody asked for others and the model runs so;
-    None where it does not run with these.
-    """
-    tried = [replace(setting, deciding=deciding)]
-    if setting.likely and own:
-        sizes = {name: own.get(name, size) for name, size in setting.sizes.items()}
-        there = replace(sized(trial.program, sizes), likely=True, deciding=deciding)
-        tried.insert(0, limited(trial.program, there) if setting.limits else there)
-    try:
-        place = ask(first_that_runs, trial.bench.runtime.standard, trial.working, [s.draw() for s in tried])
-    except RuntimeFailed:
-        return None
-    return None if place is None else tried[place]
 
 
 def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tuple[dict[Branch, _Found], str]:
@@ -287,12 +223,12 @@ def _in_part(solve: Solve, part: float) -> Solve:
     return lambda own, share: solve(own, part * share)
 
 
-def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[_Run]) -> Trial:
+def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[Run]) -> Trial:
     """The trial of the model with these branches, in each choice; that first which gains most, and before it the one
     that the user's own sample makes, where that gains.
     """
 
-    def rank(choice: _Run) -> tuple[bool, float]:
+    def rank(choice: Run) -> tuple[bool, float]:
         pairs = [found[b].tried.pairs for b in choice.branches if b in found]
         gain = math.prod(p[0][1].ratio for p in pairs if p)
         return gain > 1.0 and any(map(choice.settings[0].decides_as, trial.inputs[:1])), gain

@@ -49,7 +49,8 @@ def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
     outer = [program.values.get(v.name or "") if v is not None else None for v in node.inputs]
     known = [None if term is None else term.type for term in outer]
     if node.op_type == "Loop":
-        known[:_COUNTING] = Type("int64", ()), Type("bool", ())
+        ranks = [len(v.shape) if v.shape is not None else 0 for v in body.inputs]  # vectors of one, where it says so
+        known[:_COUNTING] = Type("int64", (1,) * ranks[0]), Type("bool", (1,) * ranks[1])
         body.outputs[0].type = ir.TensorType(ir.DataType.BOOL)
     else:
         known = _slices(node, known)
@@ -58,8 +59,11 @@ def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
             return False
         value.type = ir.TensorType(IR_TYPES[type_.dtype])
         value.shape = ir.Shape(_sizes(value, type_))
+    if node.op_type == "Loop":
+        for state, result in zip(body.inputs[_COUNTING:], body.outputs[1:], strict=False):
+            result.type = result.type or state.type
     for value in (v for inner in body for v in inner.outputs if v.shape is not None):
-        value.shape = ir.Shape([None] * len(value.shape or ()))
+        value.shape = ir.Shape([None] * len(value.shape or ())) if value.type is not None else None
     return True
 
 

@@ -100,6 +100,17 @@ def test_a_body_put_in_again_computes_what_it_did(text: str, feeds: dict[str, np
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_turns_number_may_be_a_vector_of_one_and_states_need_no_type_where_they_leave() -> None:
+    source = model(LOOP.replace("int64 i, bool c", "int64[1] i, bool c"))
+    (body,) = (a.g for n in source.graph.node for a in n.attribute if a.name == "body")
+    body.output[1].ClearField("type")
+    program = understand(load(source))
+    found = lifted(program, Branch(1, "body"))
+    assert found is not None
+    check(found)
+    assert shapes(found) == {"i": ["1"], "c": [], "h": ["2"], "a": ["2"]}
+
+
 def test_sizes_of_what_a_loop_in_a_loop_gives_are_open() -> None:
     found = taken_out(f"""g (float[2] x) => (float[2] y) {WEIGHTS} {{
       y = Loop(n, go, x) <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r) {{ d = Identity(c)

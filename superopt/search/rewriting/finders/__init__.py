@@ -2,6 +2,7 @@
 
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
+from superopt.search.rewriting.finders.dense import Densing
 from superopt.search.rewriting.finders.exchanged import Exchanging
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.fronted import Fronting
@@ -31,5 +32,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Merging,
     Fronting,
     Exchanging,
+    Densing,
 )
 """All of them, in the order in which what they make is offered."""

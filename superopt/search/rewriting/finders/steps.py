@@ -1,0 +1,226 @@
+"""Values that are linear in some below them, but for constants that are added: what of these is read place by place,
+and the same steps on other values in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from superopt.dim import Dim, Shape, is_one, product
+from superopt.operators.constant import filled
+from superopt.operators.functions import Neg, Sub
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
+from superopt.operators.linear import MatMul
+from superopt.operators.normalize import Gemm
+from superopt.operators.picks import Every, Slice, Take
+from superopt.operators.pointwise import Add, Div, Mul
+from superopt.operators.reductions import Mean, Sum
+from superopt.search.rewriting.finders.items import (
+    Axes,
+    Item,
+    MixedError,
+    batches_of,
+    mixed,
+    mixed_size,
+    regrouped,
+    simple,
+    sizes_of,
+)
+from superopt.search.rewriting.narrow import narrowed
+from superopt.term import Operator, Term, make
+
+STEPS = (MatMul, Gemm, Add, Sub, Mul, Div, Neg, Transpose, Reshape, Expand, Slice, Take, Every, Concat, Sum, Mean)
+"""What is linear in one input, and what is in all of them together."""
+
+MOVES = (Transpose, Slice, Take, Every, Concat)
+MOVED = 32
+"""So many additions and multiplications take as long as to move one element."""
+
+
+def running(term: Term) -> list[Term]:
+    """The inputs of a step that are no constants; none where it is not linear in these together."""
+    op, left = term.operator, [i for i in term.inputs if not i.constant]
+    if not isinstance(op, STEPS) or (isinstance(op, Div) and not term.inputs[1].constant):
+        return []
+    if isinstance(op, Concat) and len(left) < len(term.inputs):
+        return []
+    if isinstance(op, Gemm) and not (left[:1] == [term.inputs[0]] and term.inputs[1].constant):
+        return []
+    return left if len(left) == 1 or isinstance(op, Add | Sub | Concat) else []
+
+
+def opened(term: Term) -> Term:
+    """A step as its definition, if it has one."""
+    return term.operator.definition(*term.inputs) if isinstance(term.operator, Gemm) else term
+
+
+class Steps:
+    """What steps from some starts of one shape make of their axes, of which some are batches."""
+
+    def __init__(self, starts: Sequence[Term], mixing: frozenset[int]) -> None:
+        self.starts = tuple(starts)
+        own = [simple([Item(d, None if a in mixing else a)]) for a, d in enumerate(starts[0].shape)]
+        self._axes: dict[Term, Axes] = dict.fromkeys(starts, tuple(own))
+
+    @property
+    def begin(self) -> Axes:
+        """The axes of the starts."""
+        return self.of(self.starts[0])
+
+    def of(self, term: Term) -> Axes:
+        """The axes of a value. Raises `MixedError`."""
+        if term not in self._axes:
+            self._axes[term] = tuple(map(simple, self._of(opened(term))))
+        return self._axes[term]
+
+    def _of(self, x: Term) -> Axes:
+        op = x.operator
+        if x in self._axes:
+            return self._axes[x]
+        below = running(x)
+        if not below:
+            raise MixedError
+        axes = self.of(below[0])
+        if isinstance(op, Reshape):
+            return regrouped(axes, op.to)
+        if isinstance(op, Transpose):
+            return tuple(axes[a] for a in op.perm)
+        if isinstance(op, Expand):
+            given = dict(zip(op.axes, axes, strict=True))
+            return tuple(given.get(a, (Item(d),)) for a, d in enumerate(op.to))
+        if isinstance(op, Slice | Take | Every | Concat):
+            return self._along(op.axis, x, [self.of(i) for i in below])
+        if isinstance(op, Sum | Mean):
+            for a in op.axes:
+                mixed(axes[a])
+            return tuple(axis for a, axis in enumerate(axes) if a not in op.axes)
+        if isinstance(op, MatMul):
+            return self._multiplied(x, axes)
+        for other in below[1:]:
+            _demand_alike(axes, self.of(other))
+        for i in x.inputs:
+            if i.constant:
+                _demand_repeated(i, axes)
+        return axes
+
+    def _along(self, axis: int, x: Term, inputs: Sequence[Axes]) -> Axes:
+        """Places of one axis taken or joined."""
+        for axes in inputs:
+            mixed(axes[axis])
+            _demand_alike(_without(axes, axis), _without(inputs[0], axis))
+        return (*inputs[0][:axis], (Item(x.shape[axis]),), *inputs[0][axis + 1 :])
+
+    def _multiplied(self, x: Term, axes: Axes) -> Axes:
+        """A product with a constant matrix, or a stack of them."""
+        rows = x.inputs[1].constant
+        mixed(axes[-1 if rows else -2])
+        _demand_repeated(x.inputs[rows], _beside(x, axes))
+        result = (Item(x.shape[-1 if rows else -2]),)
+        return (*axes[:-1], result) if rows else (*axes[:-2], result, axes[-1])
+
+    @property
+    def taken(self) -> list[Term]:
+        """The steps that were taken."""
+        return [t for t in self._axes if t not in self.starts]
+
+    def work(self, term: Term) -> Dim:
+        """How much work a step is for one place of each batch, in additions and multiplications."""
+        if isinstance(term.operator, Reshape | Expand | Gemm):
+            return 0
+        elements = mixed_size(self.of(term))
+        if not isinstance(term.operator, MatMul):
+            return (MOVED if isinstance(term.operator, MOVES) else 1) * elements
+        return 2 * elements * term.inputs[0].shape[-1]
+
+    def sizes(self, term: Term, counts: Mapping[int, Dim]) -> Shape:
+        """The shape of a value where batches have so many places."""
+        return tuple(product(sizes_of(axis, counts)) for axis in self.of(term))
+
+    def remade(self, term: Term, given: Mapping[Term, Term], counts: Mapping[int, Dim]) -> Term | None:
+        """A value over others in place of some starts, whose batches have so many places, and nothing in place of other
+        starts and of constants that are added; of these alone where none are given. None where nothing is left.
+        """
+        return _Remade(self, given, counts).of(term)
+
+
+class _Remade:
+    """Values over others."""
+
+    def __init__(self, steps: Steps, given: Mapping[Term, Term], counts: Mapping[int, Dim]) -> None:
+        self._steps, self._counts, self._added = steps, counts, not given
+        self._made: dict[Term, Term | None] = {start: given.get(start) for start in steps.starts}
+
+    def of(self, term: Term) -> Term | None:
+        """A value; None where nothing is left of it."""
+        if term not in self._made:
+            self._made[term] = self._of(opened(term))
+        return self._made[term]
+
+    def _of(self, x: Term) -> Term | None:
+        op, to = x.operator, self._steps.sizes(x, self._counts)
+        if x in self._made:
+            return self._made[x]
+        constants = _beside(x, self._steps.of(x))
+        inputs = [_repeated(i, _around(x, i, to), constants) if i.constant else self.of(i) for i in x.inputs]
+        if isinstance(op, Add | Sub):
+            return self._sum(op, x, inputs)
+        left = [i for i in inputs if i is not None]
+        if isinstance(op, Concat) and 0 < len(left) < len(inputs):
+            sizes = [self._steps.sizes(i, self._counts) for i in x.inputs]
+            left = [filled(0.0, size) if i is None else i for i, size in zip(inputs, sizes, strict=True)]
+        if len(left) < len(inputs):
+            return None
+        return reshaped(left[0], to) if isinstance(op, Reshape) else make(_of_size(op, to), left)
+
+    def _sum(self, op: Add | Sub, x: Term, inputs: Sequence[Term | None]) -> Term | None:
+        one, other = (None if own.constant and not self._added else i for own, i in zip(x.inputs, inputs, strict=True))
+        if other is None:
+            return one
+        if one is None:
+            return Neg()(other) if isinstance(op, Sub) else other
+        return make(op, (one, other))
+
+
+def _of_size(op: Operator, to: Shape) -> Operator:
+    return Expand(op.axes, to) if isinstance(op, Expand) else op
+
+
+def _beside(x: Term, axes: Axes) -> Axes:
+    """Along which axes a constant beside a value has to be repeated: a matrix along those of a stack."""
+    return (*axes[:-2], (), ()) if isinstance(x.operator, MatMul) else axes
+
+
+def _around(x: Term, c: Term, to: Shape) -> Shape:
+    """The shape of a constant beside a value of a shape."""
+    return (*to[:-2], *c.shape[-2:]) if isinstance(x.operator, MatMul) else to
+
+
+def _demand_alike(one: Axes, other: Axes) -> None:
+    """Raise `MixedError` where two values have other batches, or in other places."""
+    if one != other:
+        raise MixedError(batches_of((*one, *other)))
+
+
+def _demand_repeated(c: Term, axes: Axes) -> None:
+    """Raise `MixedError` of batches along which a constant is not the same everywhere."""
+    for a, axis in enumerate(axes):
+        if batches_of((axis,)) and not is_one(c.shape[a]):
+            repeat = narrowed((c,))[0].operator
+            if not isinstance(repeat, Expand) or a in repeat.axes:
+                raise MixedError(axis)
+
+
+def _repeated(c: Term, to: Shape, axes: Axes) -> Term:
+    """A constant that is the same for all of a batch, for as many as there are."""
+    batched = {a for a, axis in enumerate(axes) if batches_of((axis,))}
+    if not batched:
+        return c
+    (c,) = narrowed((c,))
+    repeat = c.operator
+    own, inner = (repeat.axes, c.inputs[0]) if isinstance(repeat, Expand) else (range(c.type.rank), c)
+    kept = tuple(a for a in own if a not in batched)
+    return Expand(kept, to)(reshaped(inner, tuple(c.shape[a] for a in kept)))
+
+
+def _without(axes: Axes, axis: int) -> Axes:
+    return (*axes[:axis], *axes[axis + 1 :])

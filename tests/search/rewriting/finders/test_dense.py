@@ -1,0 +1,141 @@
+"""Steps that are linear in one value are one matrix, exactly."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from superopt.arithmetic import FIELD
+from superopt.dim import Dim, assuming, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.functions import Neg, Sub
+from superopt.operators.layout import Concat, Expand, Transpose, reshaped
+from superopt.operators.linear import MatMul
+from superopt.operators.normalize import Gemm
+from superopt.operators.picks import Slice
+from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.reductions import Sum
+from superopt.search.rewriting.finders.dense import LARGEST, Densing
+from superopt.search.rewriting.rewrites import Less, rewrites_of
+from superopt.term import Term, running, variable
+
+BATCH = 3
+X, NODES = variable("x", (BATCH, 16)), variable("x", (4, BATCH))
+GRAPHS = variable("x", (2, 4, BATCH))
+
+
+def weight(name: str, *shape: Dim) -> Term:
+    return variable(name, shape, constant=True)
+
+
+def rows(x: Term, name: str, results: int) -> Term:
+    """A product with one matrix."""
+    w, last = weight(name, x.shape[-1], results), x.type.rank - 1
+    return MatMul()(x, w if last == 1 else Expand((last - 1, last), (*x.shape[:-2], *w.shape))(w))
+
+
+def step(x: Term, name: str = "a") -> Term:
+    """A product with the matrix of a graph, of its nodes."""
+    a, rank = weight(name, 4, 4), x.type.rank
+    return MatMul()(a if rank == 2 else Expand((1, 2), (*x.shape[:-2], 4, 4))(a), x)
+
+
+def train(x: Term, rank: int = 4) -> Term:
+    """A layer of two cores, each of which takes one of two axes of four places, which its result is put behind."""
+    batch = x.shape[0]
+    y = reshaped(Transpose((0, 2, 1))(reshaped(x, (batch, 4, 4))), (batch * 4, 4))
+    z = reshaped(rows(y, "a", rank * 4), (batch, 4, rank, 4))
+    last = reshaped(Transpose((0, 3, 2, 1))(z), (batch * 4, rank * 4))
+    return reshaped(Transpose((0, 2, 1))(reshaped(rows(last, "b", 4), (batch, 4, 4))), (batch, 16))
+
+
+def blocks(x: Term, name: str) -> Term:
+    """A product of each four places with a matrix of their own, which are interleaved after that."""
+    by_block = Transpose((1, 0, 2))(reshaped(x, (BATCH, 4, 4)))
+    y = Transpose((1, 2, 0))(MatMul()(by_block, weight(name, 4, 4, 4)))
+    return reshaped(y, (BATCH, 16))
+
+
+def scaled(x: Term, name: str) -> Term:
+    return Mul()(x, Expand((), x.shape)(weight(name)))
+
+
+def teleported(x: Term, start: Term, times: int) -> Term:
+    """Steps on a graph, each mixed with the start."""
+    return reduce(lambda z, _: Add()(scaled(step(z), "s"), scaled(start, "t")), range(times), x)
+
+
+def butterfly(x: Term) -> Term:
+    """Sums and differences of halves."""
+    one, other = Slice(1, 0, 8)(x), Slice(1, 8, 16)(x)
+    return Concat(1)(Add()(one, other), Sub()(one, other))
+
+
+def chebyshev(x: Term) -> Term:
+    """2·A·(A·x) − x."""
+    return Sub()(scaled(step(step(x)), "s"), x)
+
+
+BIASED = Gemm(0.5, 2.0, 0, 1)(X, weight("w", 12, 16), Expand((1,), (BATCH, 12))(weight("c", 12)))
+
+STEPS = {
+    "cores of a tensor train": train(X),
+    "two layers": rows(rows(X, "a", 15), "b", 7),
+    "three, with scales and signs between": rows(Neg()(scaled(rows(rows(X, "a", 15), "b", 14), "s")), "c", 7),
+    "blocks on the diagonal": blocks(blocks(X, "a"), "b"),
+    "a butterfly": rows(butterfly(rows(X, "a", 16)), "b", 16),
+    "layers with something added": rows(BIASED, "b", 5),
+    "something taken from a constant": rows(
+        Sub()(Expand((1,), (BATCH, 15))(weight("c", 15)), rows(X, "a", 15)), "b", 7
+    ),
+    "a sum of results": Sum((1,))(reshaped(rows(rows(X, "a", 15), "b", 8), (BATCH, 2, 4))),
+    "heads": Transpose((1, 0, 2))(
+        MatMul()(Expand((1, 2), (2, BATCH, 12))(rows(X, "a", 12)), weight("b", 2, 12, 5)),
+    ),
+    "two steps on a graph": step(step(NODES)),
+    "of several graphs": step(step(GRAPHS)),
+    "steps that begin anew": teleported(NODES, NODES, 3),
+    "of two values": teleported(NODES, variable("h", (4, BATCH)), 3),
+    "less the start": chebyshev(NODES),
+    "a single row": rows(rows(variable("x", (1, 16)), "a", 15), "b", 7),
+}
+
+
+@pytest.mark.parametrize("term", STEPS.values(), ids=STEPS)
+def test_linear_steps_are_one_product_of_each_value_that_they_begin_with(term: Term) -> None:
+    made = Densing().of(term)
+    assert made is not None
+    assert made.type == term.type
+    products = [t for t in running(made) if isinstance(t.operator, MatMul)]
+    assert len(products) == len([v for v in ("x", "h") if f"?{v}" in repr(term)])
+    env = sample((term, made), FIELD, 1)
+    assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
+
+
+def test_a_batch_may_be_of_a_size_that_a_symbol_stands_for() -> None:
+    with assuming():
+        term = train(variable("x", (symbol("n"), 16)))
+        made = Densing().of(term)
+    assert made is not None
+    assert made.type == term.type
+
+
+LEFT = {
+    "a single product": rows(X, "a", 15),
+    "few channels between": rows(rows(X, "a", 2), "b", 16),
+    "what is not linear between": rows(Relu()(rows(X, "a", 15)), "b", 7),
+    "a factor of each row": rows(Mul()(rows(X, "a", 15), weight("f", BATCH, 15)), "b", 7),
+    "a product of what is computed": MatMul()(rows(X, "a", 16), Transpose((1, 0))(rows(X, "b", 16))),
+    "nodes and features": step(rows(NODES, "w", 4)),
+    "a matrix that is too large": rows(rows(variable("x", (1, LARGEST)), "a", LARGEST), "b", 4),
+}
+
+
+@pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
+def test_what_is_no_less_as_one_matrix_is_left(term: Term) -> None:
+    assert Densing().of(term) is None
+
+
+def test_searches_look_for_it() -> None:
+    assert Less(Densing) in rewrites_of([], ["gemm"])

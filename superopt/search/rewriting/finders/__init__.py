@@ -2,6 +2,7 @@
 
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
+from superopt.search.rewriting.finders.contracted import Contracting
 from superopt.search.rewriting.finders.dense import Densing
 from superopt.search.rewriting.finders.exchanged import Exchanging
 from superopt.search.rewriting.finders.fewer import Fewer
@@ -10,6 +11,7 @@ from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
+from superopt.search.rewriting.finders.outer import Outering
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.placewise import Placewise
 from superopt.search.rewriting.finders.repeated import Repeating
@@ -33,5 +35,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Fronting,
     Exchanging,
     Densing,
+    Contracting,
+    Outering,
 )
 """All of them, in the order in which what they make is offered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from random import Random
 
 import pytest
 
@@ -20,7 +21,7 @@ from superopt.search.rewriting.finders.dense import LARGEST, Densing
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable
 
-BATCH = 3
+BATCH, SEEDS = 3, 200
 X, NODES = variable("x", (BATCH, 16)), variable("x", (4, BATCH))
 GRAPHS = variable("x", (2, 4, BATCH))
 
@@ -135,6 +136,54 @@ LEFT = {
 @pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
 def test_what_is_no_less_as_one_matrix_is_left(term: Term) -> None:
     assert Densing().of(term) is None
+
+
+def random_steps(seed: int) -> Term:
+    """Some linear steps in any order, of a value of three axes."""
+    rng = Random(seed)
+    x = variable("x", [rng.choice((1, 2, 3, 4)) for _ in range(3)])
+    starts = [x]
+    for n in range(9):
+        x = rng.choice([x, x, *starts]) if n == 5 else x
+        shape, axis = x.shape, rng.randrange(x.type.rank)
+        c = weight(f"c{n}", *(shape[axis:] if rng.random() < 0.5 else shape[axis : axis + 1]))
+        axes = tuple(range(axis, axis + c.type.rank))
+        halves = (*shape[:axis], 2, shape[axis] // 2, *shape[axis + 1 :])
+        match rng.randrange(10):
+            case 0 | 1:
+                x = rows(x, f"w{n}", rng.choice((2, 3, 4)))
+            case 2:
+                x = Transpose(tuple(rng.sample(range(len(shape)), len(shape))))(x)
+            case 3 if axis:
+                x = reshaped(x, (*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :]))
+            case 4 if shape[axis] % 2 == 0:
+                x = reshaped(x, halves)
+            case 5:
+                x = Add()(x, Expand(axes, shape)(c))
+            case 6:
+                x = Mul()(x, Expand(axes, shape)(c))
+            case 7 if shape[axis] > 1:
+                x = Concat(axis)(Slice(axis, 1, shape[axis])(x), x)
+            case 8:
+                x = Sub()(x, Neg()(x))
+            case 9 if len(shape) < 4:
+                x = Expand(tuple(a + (a >= axis) for a in range(len(shape))), (*shape[:axis], 2, *shape[axis:]))(x)
+        if x.type.rank < 2:
+            x = reshaped(x, (1, *x.shape))
+    return x
+
+
+def test_random_steps_keep_their_values() -> None:
+    seen = 0
+    for seed in range(SEEDS):
+        term = random_steps(seed)
+        made = Densing().of(term)
+        if made is not None:
+            seen += 1
+            assert made.type == term.type, term
+            env = sample((term, made), FIELD, seed)
+            assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all(), term
+    assert seen > SEEDS // 10
 
 
 def test_searches_look_for_it() -> None:

@@ -1,0 +1,135 @@
+"""Sums of what is multiplied element by element, as products of matrices.
+
+Networks that are written by hand repeat two values for all pairs of their places, multiply and sum up: the last product
+of a DeepONet (Lu et al. 2021), the volume of costs that a stereo network compares, values that are pooled by weights.
+Runtimes write all of the products before they sum them up. Axes of the one value alone are rows, of the other columns,
+what is summed up is contracted, and what both have otherwise is a stack of matrices; as in an einsum, which says that
+much by its letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import product as choices
+from typing import NamedTuple
+
+from superopt.dim import Shape, is_one, product
+from superopt.operators.constant import filled
+from superopt.operators.layout import Expand, Transpose, reshaped
+from superopt.operators.linear import MatMul
+from superopt.operators.pointwise import Div, Mul
+from superopt.operators.reductions import Mean, Sum
+from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.term import Term
+
+MOST = 4
+"""Of more factors nothing is looked for."""
+
+
+class Factor(NamedTuple):
+    """A value, and which axes of the products it has, in order; along all others it is the same."""
+
+    x: Term
+    axes: tuple[int, ...]
+
+
+class Parts(NamedTuple):
+    """Which axes are a stack of matrices, rows of the one, columns of the other, and contracted."""
+
+    stack: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    inner: tuple[int, ...]
+
+
+class Contracting(Fewer):
+    """Finds sums of products."""
+
+    name = "sums of products as a product of matrices"
+
+    def may_be(self, term: Term) -> bool:
+        """Whether it is a sum or a mean of products."""
+        return isinstance(term.operator, Sum | Mean) and isinstance(term.inputs[0].operator, Mul)
+
+    def made(self, term: Term) -> Term | None:
+        """The product of matrices; None where no factor has an axis alone, or none has one in common that is summed."""
+        op, (x,) = term.operator, term.inputs
+        assert isinstance(op, Sum | Mean)
+        ways = [(one, other, _parts(one, other, op.axes)) for one, other in parted(x)]
+        fit = [(one, other, p) for one, other, p in ways if p.inner and (p.rows or p.columns)]
+        best = max(fit, key=lambda way: len(way[2].rows) + len(way[2].columns), default=None)
+        if best is None or not _is_whole(best[2], x.shape):
+            return None
+        made = reshaped(_contracted(*best, x.shape), term.shape)
+        count = product([x.shape[a] for a in op.axes])
+        if isinstance(op, Sum):
+            return made
+        return Div()(made, filled(float(count), term.shape)) if isinstance(count, int) else None
+
+
+def parted(x: Term) -> Iterator[tuple[Factor, Factor]]:
+    """All ways to part the factors of a product into two, of which the first has the first."""
+    factors = list(map(_factor, _factors(x)))
+    for sides in choices((True, False), repeat=len(factors) - 1):
+        if not all(sides):
+            one, other = (
+                [f for f, own in zip(factors, (True, *sides), strict=True) if own is side] for side in (True, False)
+            )
+            yield _joined(one, x.shape), _joined(other, x.shape)
+
+
+def _factors(x: Term) -> list[Term]:
+    """What is multiplied; where that is too much, some of it."""
+    found = [x]
+    for _ in range(MOST - 1):
+        if (at := next((n for n, f in enumerate(found) if isinstance(f.operator, Mul)), None)) is not None:
+            found[at : at + 1] = found[at].inputs
+    return found
+
+
+def _factor(x: Term) -> Factor:
+    repeat = x.operator
+    own, inner = (repeat.axes, x.inputs[0]) if isinstance(repeat, Expand) else (range(x.type.rank), x)
+    kept = tuple(a for a in own if not is_one(x.shape[a]))
+    return Factor(reshaped(inner, tuple(x.shape[a] for a in kept)), kept)
+
+
+def _joined(factors: Sequence[Factor], shape: Shape) -> Factor:
+    """The product of some factors along the axes that these have."""
+    axes = tuple(sorted({a for f in factors for a in f.axes}))
+    to = tuple(shape[a] for a in axes)
+    each = [f.x if f.axes == axes else Expand(tuple(map(axes.index, f.axes)), to)(f.x) for f in factors]
+    return Factor(reduce(Mul(), each), axes)
+
+
+def _parts(one: Factor, other: Factor, summed: Sequence[int]) -> Parts:
+    both = [a for a in one.axes if a in other.axes]
+    rows, columns = ([a for a in f.axes if a not in both and a not in summed] for f in (one, other))
+    inner = [a for a in both if a in summed]
+    return Parts(tuple(a for a in both if a not in summed), tuple(rows), tuple(columns), tuple(inner))
+
+
+def _is_whole(parts: Parts, shape: Shape) -> bool:
+    """Whether nothing is repeated for the sum, nor summed up of one factor alone."""
+    return sorted(a for part in parts for a in part) == [a for a, d in enumerate(shape) if not is_one(d)]
+
+
+def _contracted(one: Factor, other: Factor, parts: Parts, shape: Shape) -> Term:
+    """The product of matrices, along the axes that stay, in order."""
+
+    def sizes(axes: Sequence[int]) -> Shape:
+        return tuple(shape[a] for a in axes)
+
+    stack, rows, columns, inner = parts
+    left = reshaped(moved(one, (*stack, *rows, *inner)), (*sizes(stack), product(sizes(rows)), product(sizes(inner))))
+    right = moved(other, (*stack, *inner, *columns))
+    right = reshaped(right, (*sizes(stack), product(sizes(inner)), product(sizes(columns))))
+    kept = (*stack, *rows, *columns)
+    return moved(Factor(reshaped(MatMul()(left, right), sizes(kept)), kept), sorted(kept))
+
+
+def moved(f: Factor, to: Sequence[int]) -> Term:
+    """A value with its axes in an order."""
+    perm = tuple(map(f.axes.index, to))
+    return f.x if perm == tuple(range(len(perm))) else Transpose(perm)(f.x)

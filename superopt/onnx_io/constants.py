@@ -105,6 +105,8 @@ class Constants:
         assert node is not None, f"{name} has no node"
         if node.op_type == "ConstantOfShape":
             return self._fill(node)
+        if node.op_type == "Constant" and (given := node.attributes.get("value")) is not None:
+            return np.asarray(given.as_tensor().numpy())  # windows that are written out as slices have thousands
         inputs: dict[str, Array] = {}
         for v in node.inputs:
             if v is not None and v.name:

@@ -84,11 +84,21 @@ def read_shapes(texts: Sequence[str]) -> dict[str, tuple[Range, ...]]:
     return found
 
 
+def _least(size: str) -> int | None:
+    """The size that a text gives, or the least of its range; None of what is none."""
+    least = size.partition("..")[0].strip()
+    return int(least) if least.isdecimal() else None
+
+
 def read_shape(text: str) -> tuple[str, tuple[Range, ...]]:
     """An input and its sizes, from text such as `x:1..8,128`. Raises `UsageError`."""
     found = _SHAPE.fullmatch(text)
     sizes = [_SIZE.fullmatch(part.strip()) for part in found["sizes"].split(",")] if found else [None]
     ranges = [(int(s[1]), int(s[2] or s[1])) for s in sizes if s is not None]
+    if found is not None and 0 in map(_least, found["sizes"].split(",")):
+        raise UsageError(
+            f"shape {text!r} leaves {found['name']!r} empty, and nothing to measure; write sizes from 1 on"
+        )
     if found is None or len(ranges) < len(sizes) or any(low > high for low, high in ranges):
         raise UsageError(f"shape {text!r} cannot be read; write an input and its sizes, as in x:1..8,128")
     return found["name"], tuple(ranges)

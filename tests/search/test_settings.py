@@ -50,11 +50,15 @@ def test_sizes_that_nobody_gave_are_told_as_they_are_taken() -> None:
     assert assumed(program(), all_said, all_said) == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "x:", ":1", "x:0", "x:-1", "x:2..1", "x:1...2", "x:n", "x:1,,2", "x:9999999999"]
-)
+@pytest.mark.parametrize("text", ["", "x", "x:", ":1", "x:-1", "x:2..1", "x:1...2", "x:n", "x:1,,2", "x:9999999999"])
 def test_what_is_no_shape_is_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be read; write an input and its sizes, as in x:1\.\.8,128"):
+        read_shape(text)
+
+
+@pytest.mark.parametrize("text", ["x:0", "x:1,0", "x:0..8,128", "x: 00"])
+def test_sizes_of_zero_are_refused_by_the_name_of_the_input(text: str) -> None:
+    with pytest.raises(UsageError, match=r"leaves 'x' empty, and nothing to measure; write sizes from 1 on"):
         read_shape(text)
 
 

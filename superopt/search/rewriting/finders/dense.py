@@ -88,16 +88,17 @@ def _starts(term: Term, region: Sequence[Term]) -> list[list[Term]]:
 
 
 def _begins(term: Term, start: Term, steps: Container[Term]) -> bool:
-    """Whether all ways down from a term meet a start."""
-    seen, stack = {start}, [term]
+    """Whether all ways down from a term meet a start, and there is more than one product before that."""
+    seen, stack, products = {start}, [term], 0
     while stack:
         one = stack.pop()
         if one not in steps:
             return False
+        products += _multiplies(one)
         below = [i for i in running(one) if i not in seen]
         seen.update(below)
         stack += below
-    return True
+    return products > 1
 
 
 def _from(starts: Sequence[Term], term: Term) -> Way | None:

@@ -14,6 +14,7 @@ from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.outer import Outering
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.placewise import Placewise
+from superopt.search.rewriting.finders.pooled import Pooling
 from superopt.search.rewriting.finders.repeated import Repeating
 from superopt.search.rewriting.finders.summed import Summing
 from superopt.search.rewriting.finders.tables import LookingUp
@@ -37,5 +38,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Densing,
     Contracting,
     Outering,
+    Pooling,
 )
 """All of them, in the order in which what they make is offered."""

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from superopt.arithmetic import FIELD, Array
-from superopt.dim import is_one
+from superopt.dim import Shape, are_equal, equal_shapes, is_one, product
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Every, Slice, Take
 from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.items import MixedError
+from superopt.search.rewriting.finders.steps import Steps
 from superopt.search.rewriting.narrow import narrowed
-from superopt.term import Term, make, subterms
+from superopt.term import Term, make, subterms, variable
 
 DEEPEST = 32
 """Below more moves than these no picture is looked for."""
@@ -43,14 +45,15 @@ CHANNELS_FIRST, CHANNELS_LAST = 1, -1
 @dataclass(frozen=True)
 class Windows:
     """The windows of pictures (n, c, places): where they begin, at each so many-th place along each axis, which of
-    their elements a row has, as (c, places) in order, and how many there are.
+    their elements a row has, as (c, places) in order, and how many there are, which may be of each channel by itself.
     """
 
     pictures: Term
     conv: Conv
     order: tuple[int, ...]
     kernel: tuple[int, ...]
-    counts: tuple[int, ...]
+    counts: Shape
+    by_channel: bool
 
 
 class Unfolding(Fewer):
@@ -72,7 +75,7 @@ class Unfolding(Fewer):
         if not isinstance(term.operator, MatMul):
             return False
         x, y = term.inputs
-        return x.constant != y.constant and _source(y if x.constant else x) is not None
+        return x.constant != y.constant and source_of(y if x.constant else x) is not None
 
     def made(self, term: Term) -> Term | None:
         """The convolution."""
@@ -81,24 +84,26 @@ class Unfolding(Fewer):
         if weights is None:
             return None
         found = self._windows(y if x.constant else x, by_rows=y.constant)
-        return None if found is None else _convolved(term, found, weights if y.constant else Transpose((1, 0))(weights))
+        return (
+            None
+            if found is None or found.by_channel
+            else _convolved(term, found, weights if y.constant else Transpose((1, 0))(weights))
+        )
 
     def _windows(self, laid_out: Term, by_rows: bool) -> Windows | None:
         key = laid_out, by_rows
         if key not in self._read:
-            self._read[key] = _windows(laid_out, by_rows)
+            self._read[key] = windows_of(laid_out, by_rows)
         return self._read[key]
 
 
-def _source(laid_out: Term) -> Term | None:
+def source_of(laid_out: Term) -> Term | None:
     """What the lowest elements are picked of below moves; None where none are, or fewer than there are to pick."""
     found, term = None, laid_out
     for _ in range(DEEPEST):
         if not isinstance(term.operator, MOVES):
             break
         found, term = (term.inputs[0] if isinstance(term.operator, PICKS) else found), term.inputs[0]
-    if found is None or not laid_out.sized or math.prod(_sizes(found)) > math.prod(_sizes(laid_out)):
-        return None
     return found
 
 
@@ -112,22 +117,42 @@ def _one_matrix(weights: Term) -> Term | None:
     return once.inputs[0] if isinstance(repeat, Expand) and repeat.axes == (last - 1, last) else None
 
 
-def _windows(laid_out: Term, by_rows: bool) -> Windows | None:
+def windows_of(laid_out: Term, by_rows: bool) -> Windows | None:
     """What windows are laid out as rows, or columns; None where these are none."""
-    source = _source(laid_out)
-    if source is None or source.type.rank not in (3, 4) or math.prod(_sizes(laid_out)) > MOST:
+    source = source_of(laid_out)
+    one = None if source is None else _of_one(laid_out, source)
+    if source is None or one is None or source.type.rank not in (2, 3, 4):
         return None
-    origin = _origins(laid_out, source)
-    if origin is None:
+    own, first = one
+    if not math.prod(_sizes(first)) <= math.prod(_sizes(own)) <= MOST or (origin := _origins(own, first)) is None:
         return None
     origin = origin if by_rows else origin.swapaxes(-1, -2)
     rows = origin.reshape(-1, origin.shape[-1])
     if not (rows == rows[:, :1] + rows[:1] - rows[0, 0]).all():
         return None
+    sizes, pictures = _sizes(first), source
+    if len(sizes) == 2:  # signals of one channel
+        sizes, pictures = (sizes[0], 1, sizes[1]), reshaped(source, (source.shape[0], 1, source.shape[1]))
     for axis in (CHANNELS_FIRST, CHANNELS_LAST):
-        if (found := _grids(rows, source, axis)) is not None:
-            return found
+        if (found := _grids(rows, sizes, pictures, axis)) is not None:
+            return replace(found, counts=(source.shape[0], *found.counts[1:]))
     return None
+
+
+def _of_one(laid_out: Term, source: Term) -> tuple[Term, Term] | None:
+    """What is laid out, and of what, of known sizes: of one picture where a symbol stands for how many there are."""
+    if laid_out.sized:
+        return laid_out, source
+    steps = Steps((source,), frozenset(range(1, source.type.rank)))
+    try:
+        axes = steps.of(laid_out)
+    except MixedError:
+        return None
+    if not axes[0] or axes[0][0].batch is None:
+        return None
+    one = variable("one", (1, *source.shape[1:]), source.type.dtype)
+    made = steps.remade(laid_out, {source: one}, {0: 1})
+    return (made, one) if made is not None and made.sized else None
 
 
 def _sizes(term: Term) -> tuple[int, ...]:
@@ -145,31 +170,34 @@ def _origins(laid_out: Term, source: Term) -> Array | None:
     return numbers[laid_out]
 
 
-def _grids(rows: Array, source: Term, channels: int) -> Windows | None:
-    """Windows, if the first row is all channels of a grid of places, and first elements are a grid in order."""
-    rank = source.type.rank
+def _grids(rows: Array, whole: Sequence[int], pictures: Term, channels: int) -> Windows | None:
+    """Windows, if the first row is a grid of places, and first elements are one in order; of these the one has all
+    channels, the other has the first.
+    """
+    rank = len(whole)
     order = (0, channels % rank, *(a for a in range(1, rank) if a != channels % rank))
-    sizes = tuple(_sizes(source)[a] for a in order)
-    within, begins = (np.array(np.unravel_index(i, _sizes(source)))[list(order)] for i in (rows[0], rows.min(axis=1)))
-    of_kernel = [_evenly(axis) for axis in within[1:]]
-    of_begins = [_evenly(axis) for axis in (begins[0], *begins[2:])]
-    if begins[1].any() or within[0].any() or None in of_kernel or None in of_begins:
+    sizes = tuple(whole[a] for a in order)
+    within, begins = (np.array(np.unravel_index(i, tuple(whole)))[list(order)] for i in (rows[0], rows.min(axis=1)))
+    of_kernel, of_begins = ([_evenly(axis) for axis in axes] for axes in (within[1:], begins))
+    if within[0].any() or None in of_kernel or None in of_begins:
         return None
     kernel, counts = ([r for r in ranges if r is not None] for ranges in (of_kernel, of_begins))
     shape = tuple(map(len, kernel))
     places = [(axis - r.start) // r.step for axis, r in zip(within[1:], kernel, strict=True)]
     numbers = np.ravel_multi_index(places, shape)
-    if len(kernel[0]) != sizes[1] or sorted(numbers) != list(range(math.prod(shape))):
+    by_channel = len(kernel[0]) < sizes[1]
+    if (len(kernel[0]), len(counts[1])) != ((1, sizes[1]) if by_channel else (sizes[1], 1)):
         return None
-    if begins.shape[1] != math.prod(map(len, counts)) or any(r.start for r in counts):
+    if sorted(numbers) != list(range(math.prod(shape))) or any(r.start for r in (kernel[0], *counts)):
         return None
     grid = np.stack(np.meshgrid(*counts, indexing="ij")).reshape(len(counts), -1)
-    if len(counts[0]) != sizes[0] or (grid != begins[[0, *range(2, len(begins))]]).any():
+    if len(counts[0]) != sizes[0] or grid.shape != begins.shape or (grid != begins).any():
         return None
-    steps, far = [r.step for r in counts[1:]], [r.step for r in kernel[1:]]
+    steps, far = [r.step for r in counts[2:]], [r.step for r in kernel[1:]]
     conv = Conv(tuple(steps), (0,) * (2 * len(steps)), tuple(far))
-    pictures = source if channels == CHANNELS_FIRST else Transpose(order)(source)
-    return Windows(pictures, conv, tuple(map(int, np.argsort(numbers))), shape, tuple(map(len, counts)))
+    pictures = pictures if channels == CHANNELS_FIRST else Transpose(order)(pictures)
+    ends = tuple(map(len, (counts[0], *counts[2:])))
+    return Windows(pictures, conv, tuple(map(int, np.argsort(numbers))), shape, ends, by_channel)
 
 
 def _evenly(places: Sequence[int] | Array) -> range | None:
@@ -188,9 +216,9 @@ def _convolved(term: Term, found: Windows, weights: Term) -> Term | None:
     ordered = weights if found.order == tuple(range(len(found.order))) else Take(0, found.order)(weights)
     kernel = reshaped(Transpose((1, 0))(ordered), (results, *found.kernel))
     y = make(found.conv, (found.pictures, kernel))
-    if y.shape != (found.counts[0], results, *found.counts[1:]):
+    if not equal_shapes(y.shape, (found.counts[0], results, *found.counts[1:])):
         return None
     if term.inputs[0].constant:
-        return reshaped(y, term.shape) if math.prod(_sizes(term)[:-2]) == found.counts[0] else None
-    rows = Transpose((0, 2, 1))(reshaped(y, (found.counts[0], results, math.prod(found.counts[1:]))))
+        return reshaped(y, term.shape) if are_equal(product(term.shape[:-2]), found.counts[0]) else None
+    rows = Transpose((0, 2, 1))(reshaped(y, (found.counts[0], results, product(found.counts[1:]))))
     return reshaped(rows, term.shape)

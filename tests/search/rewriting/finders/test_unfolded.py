@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Shape
+from superopt.dim import Shape, assuming, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.runs import in_runs
 from superopt.operators.layout import Expand, Reshape, Transpose
@@ -108,6 +108,28 @@ def test_windows_are_convolved_where_they_are(name: str) -> None:
     assert any(isinstance(t.operator, Conv) for t in subterms(made))
     values = sample((made, term), FIELD, 0)
     np.testing.assert_array_equal(evaluate(made, FIELD, values), evaluate(term, FIELD, values))
+
+
+def test_signals_of_one_channel_are_convolved() -> None:
+    frames = Reshape((N, 3, 4))(Take(1, tuple(2 * i + j for i in range(3) for j in range(4)))(picture(N, 9)))
+    term = times(frames)
+    made = Unfolding().of(term)
+    assert made is not None
+    assert any(isinstance(t.operator, Conv) for t in subterms(made))
+    values = sample((made, term), FIELD, 0)
+    np.testing.assert_array_equal(evaluate(made, FIELD, values), evaluate(term, FIELD, values))
+
+
+def test_there_may_be_as_many_pictures_as_a_symbol_stands_for() -> None:
+    with assuming():
+        count = symbol("n")
+        taken = Reshape((count, C, 3, 7, 8))(Take(2, places(9, 3))(variable("x", (count, C, 9, 8))))
+        term = times(Reshape((count, 56, C * 3))(Transpose((0, 3, 4, 1, 2))(taken)))
+        made = Unfolding().of(term)
+    assert made is not None
+    assert made.type == term.type
+    (conv,) = (t for t in subterms(made) if isinstance(t.operator, Conv))
+    assert conv.inputs[0].is_variable
 
 
 @pytest.mark.parametrize("name", LEFT)

@@ -1,0 +1,87 @@
+"""Windows that are laid out to be reduced are pools, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from superopt.arithmetic import FIELD, FLOAT
+from superopt.dim import Dim, assuming, symbol
+from superopt.evaluate import evaluate, sample
+from superopt.operators.layout import Reshape, Transpose
+from superopt.operators.picks import Take
+from superopt.operators.reduce import Pool
+from superopt.operators.reductions import Largest, Mean, Sum
+from superopt.search.rewriting.finders.pooled import Pooling
+from superopt.search.rewriting.rewrites import Less, rewrites_of
+from superopt.term import Term, subterms, variable
+
+N, C, HEIGHT, WIDTH = 2, 3, 9, 8
+
+
+def picture(count: Dim = N) -> Term:
+    return variable("x", (count, C, HEIGHT, WIDTH))
+
+
+def places(size: int, window: int, step: int) -> tuple[int, ...]:
+    return tuple(i + j for i in range(0, size - window + 1, step) for j in range(window))
+
+
+def windows(x: Term, window: int = 3, step: int = 2) -> Term:
+    """Windows of (n, c, rows, places, columns, places)."""
+    rows, columns = ((size - window) // step + 1 for size in (HEIGHT, WIDTH))
+    taken = Take(3, places(WIDTH, window, step))(Take(2, places(HEIGHT, window, step))(x))
+    return Reshape((*x.shape[:2], rows, window, columns, window))(taken)
+
+
+def unfolded(x: Term) -> Term:
+    """As `unfold` lays them out: places of a window, then all windows."""
+    return Reshape((*x.shape[:2], 9, 12))(Transpose((0, 1, 3, 5, 2, 4))(windows(x)))
+
+
+POOLED = {
+    "the largest": Largest((3, 5))(windows(picture())),
+    "means": Mean((3, 5))(windows(picture())),
+    "windows that meet": Mean((3, 5))(windows(picture(), 2, 1)),
+    "as they are unfolded": Mean((2,))(unfolded(picture())),
+    "places last": Largest((4, 5))(Transpose((0, 1, 2, 4, 3, 5))(windows(picture()))),
+}
+
+
+@pytest.mark.parametrize("term", POOLED.values(), ids=POOLED)
+def test_windows_are_pooled_where_they_are(term: Term) -> None:
+    made = Pooling().of(term)
+    assert made is not None
+    assert made.type == term.type
+    (pool,) = (t for t in subterms(made) if isinstance(t.operator, Pool))
+    assert pool.inputs[0].is_variable
+    for carrier in (FIELD, FLOAT) if isinstance(term.operator, Mean) else (FLOAT,):
+        values = sample((made, term), carrier, 0)
+        np.testing.assert_allclose(evaluate(made, carrier, values), evaluate(term, carrier, values), rtol=1e-12)
+
+
+def test_there_may_be_as_many_pictures_as_a_symbol_stands_for() -> None:
+    with assuming():
+        term = Mean((2,))(unfolded(picture(symbol("n"))))
+        made = Pooling().of(term)
+    assert made is not None
+    assert made.type == term.type
+    assert any(isinstance(t.operator, Pool) for t in subterms(made))
+
+
+LEFT = {
+    "channels among them": Mean((1, 3, 5))(windows(picture())),
+    "channels behind": Largest((2, 4))(Transpose((0, 2, 3, 4, 5, 1))(windows(picture()))),
+    "places at no equal distances": Mean((3, 5))(Take(5, (0, 1, 3))(windows(picture(), 4))),
+    "sums": Sum((3, 5))(windows(picture())),
+    "nothing is picked": Mean((2, 3))(picture()),
+}
+
+
+@pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
+def test_what_are_no_windows_of_a_channel_is_left(term: Term) -> None:
+    assert Pooling().of(term) is None
+
+
+def test_searches_look_for_it() -> None:
+    assert Less(Pooling) in rewrites_of((), ["relu"])

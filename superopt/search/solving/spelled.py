@@ -3,17 +3,22 @@
 A spelling (`operators/definitions/spellings.py`) equals its operator wherever it gives a number: a softmax without its
 shift overflows, the logarithm of a share too small is infinite. Where an output shows that, the original's is asked
 for. Some definitions round more than their operators, and what some finders make spreads what is no number: mostly
-nothing shows of that, and where it does they are no gain.
+nothing shows of that, and where it does they are no gain. So do products with waves: they add up as many numbers as
+there are, where a fast transform does so in a few steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from superopt.operators.fourier import Dft, Stft
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.search.rewriting.finders import FINDERS
 from superopt.search.rewriting.rewrites import Fold, Rewrite, Unfold
 from superopt.search.strategies.found import Solved
+
+TRANSFORMS = (Dft.name, Stft.name)
+"""Operators whose own definitions round more than they do."""
 
 
 def may_differ(cover: Sequence[Solved]) -> bool:
@@ -29,6 +34,7 @@ def without_differences(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
 
 
 def _names() -> set[str]:
-    rounding = {Unfold(name).name for name, meaning in FURTHER_DEFINITIONS.items() if meaning.rounds}
+    further = (name for name, meaning in FURTHER_DEFINITIONS.items() if meaning.rounds)
+    rounding = {Unfold(name).name for name in (*TRANSFORMS, *further)}
     spreading = {finder.name for finder in FINDERS if finder.spreads}
     return rounding | spreading | {Fold(spelling).name for spelling in SPELLINGS}

@@ -14,6 +14,7 @@ from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.rewrites import Fold, Less, Rewrite, Unfold
+from superopt.search.solving.spelled import without_differences
 from tests.models import model, normalized, weight
 from tests.search.accepting.test_blank import CHOSEN, attention
 from tests.search.trying import tried
@@ -91,3 +92,7 @@ def test_a_definition_that_rounds_more_is_left_where_that_shows(cost: MeasuredCo
     assert not found.accepted
     assert found.reason.startswith("no rewrite makes a piece of it faster; what is spelled out in it stays so")
     assert "differs from the original" in found.reason
+
+
+def test_transforms_stay_too_where_rounding_shows() -> None:
+    assert without_differences([Unfold("dft"), Unfold("stft"), Unfold("lrn")]) == [Unfold("lrn")]

@@ -22,6 +22,7 @@ from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.order import in_order, read_outputs, read_values
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
+from superopt.onnx_io.sampled import sampled
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of
@@ -39,23 +40,25 @@ OLDEST_OPSET = 7
 
 def understand(model: ir.Model) -> Program:
     """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
-    takes one branch that one, and of a Scan whose turns know nothing of each other all at once. What the catalogue does
-    not cover is opaque, never an error.
+    takes one branch that one, of a Scan whose turns know nothing of each other all at once, and maps sampled where
+    runtimes are fast. What the catalogue does not cover is opaque, never an error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, shortened = without_unneeded(inlined(model))
+    model, otherwise = without_unneeded(inlined(model))
     within, supposed = frozenset[Cut](), Supposed()
     while True:
         reading = _Reading(model, within, supposed)
-        program = replace(reading.program(), shortened=shortened)
+        program = reading.program()
         cuts, sizes = reading.bounds.met, reading.joins.met
         if not (cuts <= within and sizes.keys() <= supposed.keys()):
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
-        other = decided(program) or mapped(program)
-        if other is None:
-            return program
+        if (other := decided(program)) is None:
+            other = mapped(program) or sampled(program)
+            if other is None:
+                return replace(program, otherwise=otherwise)
+            otherwise = True
         model = other
 
 

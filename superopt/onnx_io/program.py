@@ -59,8 +59,8 @@ class Program:
     """Whether runtimes do not know most of the sizes that are symbolic: ONNX's inference loses them on the way."""
     size_sources: Sources = field(repr=False)
     """Where each symbol is read from when the model runs: an input or what an opaque node gives, so never a cycle."""
-    shortened: bool = False
-    """Whether the model that was read ran nodes that nothing needs, which this one lacks."""
+    otherwise: bool = False
+    """Whether nodes of the model are others than its file has, or fewer, which are to be faster by themselves."""
 
     @property
     def made(self) -> dict[str, Term]:

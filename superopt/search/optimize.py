@@ -140,11 +140,12 @@ def _too_little(tried: Attempt, trial: Trial) -> str:
 
 
 def _changes_more(trial: Trial) -> bool:
-    """Whether candidates differ from the original by more than their pieces tell: by other branches, by constants that
-    were hidden, by nodes that nothing needs, or by the casts that a runtime puts around what has 16 bits.
+    """Whether candidates differ from the original by more than their pieces tell: by other branches, by nodes that are
+    written otherwise or that nothing needs, by constants that were hidden, or by the casts that a runtime puts around
+    what has 16 bits.
     """
-    program = trial.program
-    return trial.branched or trial.wide is not None or program.shortened or bool(hidden_constants(program))
+    by_nodes = trial.branched or trial.program.otherwise
+    return by_nodes or trial.wide is not None or bool(hidden_constants(trial.program))
 
 
 def _decided(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:

@@ -48,7 +48,7 @@ def test_what_nothing_needs_goes_and_outputs_stay(name: str, takes_time: bool) -
     made = ir.to_proto(program.model)
     onnx.checker.check_model(made, full_check=True)
     assert len(made.graph.node) < len(given.graph.node)
-    assert program.shortened == takes_time
+    assert program.otherwise == takes_time
     assert (made.graph.input, made.graph.output) == (given.graph.input, given.graph.output)
     np.testing.assert_array_equal(run(given, {"x": X})[0], run(made, {"x": X})[0])
 
@@ -58,7 +58,7 @@ def test_what_is_needed_stays_and_the_model_is_not_copied_for_it(body: str) -> N
     loaded = load(read(body))
     program = understand(loaded)
     assert program.model is loaded
-    assert not program.shortened
+    assert not program.otherwise
 
 
 def test_a_weight_that_only_such_nodes_read_goes_with_them() -> None:

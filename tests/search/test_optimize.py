@@ -367,3 +367,15 @@ def test_every_rewrite_in_a_report_says_how_it_is_known(options: Options) -> Non
         assert bool(rewrite["by"]) == (rewrite["known"] == "proved")
         assert rewrite["times"] >= 1
         assert rewrite["value"] in {"c", "r", "normal", "answer"}
+
+
+def test_nodes_that_are_written_otherwise_are_tried_where_no_piece_gains(cost: MeasuredCost, tmp_path: Path) -> None:
+    """A map that is sampled with corners, of which onnxruntime plans each place for each channel."""
+    sizes = {"x": [1, 16, 32, 32], "at": [1, 32, 32, 2], "y": [1, 16, 32, 32]}
+    ends = [(name, TensorProto.FLOAT, size) for name, size in sizes.items()]
+    nodes = [helper.make_node("GridSample", ["x", "at"], ["y"], align_corners=1)]
+    found = tried(model(nodes, ends[:2], ends[2:]), [], cost, tmp_path)
+    assert found.accepted
+    assert found.candidate is not None
+    kinds = [n.op_type for n in onnx.load(found.candidate, load_external_data=False).graph.node]
+    assert kinds[-2:] == ["Mul", "GridSample"]

@@ -99,7 +99,7 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
     base, model = trial.folder / "base.onnx", trial.folder / "anew.onnx"
     try:
         with gone_after(base, model):
-            if one or program.shortened or hidden_constants(program):
+            if one or program.otherwise or hidden_constants(program):
                 written(program, together(program, one), base)
             else:
                 base = trial.working

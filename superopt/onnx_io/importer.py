@@ -18,6 +18,7 @@ from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.mapped import mapped
+from superopt.onnx_io.monomials import monomials
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.order import in_order, read_outputs, read_values
 from superopt.onnx_io.program import Program, Step
@@ -55,7 +56,7 @@ def understand(model: ir.Model) -> Program:
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         if (other := decided(program)) is None:
-            other = mapped(program) or sampled(program)
+            other = mapped(program) or sampled(program) or monomials(program)
             if other is None:
                 return replace(program, otherwise=otherwise)
             otherwise = True

@@ -11,7 +11,7 @@ interpolation (RAFT, Teed and Deng 2020; RIFE, Huang et al. 2022) warp their map
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -19,7 +19,8 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
-from superopt.onnx_io.naming import deep_values, rename
+from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone
 
@@ -59,11 +60,11 @@ def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str
     x, grid = node.inputs
     assert x is not None
     assert grid is not None
-    shape, dtype = program.values[x.name or ""].shape, program.values[grid.name or ""].type.dtype
-    made = _Made(dtype, taken)
-    share = made.share(x, shape)
+    shape, dtype = program.values[x.name or ""].shape, np.dtype(program.values[grid.name or ""].type.dtype)
+    made = NewNodes("places", taken)
+    share = _share(made, x, shape, dtype)
     if _text(node, "padding_mode") == "border":
-        most = made.number(1.0) if _corners(node) else share
+        most = made.held(np.ones((), dtype)) if _corners(node) else share
         grid = made.node("Max", [made.node("Min", [grid, most]), made.node("Neg", [most])])
     if _corners(node):
         grid = made.node("Mul", [grid, share])
@@ -73,41 +74,16 @@ def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str
     node.attributes["padding_mode"] = ir.AttrString("padding_mode", "zeros")
 
 
-class _Made:
-    """New nodes, of one element type, whose names are not taken."""
-
-    def __init__(self, dtype: str, taken: set[str]) -> None:
-        self._dtype, self._taken = np.dtype(dtype), taken
-        self.nodes: list[ir.Node] = []
-
-    def share(self, x: ir.Value, shape: Shape) -> ir.Value:
-        """Of the width of a map and its height, what is left without half a column, or row, at both ends."""
-        sizes = [d for d in shape[2:] if isinstance(d, int)]
-        if len(sizes) == 2:
-            height, width = sizes
-            return self._held(np.array([(width - 1) / width, (height - 1) / height], self._dtype))
-        ends = [ir.AttrInt64("start", 2), ir.AttrInt64("end", 4)]
-        order = self._held(np.array([1, 0], np.int64))
-        turned = self.node("Gather", [self.node("Shape", [x], ends), order])
-        to = ir.AttrInt64("to", ir.DataType.from_numpy(self._dtype))
-        size = self.node("Cast", [turned], [to])
-        return self.node("Div", [self.node("Sub", [size, self.number(1.0)]), size])
-
-    def number(self, value: float) -> ir.Value:
-        """A number."""
-        return self._held(np.array(value, self._dtype))
-
-    def _held(self, data: np.ndarray) -> ir.Value:
-        return self.node("Constant", [], [ir.AttrTensor("value", ir.tensor(data))])
-
-    def node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
-        """What a new node gives."""
-        made = ir.Node("", op_type, inputs, attributes)
-        self.nodes.append(made)
-        value = made.outputs[0]
-        value.name = "places"
-        rename(value, self._taken)
-        return value
+def _share(made: NewNodes, x: ir.Value, shape: Shape, dtype: np.dtype[Any]) -> ir.Value:
+    """Of the width of a map and its height, what is left without half a column, or row, at both ends."""
+    sizes = [d for d in shape[2:] if isinstance(d, int)]
+    if len(sizes) == 2:
+        height, width = sizes
+        return made.held(np.array([(width - 1) / width, (height - 1) / height], dtype))
+    ends = [ir.AttrInt64("start", 2), ir.AttrInt64("end", 4)]
+    turned = made.node("Gather", [made.node("Shape", [x], ends), made.integers((1, 0))])
+    size = made.node("Cast", [turned], [ir.AttrInt64("to", ir.DataType.from_numpy(dtype))])
+    return made.node("Div", [made.node("Sub", [size, made.held(np.ones((), dtype))]), size])
 
 
 def _corners(node: ir.Node) -> bool:

@@ -1,0 +1,36 @@
+"""Nodes that are written anew into a model, with names that nothing has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.onnx_io.naming import rename
+
+
+class NewNodes:
+    """New nodes, the values of which are named after what they hold; names that are `taken` are not given."""
+
+    def __init__(self, name: str, taken: set[str]) -> None:
+        self._name, self._taken = name, taken
+        self.nodes: list[ir.Node] = []
+
+    def node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
+        """What a new node gives."""
+        made = ir.Node("", op_type, inputs, attributes)
+        self.nodes.append(made)
+        value = made.outputs[0]
+        value.name = self._name
+        rename(value, self._taken)
+        return value
+
+    def held(self, data: Array) -> ir.Value:
+        """A constant."""
+        return self.node("Constant", [], [ir.AttrTensor("value", ir.tensor(data))])
+
+    def integers(self, numbers: Sequence[int]) -> ir.Value:
+        """A row of integers, as operators take them."""
+        return self.held(np.array(numbers, np.int64))

@@ -24,6 +24,7 @@ from superopt.onnx_io.order import in_order, read_outputs, read_values
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.sampled import sampled
+from superopt.onnx_io.scattered import scattered
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of
@@ -35,14 +36,17 @@ from superopt.operators.element_types import demand_computed
 from superopt.operators.picks import PastTheEnd
 from superopt.term import Term, Type, variable
 
+OTHERWISE = (mapped, sampled, monomials, scattered)
+"""What writes nodes as others that are faster by themselves."""
+
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
 
 
 def understand(model: ir.Model) -> Program:
     """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
-    takes one branch that one, of a Scan whose turns know nothing of each other all at once, and maps sampled where
-    runtimes are fast. What the catalogue does not cover is opaque, never an error.
+    takes one branch that one, and some nodes written `OTHERWISE`. What the catalogue does not cover is opaque, never an
+    error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
@@ -56,7 +60,7 @@ def understand(model: ir.Model) -> Program:
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         if (other := decided(program)) is None:
-            other = mapped(program) or sampled(program) or monomials(program)
+            other = next((found for way in OTHERWISE if (found := way(program)) is not None), None)
             if other is None:
                 return replace(program, otherwise=otherwise)
             otherwise = True

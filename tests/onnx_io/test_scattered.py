@@ -1,0 +1,86 @@
+"""Rows that are put in places one number after the other are put there as rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from superopt.onnx_io import load, understand
+from tests.onnx_io.models import model
+from tests.onnx_io.networks import run
+
+DRAWN = np.random.default_rng(0)
+
+
+def scattering(
+    attributes: str = 'reduction = "add"',
+    x: tuple[str, ...] = ("5", "4"),
+    rows: tuple[str, ...] = ("7", "4"),
+    column: str = "m = Unsqueeze(i, one)",
+    kind: str = "float",
+) -> str:
+    """A model that puts rows where i says, as PyTorch Geometric does it."""
+    of, put, out = (", ".join(sizes) for sizes in (x, rows, [f"d{a}" for a in range(len(x))]))
+    return f"""g ({kind}[{of}] x, int64[{rows[0]}] i, {kind}[{put}] rows) => ({kind}[{out}] y) {{
+        one = Constant<value_ints = [{", ".join(str(a) for a in range(1, len(x)))}]>()
+        {column} to = Shape(rows)
+        places = Expand(m, to)
+        y = ScatterElements<{attributes}>(x, places, rows) }}"""
+
+
+CASES = {
+    "added up": scattering(),
+    "the largest": scattering('axis = 0, reduction = "max"'),
+    "the smallest, of 64 bits": scattering('reduction = "min"', kind="double"),
+    "multiplied": scattering('reduction = "mul"'),
+    "put there": scattering('reduction = "none"'),
+    "of open sizes": scattering(x=("n", "4"), rows=("e", "4")),
+    "of two axes": scattering(x=("5", "2", "4"), rows=("7", "2", "4")),
+}
+STAYS = {
+    "along the last axis": scattering('axis = 1, reduction = "add"', x=("7", "9")),
+    "to a part of each row": scattering(x=("5", "6")),
+    "of single numbers": scattering(x=("5", "1"), rows=("7", "1")),
+    "where numbers differ along rows": scattering(column="o = Unsqueeze(i, one) m = Concat<axis = 1>(o, o, o, o)"),
+    "integers": scattering(kind="int64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
+def test_rows_are_put_there_as_rows(text: str) -> None:
+    given = model(text, 18)
+    program = understand(load(given))
+    made = ir.to_proto(program.model)
+    onnx.checker.check_model(made, full_check=True)
+    assert program.otherwise
+    kinds = {n.op_type for n in made.graph.node}
+    assert "ScatterND" in kinds
+    assert not kinds & {"ScatterElements", "Expand"}
+    assert (made.graph.input, made.graph.output) == (given.graph.input, given.graph.output)
+    dtype, middle = (np.float64 if "double" in text else np.float32), (2,) if "d2" in text else ()
+    places = DRAWN.integers(-5, 5, 7)
+    if '"none"' in text:  # whichever is the last to come to a place stays
+        given, made, places = of_three(given), of_three(made), DRAWN.permutation(5)[:3]
+    feeds = {
+        "x": DRAWN.standard_normal((5, *middle, 4)).astype(dtype),
+        "i": places,
+        "rows": DRAWN.standard_normal((len(places), *middle, 4)).astype(dtype),
+    }
+    (before,), (after,) = run(given, feeds), run(made, feeds)
+    np.testing.assert_allclose(before, after, rtol=1e-5)
+
+
+def of_three(given: onnx.ModelProto) -> onnx.ModelProto:
+    """The same with three rows: no two go to the same place."""
+    for info in given.graph.input:
+        if info.name != "x":
+            info.type.tensor_type.shape.dim[0].dim_value = 3
+    del given.graph.value_info[:]
+    return given
+
+
+@pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
+def test_others_stay(text: str) -> None:
+    assert not understand(load(model(text, 18))).otherwise

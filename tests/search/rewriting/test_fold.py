@@ -26,6 +26,7 @@ from superopt.term import Term, make, replace_all, subterms, variable
 from tests.search.folding import folded, named, rules_in, terms
 
 _WITH_ROWS = ("add", "sub", "mul", "div")
+_OF_STACKS = ("rows and columns", "small matrices and columns", "few columns and rows")
 _PHASES = ("by phases", "phase by phase")
 _OF_AN_ORDER = ("transpose", "cast", "add", "sub", "mul", "div", "conv", "matmul")
 NOT_FOLDED = {
@@ -67,6 +68,7 @@ NOT_FOLDED = {
     **{f"{name} of another order": "an order is of numbers, and no template's" for name in _OF_AN_ORDER},
     **{f"matmul of scaled {what}": "rules say it both ways of factors" for what in ("rows", "columns")},
     **{f"matmul of padded {what}": "attributes are tuples of sizes" for what in ("rows", "columns")},
+    **{f"matmul of {what}": "its sizes are numbers, and no template's" for what in _OF_STACKS},
     "matmul of single columns": "weights must be constant, and a template knows of none",
     "concat of places of one": "an order is of numbers, and no template's",
     "transpose in moves": "attributes are tuples of sizes",

@@ -39,6 +39,16 @@ def of_small_matrices(op: MatMul, x: Term, y: Term) -> Term | None:
     return reshaped(Sum((last,))(Mul()(x, repeated)), (*x.shape[:-1], 1))
 
 
+@defines("matmul", "of rows and small matrices")
+def of_rows_and_small_matrices(op: MatMul, x: Term, y: Term) -> Term | None:
+    """`x[…,1,k] · y[…,k,n] = Σ_k x[…,k] y[…,k,n]`, of few rows and columns."""
+    if not _are_stacks(x, y) or not is_one(x.shape[-2]) or not all(map(_are_few, y.shape[-2:])) or is_one(y.shape[-1]):
+        return None
+    last = y.type.rank - 1
+    repeated = _repeated(reshaped(x, (*x.shape[:-2], x.shape[-1])), y.shape, last)
+    return reshaped(Sum((last - 1,))(Mul()(repeated, y)), (*x.shape[:-1], y.shape[-1]))
+
+
 @defines("matmul", "of few columns and rows")
 def of_few_columns_and_rows(op: MatMul, x: Term, y: Term) -> Term | None:
     """`x[…,m,1] · y[…,1,n] = x[…,m] y[…,n]`, of few of them."""

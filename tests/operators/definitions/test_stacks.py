@@ -10,7 +10,12 @@ import pytest
 from superopt.arithmetic import FIELD
 from superopt.dim import Dim, assuming, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.definitions.stacks import of_few_columns_and_rows, of_rows_and_columns, of_small_matrices
+from superopt.operators.definitions.stacks import (
+    of_few_columns_and_rows,
+    of_rows_and_columns,
+    of_rows_and_small_matrices,
+    of_small_matrices,
+)
 from superopt.operators.linear import MatMul
 from superopt.term import Term, subterms, variable
 
@@ -20,6 +25,7 @@ SIZES: dict[tuple[int, int, int], Defining] = {
     (1, 7, 1): of_rows_and_columns,
     (1, 1, 1): of_rows_and_columns,
     (3, 4, 1): of_small_matrices,
+    (1, 4, 3): of_rows_and_small_matrices,
     (3, 1, 4): of_few_columns_and_rows,
     (1, 1, 3): of_few_columns_and_rows,
 }
@@ -59,10 +65,24 @@ def test_how_many_there_are_and_how_long_they_are_may_be_symbols() -> None:
         (of_small_matrices, factors((4,), 3, 5, 1)),
         (of_small_matrices, factors((4,), 3, 3, 3)),
         (of_small_matrices, factors((4,), 1, 3, 1)),
+        (of_rows_and_small_matrices, factors((4,), 1, 3, 5)),
+        (of_rows_and_small_matrices, factors((4,), 2, 3, 3)),
         (of_few_columns_and_rows, factors((4,), 3, 1, 5)),
         (of_few_columns_and_rows, factors((4,), 3, 2, 3)),
     ],
-    ids=["two rows", "weights", "one pair", "no stack", "wide", "of matrices", "of rows", "many", "of two columns"],
+    ids=[
+        "two rows",
+        "weights",
+        "one pair",
+        "no stack",
+        "wide",
+        "of matrices",
+        "of rows",
+        "long",
+        "of more rows",
+        "many",
+        "of two columns",
+    ],
 )
 def test_else_products_stay(define: Defining, given: tuple[Term, Term]) -> None:
     assert define(MatMul(), *given) is None

@@ -26,7 +26,7 @@ from superopt.term import Term, make, replace_all, subterms, variable
 from tests.search.folding import folded, named, rules_in, terms
 
 _WITH_ROWS = ("add", "sub", "mul", "div")
-_OF_STACKS = ("rows and columns", "small matrices and columns", "few columns and rows")
+_OF_STACKS = ("rows and columns", "small matrices and columns", "rows and small matrices", "few columns and rows")
 _PHASES = ("by phases", "phase by phase")
 _OF_AN_ORDER = ("transpose", "cast", "add", "sub", "mul", "div", "conv", "matmul")
 NOT_FOLDED = {

@@ -52,7 +52,7 @@ def _may_be_so(program: Program, node: ir.Node) -> bool:
     if x is None or grid is None or x.type.rank != 4 or grid.type.dtype not in ("float32", "float64"):
         return False
     padding = _text(node, "padding_mode")
-    return padding == "border" or (padding in ("", "zeros") and _corners(node))
+    return padding in ("border", "reflection") or (padding in ("", "zeros") and _corners(node))
 
 
 def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str]) -> None:
@@ -63,7 +63,10 @@ def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str
     shape, dtype = program.values[x.name or ""].shape, np.dtype(program.values[grid.name or ""].type.dtype)
     made = NewNodes("places", taken)
     share = _share(made, x, shape, dtype)
-    if _text(node, "padding_mode") == "border":
+    padding = _text(node, "padding_mode")
+    if padding == "reflection":
+        grid = _reflected(made, grid, dtype)
+    if padding == "border" or (padding == "reflection" and not _corners(node)):
         most = made.held(np.ones((), dtype)) if _corners(node) else share
         grid = made.node("Max", [made.node("Min", [grid, most]), made.node("Neg", [most])])
     if _corners(node):
@@ -84,6 +87,14 @@ def _share(made: NewNodes, x: ir.Value, shape: Shape, dtype: np.dtype[Any]) -> i
     turned = made.node("Gather", [made.node("Shape", [x], ends), made.integers((1, 0))])
     size = made.node("Cast", [turned], [ir.AttrInt64("to", ir.DataType.from_numpy(dtype))])
     return made.node("Div", [made.node("Sub", [size, made.held(np.ones((), dtype))]), size])
+
+
+def _reflected(made: NewNodes, grid: ir.Value, dtype: np.dtype[Any]) -> ir.Value:
+    """Places between -1 and 1, as those beyond are seen in mirrors at both ends: `1 - |g - 4⌊(g + 1)/4⌋ - 1|`."""
+    one, four = (made.held(np.array(n, dtype)) for n in (1, 4))
+    turns = made.node("Floor", [made.node("Div", [made.node("Add", [grid, one]), four])])
+    within = made.node("Sub", [grid, made.node("Mul", [turns, four])])
+    return made.node("Sub", [one, made.node("Abs", [made.node("Sub", [within, one])])])
 
 
 def _corners(node: ir.Node) -> bool:

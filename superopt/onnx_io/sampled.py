@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Shape
+from superopt.dim import Shape, is_one
 from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
 from superopt.onnx_io.naming import deep_values
@@ -51,6 +51,8 @@ def _may_be_so(program: Program, node: ir.Node) -> bool:
     x, grid = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
     if x is None or grid is None or x.type.rank != 4 or grid.type.dtype not in ("float32", "float64"):
         return False
+    if is_one(x.shape[1]):  # of a single channel other places take as long as what they save
+        return False
     padding = _text(node, "padding_mode")
     return padding in ("border", "reflection") or (padding in ("", "zeros") and _corners(node))
 
@@ -81,8 +83,9 @@ def _share(made: NewNodes, x: ir.Value, shape: Shape, dtype: np.dtype[Any]) -> i
     """Of the width of a map and its height, what is left without half a column, or row, at both ends."""
     sizes = [d for d in shape[2:] if isinstance(d, int)]
     if len(sizes) == 2:
-        height, width = sizes
-        return made.held(np.array([(width - 1) / width, (height - 1) / height], dtype))
+        shares = [(size - 1) / size for size in reversed(sizes)]
+        one = shares[0] == shares[1]  # a number, as runtimes are slow at rows of two
+        return made.held(np.array(shares[0] if one else shares, dtype))
     ends = [ir.AttrInt64("start", 2), ir.AttrInt64("end", 4)]
     turned = made.node("Gather", [made.node("Shape", [x], ends), made.integers((1, 0))])
     size = made.node("Cast", [turned], [ir.AttrInt64("to", ir.DataType.from_numpy(dtype))])

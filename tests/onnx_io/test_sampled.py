@@ -38,12 +38,13 @@ STAYS = {
     "as it is to be": (sampling("align_corners = 0"), 16),
     "to the nearest": (sampling('align_corners = 1, mode = "nearest"'), 16),
     "by cubes": (sampling('align_corners = 1, mode = "cubic"'), 20),
+    "of one channel": (sampling("align_corners = 1", x="2, 1, 5, 7"), 16),
     "of three axes": (sampling("align_corners = 1", x="2, 3, 4, 5, 7", grid="2, 4, 4, 6, 3", y="n, c, a, b, d"), 20),
 }
 
 
 @pytest.mark.parametrize(("text", "opset"), CASES.values(), ids=CASES)
-@pytest.mark.parametrize("size", [(5, 7), (1, 7)])
+@pytest.mark.parametrize("size", [(5, 7), (1, 7), (7, 7)])
 def test_the_same_is_sampled(text: str, opset: int, size: tuple[int, int]) -> None:
     if "reflection" in text:
         size = (max(size[0], 2), size[1])  # between the two ends of a single row is nothing

@@ -26,9 +26,9 @@ Feed = dict[str, NDArray[np.float32]]
 
 OPERATORS = sorted(op_type for domain, op_type in READERS if not domain)
 
-WITHOUT_A_CASE = {"Equal", "Not", "CastLike", "Range", "ConstantOfShape", "ScatterND", "GatherND"}
-"""ONNX's cases for these compare integers, are old, like an empty tensor, constant, fill no box, or are of two
-indices: `test_catalogue`, `test_scatter` and `test_tuples` have some.
+WITHOUT_A_CASE = {"Equal", "Not", "CastLike", "Range", "ConstantOfShape", "ScatterND"}
+"""ONNX's cases for these compare integers, are old, like an empty tensor, constant, or fill no box: `test_catalogue`
+and `test_scatter` have some.
 """
 
 ROUNDED = {"DFT", "STFT"}

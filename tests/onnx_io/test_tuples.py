@@ -1,4 +1,4 @@
-"""GatherND by tuples of one index is read as the gather that it is, and no other is."""
+"""GatherND by tuples of one index, or of several that are known, is read as the gather that it is, and no other is."""
 
 from __future__ import annotations
 
@@ -28,6 +28,18 @@ def indexed(indices: tuple[int, ...], constant: bool, result: tuple[int, ...], *
 def test_one_index_takes_what_stands_there_from_the_end_too(constant: bool) -> None:
     made = indexed((3, 2, 1), constant, (3, 2, 5))
     feed = {"x": weight(4, 5), **({} if constant else CONSTANT)}
+    np.testing.assert_array_equal(read_back(made, feed), run(made, feed)[0])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_known_indices_take_of_the_axes_as_one(count: int) -> None:
+    indices = np.array([[[0, 4, 1], [3, -1, 0]], [[-4, 2, -2], [1, 1, 1]]])[..., :count]
+    shape = (2, 2, *(4, 5, 2)[count:])
+    node = helper.make_node("GatherND", ["x", "i"], ["y"])
+    ends = [("x", TensorProto.FLOAT, [4, 5, 2])], [("y", TensorProto.FLOAT, shape)]
+    made = model([node], *ends, {"i": indices})
+    assert all(step.terms for step in understand(load(made)).steps)
+    feed = {"x": weight(4, 5, 2)}
     np.testing.assert_array_equal(read_back(made, feed), run(made, feed)[0])
 
 

@@ -208,6 +208,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
     """What a model is made of, and what is tried with it; its files are gone afterwards."""
     start, runtime = time.monotonic(), runtime_named(options.runtime, options.threads)
     loaded = load(model)
+    reading = time.monotonic() - start  # as long as reading the answer takes, once all is decided
     for sample in options.inputs:
         demand_inputs(loaded, sample)
     with (
@@ -235,7 +236,7 @@ def _trial(model: Model, options: Options, progress: Progress) -> Iterator[tuple
             working=working,
             folder=folder,
             objective=OBJECTIVES[options.objective](cost),
-            limit=options.time,
+            limit=max(options.time - reading, options.time / 2),
             seed=options.seed,
             inputs=[dict(i) for i in options.inputs],
             progress=progress,

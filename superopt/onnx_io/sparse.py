@@ -18,7 +18,8 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.messages import attributes, demand_data
 
 MOST_BYTES = 2**30
-"""A sparse tensor of more, as a dense one, is refused: it has to fit into a message, and into memory."""
+"""Sparse tensors that take more together, as dense ones, are refused: they have to fit into a message, and into memory.
+"""
 
 
 def dense(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -29,13 +30,16 @@ def dense(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
         return proto
     made = onnx.ModelProto()
     made.CopyFrom(proto)
+    room = MOST_BYTES
     for graph in _graphs(made):
         for sparse in graph.sparse_initializer:
-            graph.initializer.append(_dense(sparse, f"{name}: sparse initializer {sparse.values.name!r}"))
+            graph.initializer.append(_dense(sparse, f"{name}: sparse initializer {sparse.values.name!r}", room))
+            room -= len(graph.initializer[-1].raw_data)
         del graph.sparse_initializer[:]
     for node in _nodes(made):
         if (held := _sparse_value(node)) is not None:
-            tensor = _dense(held.sparse_tensor, f"{name}: sparse value of {node.output[0]!r}")
+            tensor = _dense(held.sparse_tensor, f"{name}: sparse value of {node.output[0]!r}", room)
+            room -= len(tensor.raw_data)
             held.Clear()
             held.name, held.type = "value", onnx.AttributeProto.TENSOR
             held.t.CopyFrom(tensor)
@@ -60,8 +64,8 @@ def _sparse_value(node: onnx.NodeProto) -> onnx.AttributeProto | None:
     return held[0] if held and node.op_type == "Constant" and len(node.attribute) == len(node.output) == 1 else None
 
 
-def _dense(sparse: onnx.SparseTensorProto, label: str) -> TensorProto:
-    """A sparse tensor as a dense one of the same name, zero but for its values."""
+def _dense(sparse: onnx.SparseTensorProto, label: str, room: int) -> TensorProto:
+    """A sparse tensor as a dense one of the same name, zero but for its values, for which there are so many bytes."""
     values, indices, dims = sparse.values, sparse.indices, list(sparse.dims)
     if TensorProto.EXTERNAL in (values.data_location, indices.data_location):
         raise InvalidModel(f"{label} has its data in a file, which is not supported; put them into the model")
@@ -73,8 +77,10 @@ def _dense(sparse: onnx.SparseTensorProto, label: str) -> TensorProto:
     width, size = kind.bitwidth // 8, math.prod(dims)
     if not dims or min(dims) < 1:
         raise InvalidModel(f"{label} has sizes {dims}; they are at least 1")
-    if size * width > MOST_BYTES:
-        raise InvalidModel(f"{label} takes {size * width} bytes where it is dense, and {MOST_BYTES} is the most")
+    if size * width > room:
+        raise InvalidModel(
+            f"{label} takes {size * width} bytes where it is dense; {MOST_BYTES} is the most for all of them"
+        )
     data = np.zeros((size, width), np.uint8)
     raw = np.frombuffer(ir.serde.deserialize_tensor(values).tobytes(), np.uint8)
     data[_places(values, indices, dims, label)] = raw.reshape(-1, width)

@@ -111,6 +111,14 @@ def test_a_weight_that_would_be_too_large_is_refused_before_it_is_made(monkeypat
         load(holding(sparse([1, 6])))
 
 
+def test_weights_that_would_be_too_large_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_sparse, "MOST_BYTES", 63)
+    source = holding(sparse([1, 6]))
+    source.graph.sparse_initializer.append(sparse([0], [1.0], name="other"))
+    with pytest.raises(InvalidModel, match="'other' takes 32 bytes where it is dense; 63 is the most for all of them"):
+        load(source)
+
+
 def test_two_weights_of_one_name_are_refused() -> None:
     source = holding(sparse([1, 6]))
     source.graph.initializer.append(numpy_helper.from_array(DENSE, "w"))

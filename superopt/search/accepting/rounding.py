@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from superopt.errors import SuperoptError
+from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import gone_after
 from superopt.search.accepting.anew import as_it_stands, placed
 from superopt.search.accepting.compared import compared
@@ -22,31 +22,33 @@ def without_rounding(tried: Attempt, trial: Trial, end: float) -> list[Solved] |
     Halves are looked at before pieces, so that one of many is found by twice the logarithm of their number.
     """
     winners = [s for s in tried.cover if s.gain > 1.0]
-    guilty = _guilty(winners, trial, end) if len(winners) > 1 else winners
-    if guilty is None or len(guilty) == len(winners):
+    try:
+        guilty = _guilty(winners, trial, end)
+    except OutOfTime:
+        return None
+    if len(guilty) == len(winners):
         return None
     ids = set(map(id, guilty))
     return [as_it_stands(s) if id(s) in ids else s for s in tried.cover]
 
 
-def _guilty(pieces: Sequence[Solved], trial: Trial, end: float) -> list[Solved] | None:
-    """Those of pieces that do not agree together that do not alone either; None where there is no time to tell."""
+def _guilty(pieces: Sequence[Solved], trial: Trial, end: float) -> list[Solved]:
+    """Those of pieces that do not agree together that do not alone either. Raises `OutOfTime` where there is no time to
+    tell.
+    """
     if len(pieces) == 1:
         return list(pieces)
     found = list[Solved]()
     for half in (pieces[: len(pieces) // 2], pieces[len(pieces) // 2 :]):
         if time.monotonic() >= end:
-            return None
+            raise OutOfTime("no time is left to tell which pieces round more than they may")
         if not _agrees(half, trial):
-            own = _guilty(half, trial, end)
-            if own is None:
-                return None
-            found += own
+            found += _guilty(half, trial, end)
     return found
 
 
 def _agrees(pieces: Sequence[Solved], trial: Trial) -> bool:
-    """Whether the model with these pieces replaced alone is the same."""
+    """Whether the model with these pieces replaced alone is the same. Raises `OutOfTime`."""
     trial.progress("compare pieces", 0.0)
     path, program = trial.folder / "half.onnx", trial.program
     try:
@@ -55,5 +57,7 @@ def _agrees(pieces: Sequence[Solved], trial: Trial) -> bool:
             written(program, whole, path)
             program.release_weights()
             return compared(trial, path, whole, trial.seed, DRAWS).agrees
-    except SuperoptError:  # it cannot be written alone, or no time is left
+    except OutOfTime:
+        raise
+    except SuperoptError:  # it cannot be written alone
         return False

@@ -10,6 +10,9 @@ from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.term import Term
 
+_UNFORESEEN = (SuperoptError, ArithmeticError, LookupError, ValueError)
+"""What making terms raises where it does not apply, or meets what it did not foresee."""
+
 
 class Fewer(ABC):
     """Finds what is computed for nothing, or more often than once."""
@@ -33,7 +36,7 @@ class Fewer(ABC):
             return None
         if term not in self._made:
             self._made[term] = None
-            with suppress(SuperoptError), assuming() as conditions:  # that no tensor is empty may be assumed
+            with suppress(*_UNFORESEEN), assuming() as conditions:  # that no tensor is empty may be assumed
                 made = self.made(term)
                 self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
         return self._made[term]

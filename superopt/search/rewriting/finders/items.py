@@ -81,6 +81,8 @@ def regrouped(axes: Axes, to: Shape) -> Axes:
         while left and is_one(d) and is_one(left[0].size) and not own:
             own.append(left.pop(0))
         found.append(tuple(own))
+    if left and not found:
+        raise MixedError(left)
     if left:
         found[-1:] = [(*found[-1], *left)]
     return tuple(map(simple, found))

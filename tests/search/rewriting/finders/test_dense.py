@@ -18,6 +18,7 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Sum
 from superopt.search.rewriting.finders.dense import LARGEST, Densing
+from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable
 
@@ -171,6 +172,13 @@ def random_steps(seed: int) -> Term:
         if x.type.rank < 2:
             x = reshaped(x, (1, *x.shape))
     return x
+
+
+def test_a_number_of_what_has_a_batch_is_left() -> None:
+    x = variable("x", (1, 64))
+    assert Densing().of(reshaped(rows(rows(x, "a", 64), "b", 1), ())) is None
+    with pytest.raises(MixedError):
+        regrouped(((Item(1),),), ())
 
 
 def test_random_steps_keep_their_values() -> None:

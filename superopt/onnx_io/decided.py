@@ -7,36 +7,27 @@ model, where sizes tell. An If gives what has no known rank, so all that follows
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
+from functools import partial
 
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
 from superopt.onnx_io.choices import BRANCHES, is_if
-from superopt.onnx_io.files import load
-from superopt.onnx_io.naming import deep_values, rename, values
+from superopt.onnx_io.naming import deep_values, rename
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.surgery import bury, let_go, pass_on
+from superopt.onnx_io.replacing import Draft, replaced
+from superopt.onnx_io.surgery import replace_node
 
 
 def decided(program: Program) -> ir.Model | None:
     """The model with the branches that run in place of each If of the main graph whose condition is constant, in a
     copy; None where there is none. The interface stays as it is.
     """
-    known = {i: found for i, node in enumerate(program.model.graph) if (found := _branch(program, node))}
-    if not known:
-        return None
-    model = clone(program.model)
-    counts = Counter(v.name or "" for graph in model.graphs() for v in values(graph))
-    ambiguous, taken = {name for name, times in counts.items() if times > 1}, set(counts)
-    nodes, read = list(model.graph), list[ir.Value]()
-    for position, name in known.items():
-        read += _put_in_place(model, nodes[position], nodes[position].attributes[name].as_graph(), ambiguous, taken)
-    bury(model, dict.fromkeys(read))
-    try:
-        return load(model)
-    except InvalidModel:
-        return None  # a form that is not foreseen; the If is carried through
+    known = {i: name for i, node in enumerate(program.model.graph) if (name := _branch(program, node))}
+    counts = Counter(v.name or "" for v in deep_values(program.model.graph)) if known else Counter[str]()
+    ambiguous = {name for name, times in counts.items() if times > 1}
+    return replaced(program.model, {i: partial(_put_in_place, name, ambiguous) for i, name in known.items()})
 
 
 def _branch(program: Program, node: ir.Node) -> str | None:
@@ -62,13 +53,12 @@ def _computes_all(body: ir.Graph) -> bool:
     return len({*body.outputs}) == len(body.outputs) and {*made}.issuperset(body.outputs)
 
 
-def _put_in_place(
-    model: ir.Model, node: ir.Node, body: ir.Graph, ambiguous: set[str], taken: set[str]
-) -> list[ir.Value]:
-    """Put a branch's nodes where its If is; gives what the If read."""
+def _put_in_place(name: str, ambiguous: Container[str | None], draft: Draft, node: ir.Node) -> bool:
+    """Put the nodes of the branch of this name where its If is."""
+    model, body = draft.model, node.attributes[name].as_graph()
     for value in list(deep_values(body)):
         if value.name in ambiguous:
-            rename(value, taken)
+            rename(value, draft.taken)
     for value in list(body.initializers.values()):
         body.initializers.pop(value.name or "")
         model.graph.register_initializer(value)
@@ -77,13 +67,5 @@ def _put_in_place(
     moved = list(body)
     body.remove(moved)
     model.graph.insert_before(node, moved)
-    read = let_go(node)
-    names = [value.name for value in node.outputs]
-    for old, new in zip(node.outputs, results, strict=True):
-        if old.is_graph_output():
-            pass_on(old, new)
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
-    model.graph.remove(node)
-    for name, new in zip(names, results, strict=True):
-        new.name = name
-    return read
+    replace_node(model, node, results)
+    return True

@@ -17,14 +17,11 @@ from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.known_sizes import KnownSizes
-from superopt.onnx_io.mapped import mapped
-from superopt.onnx_io.monomials import monomials
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.order import in_order, read_outputs, read_values
+from superopt.onnx_io.otherwise import otherwise
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.rounding import is_of_a_rounding
-from superopt.onnx_io.sampled import sampled
-from superopt.onnx_io.scattered import scattered
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of
@@ -36,21 +33,18 @@ from superopt.operators.element_types import demand_computed
 from superopt.operators.picks import PastTheEnd
 from superopt.term import Term, Type, variable
 
-OTHERWISE = (mapped, sampled, monomials, scattered)
-"""What writes nodes as others that are faster by themselves."""
-
 OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
 
 
 def understand(model: ir.Model) -> Program:
     """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
-    takes one branch that one, and some nodes written `OTHERWISE`. What the catalogue does not cover is opaque, never an
+    takes one branch that one, and some nodes written `otherwise`. What the catalogue does not cover is opaque, never an
     error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, otherwise = without_unneeded(inlined(model))
+    model, changed = without_unneeded(inlined(model))
     within, supposed = frozenset[Cut](), Supposed()
     while True:
         reading = _Reading(model, within, supposed)
@@ -60,10 +54,9 @@ def understand(model: ir.Model) -> Program:
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         if (other := decided(program)) is None:
-            other = next((found for way in OTHERWISE if (found := way(program)) is not None), None)
-            if other is None:
-                return replace(program, otherwise=otherwise)
-            otherwise = True
+            if (other := otherwise(program)) is None:
+                return replace(program, otherwise=changed)
+            changed = True
         model = other
 
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from superopt.dim import product, substitute, symbols
-from superopt.errors import InvalidModel, SuperoptError
+from superopt.errors import SuperoptError
 from superopt.onnx_io.all_turns import AllTurns, Row
-from superopt.onnx_io.files import load
-from superopt.onnx_io.naming import rename, values
+from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
-from superopt.onnx_io.surgery import bury, let_go, pass_on
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.surgery import bury, replace_node
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
 """What turns compute on the way takes this many times what they give, at most, and of one row of all symbolic sizes so
@@ -30,22 +30,12 @@ SIZES = (1, 1024)
 """Of symbolic ones, at which that is asked."""
 
 
-def mapped(program: Program) -> ir.Model | None:
-    """The model with all that its Scans compute row by row computed at once, in a copy; None where there is no such
-    Scan. The interface stays as it is.
-    """
-    places = [i for i, n in enumerate(program.model.graph) if _carries_nothing(n)]
-    if not places or opset_of(program.model) < 9:  # before it, they had an axis of batches
-        return None
-    model = clone(program.model)
-    nodes, taken = list(model.graph), {v.name or "" for graph in model.graphs() for v in values(graph)}
-    done = [_Placing(program, model, taken).put_in_place(nodes[i]) for i in places]
-    if not any(done):
-        return None
-    try:
-        return load(model)
-    except InvalidModel:
-        return None  # a form that is not foreseen; the Scan is carried through
+def mapped(program: Program) -> dict[int, Put]:
+    """How to compute at once all that Scans compute row by row, by their places."""
+    if opset_of(program.model) < 9:  # before it, they had an axis of batches
+        return {}
+    places = [i for i, node in enumerate(program.model.graph) if _carries_nothing(node)]
+    return {i: lambda draft, scan: _Placing(program, draft).put_in_place(scan) for i in places}
 
 
 def _carries_nothing(node: ir.Node) -> bool:
@@ -78,9 +68,9 @@ def itself(value: ir.Value) -> ir.Value:
 class _Placing:
     """Puts what computes all turns where a Scan is."""
 
-    def __init__(self, program: Program, model: ir.Model, taken: set[str]) -> None:
-        self._model, self._taken = model, taken
-        self._turns = AllTurns(program, model, taken)
+    def __init__(self, program: Program, draft: Draft) -> None:
+        self._model, self._taken = draft
+        self._turns = AllTurns(program, *draft)
 
     def put_in_place(self, scan: ir.Node) -> bool:
         """Put what computes all turns where a Scan is; whether that could be."""
@@ -105,14 +95,8 @@ class _Placing:
         """Let copies of results be what a Scan gave, by the same names; of what it held, what is read stays."""
         copies = [ir.Node("", "Identity", [new]) for new in results]
         self._model.graph.insert_before(scan, [*self._turns.nodes, *copies])
-        read, names = let_go(scan), [v.name for v in scan.outputs]
-        for old, copy in zip(scan.outputs, copies, strict=True):
-            pass_on(old, copy.outputs[0])
-            old.replace_all_uses_with(copy.outputs[0], replace_graph_outputs=True)
-        self._model.graph.remove(scan)
-        for name, copy in zip(names, copies, strict=True):
-            copy.outputs[0].name = name
-        bury(self._model, dict.fromkeys([*read, *held, *(c.outputs[0] for c in copies)]))
+        replace_node(self._model, scan, [copy.outputs[0] for copy in copies])
+        bury(self._model, [*held, *(copy.outputs[0] for copy in copies)])
 
     def _enter(self, scan: ir.Node, body: ir.Graph) -> bool:
         """Let the body's inputs be what comes into the Scan; whether all of that is known."""

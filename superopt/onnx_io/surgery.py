@@ -1,8 +1,10 @@
-"""Changes to the graph of a model that is a copy: outputs swapped, initializers put in, dead nodes buried."""
+"""Changes to the graph of a model that is a copy: outputs swapped, nodes replaced, initializers put in, and dead nodes
+buried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -41,6 +43,21 @@ def pass_on(old: ir.Value, new: ir.Value) -> None:
     new.type, new.shape, new.doc_string = old.type, old.shape, old.doc_string
     new.metadata_props.update(old.metadata_props)
     new.meta.update(old.meta)
+
+
+def replace_node(model: ir.Model, node: ir.Node, results: Sequence[ir.Value]) -> None:
+    """Let values be what a node gives, by the same names; the node goes, and all that only it needed. What is declared
+    of a value already stays, unless it is an output now.
+    """
+    read, names = let_go(node), [value.name for value in node.outputs]
+    for old, new in zip(node.outputs, results, strict=True):
+        if new.type is None or old.is_graph_output():
+            pass_on(old, new)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    model.graph.remove(node)
+    for name, new in zip(names, results, strict=True):
+        new.name = name
+    bury(model, dict.fromkeys(read))
 
 
 def _identity(graph: ir.Graph, value: ir.Value, writer: TermWriter) -> ir.Value:

@@ -37,6 +37,9 @@ CASES = {
     "multiplied": scattering('reduction = "mul"'),
     "put there": scattering('reduction = "none"'),
     "of open sizes": scattering(x=("n", "4"), rows=("e", "4")),
+    "of repeated tiles": scattering().replace(
+        "places = Expand(m, to)", "r = Constant<value_ints = [1, 4]>() places = Tile(m, r)"
+    ),
     "of two axes": scattering(x=("5", "2", "4"), rows=("7", "2", "4")),
 }
 STAYS = {
@@ -45,6 +48,7 @@ STAYS = {
     "of single numbers": scattering(x=("5", "1"), rows=("7", "1")),
     "where numbers differ along rows": scattering(column="o = Unsqueeze(i, one) m = Concat<axis = 1>(o, o, o, o)"),
     "integers": scattering(kind="int64"),
+    "where numbers have 32 bits": scattering().replace("int64[7] i", "int32[7] i"),
 }  # fmt: skip
 
 
@@ -84,3 +88,11 @@ def of_three(given: onnx.ModelProto) -> onnx.ModelProto:
 @pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
 def test_others_stay(text: str) -> None:
     assert not understand(load(model(text, 18))).otherwise
+
+
+def test_one_with_numbers_of_32_bits_keeps_no_other_as_it_is() -> None:
+    text = scattering().replace("] rows)", "] rows, int32[7] j)").replace(") => (", ") => (float[e0, e1] z, ")
+    more = 'k = Unsqueeze(j, one) more = Expand(k, to) z = ScatterElements<reduction = "add">(x, more, rows) }'
+    made = understand(load(model(text[: text.rindex("}")] + more, 18))).model
+    kinds = [n.op_type for n in made.graph]
+    assert (kinds.count("ScatterND"), kinds.count("ScatterElements")) == (1, 1)

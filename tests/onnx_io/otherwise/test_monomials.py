@@ -92,3 +92,45 @@ def test_products_are_computed_side_by_side(text: str, kinds: list[str]) -> None
 @pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
 def test_other_joins_stay(text: str) -> None:
     assert not understand(load(model(text, 13))).otherwise
+
+
+def test_columns_are_of_the_value_that_the_join_sees_and_not_of_one_in_a_loop_by_the_same_name() -> None:
+    turn = "b (int64 i, bool c, float[n, 6] z) => (bool o, float[n, 6] q) { o = Identity(c) q = Add(z, z) }"
+    text = joined((of_columns(i, p, "z") for i, p in enumerate(PAIRS)), "z = Relu(x) t = Constant<value_int = 2>()")
+    text = text.replace("b] y)", "b] y, float[n, 6] w)").replace("p4) }", f"p4) w = Loop<body = {turn}>(t, , z) }}")
+    given = model(text, 13)
+    program = understand(load(given))
+    assert program.otherwise
+    for before, after in zip(run(given, {"x": X}), run(ir.to_proto(program.model), {"x": X}), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def nested(number: int) -> str:
+    """A product of a column with one of two others."""
+    chosen = " ".join(f"{n}{number} = Slice(x, b{c}, b{c + 1}, axes)" for c, n in enumerate("uvw"))
+    return f"{chosen} m{number} = Mul(v{number}, w{number}) p{number} = Mul(u{number}, m{number})"
+
+
+def test_what_is_multiplied_first_is_so_side_by_side() -> None:
+    given = model(joined(map(nested, range(4)), BOUNDS), 13)
+    program = understand(load(given))
+    assert program.otherwise
+    x = np.full((5, 6), 1e30, np.float32)
+    x[:, 0] = 1e-30  # the product of the others is infinite, and with this one first it would not be
+    (before,), (after,) = (run(m, {"x": x}) for m in (given, ir.to_proto(program.model)))
+    np.testing.assert_array_equal(before, after)
+
+
+def test_products_in_different_orders_are_not_side_by_side() -> None:
+    parts = [nested(i) if i % 2 else of_columns(i, (0, 1, 2)) for i in range(6)]
+    assert not understand(load(model(joined(parts, BOUNDS), 13))).otherwise
+
+
+def test_a_join_may_be_of_columns_of_another_one() -> None:
+    first = " ".join(of_columns(i + 10, p) for i, p in enumerate(PAIRS))
+    first += " z = Concat<axis = 1>(p10, p11, p12, p13, p14)"
+    given = model(joined((of_columns(i, (p[0] % 5, p[1] % 5), "z") for i, p in enumerate(PAIRS)), first), 13)
+    made = ir.to_proto(understand(load(given)).model)
+    assert sum(n.op_type == "Mul" for n in made.graph.node) == 2
+    (before,), (after,) = run(given, {"x": X}), run(made, {"x": X})
+    np.testing.assert_allclose(before, after, rtol=1e-6)

@@ -7,41 +7,33 @@ a matter of where each place lies, and places are two numbers for all channels. 
 from the middle of the first column to that of the last is `g·(w − 1)/w`; and a place beyond the middle of the last one
 is that middle where the border is repeated, in which what stands beside it counts for nothing. Optical flow and frame
 interpolation (RAFT, Teed and Deng 2020; RIFE, Huang et al. 2022) warp their maps so, and ask for corners and borders.
+
+That is so of finite places and maps, and of places no farther than numbers tell columns apart. Of others what is given
+differs, and in part runtimes' own values of these are undefined: they convert the place to an integer.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, is_one
-from superopt.errors import InvalidModel
-from superopt.onnx_io.files import load
-from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 LINEAR = ("", "bilinear", "linear")
 """How a map is looked up between places, by any name that versions of the operator have for it."""
 
 
-def sampled(program: Program) -> ir.Model | None:
-    """The model with all maps sampled so, in a copy; None where there is none that is not. The interface stays."""
+def sampled(program: Program) -> dict[int, Put]:
+    """How to sample maps so, by the places of what does it otherwise."""
     places = [i for i, node in enumerate(program.model.graph) if _may_be_so(program, node)]
-    if not places:
-        return None
-    model = clone(program.model)
-    nodes = list(model.graph)
-    taken = {value.name or "" for value in deep_values(model.graph)}
-    for i in places:
-        _place_anew(model, nodes[i], program, taken)
-    try:
-        return load(model)
-    except InvalidModel:
-        return None  # a form that is not foreseen; the node is carried through
+    return dict.fromkeys(places, partial(_place_anew, program))
 
 
 def _may_be_so(program: Program, node: ir.Node) -> bool:
@@ -57,13 +49,13 @@ def _may_be_so(program: Program, node: ir.Node) -> bool:
     return padding in ("border", "reflection") or (padding in ("", "zeros") and _corners(node))
 
 
-def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str]) -> None:
+def _place_anew(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let a node read other places, for which it counts from the outer corner and has zeros around."""
     x, grid = node.inputs
     assert x is not None
     assert grid is not None
     shape, dtype = program.values[x.name or ""].shape, np.dtype(program.values[grid.name or ""].type.dtype)
-    made = NewNodes("places", taken)
+    made = NewNodes("places", draft.taken)
     share = _share(made, x, shape, dtype)
     padding = _text(node, "padding_mode")
     if padding == "reflection":
@@ -73,10 +65,11 @@ def _place_anew(model: ir.Model, node: ir.Node, program: Program, taken: set[str
         grid = made.node("Max", [made.node("Min", [grid, most]), made.node("Neg", [most])])
     if _corners(node):
         grid = made.node("Mul", [grid, share])
-    model.graph.insert_before(node, made.nodes)
+    draft.model.graph.insert_before(node, made.nodes)
     node.replace_input_with(1, grid)
     node.attributes["align_corners"] = ir.AttrInt64("align_corners", 0)
     node.attributes["padding_mode"] = ir.AttrString("padding_mode", "zeros")
+    return True
 
 
 def _share(made: NewNodes, x: ir.Value, shape: Shape, dtype: np.dtype[Any]) -> ir.Value:

@@ -1,0 +1,24 @@
+"""What writes nodes as others that are faster by themselves, equal for all inputs but for rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import onnx_ir as ir
+
+from superopt.onnx_io.mapped import mapped
+from superopt.onnx_io.otherwise.monomials import monomials
+from superopt.onnx_io.otherwise.sampled import sampled
+from superopt.onnx_io.otherwise.scattered import scattered
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Put, replaced
+
+OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (mapped, sampled, monomials, scattered)
+"""Each tells places of nodes in the main graph and how to put another there. They are of different operators, so no
+place is of two of them.
+"""
+
+
+def otherwise(program: Program) -> ir.Model | None:
+    """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays."""
+    return replaced(program.model, {place: put for way in OTHERWISE for place, put in way(program).items()})

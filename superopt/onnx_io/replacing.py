@@ -1,0 +1,43 @@
+"""Nodes of a model that are put otherwise, all in one copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import onnx_ir as ir
+
+from superopt.errors import InvalidModel
+from superopt.onnx_io.files import load
+from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.skeleton import clone
+
+
+class Draft(NamedTuple):
+    """A copy of a model that is changed, and the names that are taken in it."""
+
+    model: ir.Model
+    taken: set[str]
+
+
+Put: TypeAlias = Callable[[Draft, ir.Node], bool]
+"""Puts something else in the place of a node of the main graph; whether that could be."""
+
+
+def replaced(model: ir.Model, puts: Mapping[int, Put]) -> ir.Model | None:
+    """The model with something else in some places of its main graph, in a copy; None where that is in none of them. A
+    form that is not foreseen, which ONNX's check refuses, stays, and takes no other along.
+    """
+    if not puts:
+        return None
+    copy = clone(model)
+    draft, nodes = Draft(copy, {v.name or "" for v in deep_values(copy.graph)}), list(copy.graph)
+    # What one leaves unread is removed, which may be the next.
+    done = [put(draft, nodes[place]) for place, put in puts.items() if nodes[place].graph is copy.graph]
+    if not any(done):
+        return None
+    try:
+        return load(copy)
+    except InvalidModel:
+        each, half = list(puts.items()), len(puts) // 2
+        return (replaced(model, dict(each[:half])) or replaced(model, dict(each[half:]))) if half else None

@@ -1,0 +1,65 @@
+"""Nodes are put otherwise in one copy, of which ONNX's check decides."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from superopt.onnx_io import load, replacing, understand
+from superopt.onnx_io.replacing import Draft, replaced
+from superopt.onnx_io.surgery import replace_node
+from tests.onnx_io.models import model
+
+CHAIN = "g (float[n, 4] x) => (float[n, 4] y) { a = Exp(x) b = Tanh(a) c = Relu(b) d = Neg(c) y = Abs(d) }"
+
+
+def put(op_type: str) -> replacing.Put:
+    """Puts another operator where a node is."""
+
+    def other(draft: Draft, node: ir.Node) -> bool:
+        made = ir.Node("", op_type, [node.inputs[0]])
+        draft.model.graph.insert_before(node, made)
+        replace_node(draft.model, node, made.outputs)
+        return True
+
+    return other
+
+
+@pytest.mark.parametrize("refused", range(5))
+def test_a_form_that_is_refused_keeps_no_other_as_it_is(refused: int) -> None:
+    source, changed = load(model(CHAIN)), set[int]()
+    left = {place: put("Nothing" if place == refused else "Sign") for place in range(5)}
+    while (made := replaced(source, left)) is not None:
+        source = made
+        changed = {i for i, node in enumerate(source.graph) if node.op_type == "Sign"}
+        left = {place: other for place, other in left.items() if place not in changed}
+    assert changed == {0, 1, 2, 3, 4} - {refused}
+
+
+def test_what_another_left_unread_is_not_replaced_too() -> None:
+    def constant(draft: Draft, node: ir.Node) -> bool:
+        made = ir.Node("", "Relu", [draft.model.graph.inputs[0]])
+        draft.model.graph.insert_before(node, made)
+        replace_node(draft.model, node, made.outputs)
+        return True
+
+    made = replaced(load(model(CHAIN)), {3: constant, 1: put("Sign")})
+    assert made is not None
+    assert [node.op_type for node in made.graph] == ["Relu", "Abs"]
+
+
+def test_all_that_is_written_otherwise_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """g (float[2, 3, 5, 7] x, float[2, 4, 6, 2] g, float[5, 4] z, int64[7, 1] i, float[7, 4] r)
+        => (float[2, 3, 4, 6] y, float[5, 4] w) {
+        y = GridSample<align_corners = 1>(x, g)
+        s = Shape(r) e = Expand(i, s) w = ScatterElements<reduction = "add">(z, e, r) }"""
+    checked = list[ir.Model]()
+
+    def counted(made: ir.Model) -> ir.Model:
+        checked.append(made)
+        return load(made)
+
+    monkeypatch.setattr(replacing, "load", counted)
+    kinds = {node.op_type for node in understand(load(model(text, 18))).model.graph}
+    assert {"Mul", "ScatterND"} <= kinds
+    assert len(checked) == 1

@@ -16,12 +16,17 @@ from typing import NamedTuple
 
 from superopt.dim import Shape, is_one, product
 from superopt.operators.constant import filled
-from superopt.operators.layout import Expand, Transpose, reshaped
+from superopt.operators.element_types import ONNX_TYPES
+from superopt.operators.layout import Expand, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.reductions import Mean, Sum
 from superopt.search.rewriting.finders.fewer import Fewer
-from superopt.term import Term
+from superopt.search.rewriting.finders.turned import turned
+from superopt.term import REAL, Term
+
+FLOATS = (REAL, *ONNX_TYPES)
+"""The element types of products of matrices."""
 
 MOST = 4
 """Of more factors nothing is looked for."""
@@ -49,8 +54,9 @@ class Contracting(Fewer):
     name = "sums of products as a product of matrices"
 
     def may_be(self, term: Term) -> bool:
-        """Whether it is a sum or a mean of products."""
-        return isinstance(term.operator, Sum | Mean) and isinstance(term.inputs[0].operator, Mul)
+        """Whether it is a sum or a mean of products, of numbers that matrices may be of."""
+        of_floats = term.type.dtype in FLOATS
+        return of_floats and isinstance(term.operator, Sum | Mean) and isinstance(term.inputs[0].operator, Mul)
 
     def made(self, term: Term) -> Term | None:
         """The product of matrices; None where no factor has an axis alone, or none has one in common that is summed."""
@@ -131,5 +137,4 @@ def _contracted(one: Factor, other: Factor, parts: Parts, shape: Shape) -> Term:
 
 def moved(f: Factor, to: Sequence[int]) -> Term:
     """A value with its axes in an order."""
-    perm = tuple(map(f.axes.index, to))
-    return f.x if perm == tuple(range(len(perm))) else Transpose(perm)(f.x)
+    return turned(f.x, list(map(f.axes.index, to)))

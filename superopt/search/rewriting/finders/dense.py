@@ -24,6 +24,7 @@ from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.search.rewriting.finders.items import Axes, MixedError, batches_of, mixed_size, sizes_of
 from superopt.search.rewriting.finders.steps import Steps, running
+from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
 
 MOST, NEAR = 48, 12
@@ -151,7 +152,7 @@ def _matrix(steps: Steps, term: Term, start: Term) -> Term:
     items = [i for axis in end for i in axis]
     at = [i.batch for i in items].index(first)
     apart = reshaped(made, tuple(sizes_of(items, counts)))
-    return reshaped(_moved(apart, [at, *(n for n in range(len(items)) if n != at)]), (rows, columns))
+    return reshaped(turned(apart, [at, *(n for n in range(len(items)) if n != at)]), (rows, columns))
 
 
 def _product(steps: Steps, term: Term, start: Term, matrix: Term) -> Term:
@@ -161,13 +162,13 @@ def _product(steps: Steps, term: Term, start: Term, matrix: Term) -> Term:
     if around is not None and around == _around(end) and around[1]:
         before, behind = (tuple(start.shape[b] for b in side) for side in around)
         x = reshaped(start, (*before, rows, product(behind)))
-        turned, last = Transpose((1, 0))(matrix), len(before) + 1
-        left = Expand((last - 1, last), (*before, columns, rows))(turned) if before else turned
+        across, last = Transpose((1, 0))(matrix), len(before) + 1
+        left = Expand((last - 1, last), (*before, columns, rows))(across) if before else across
         return reshaped(MatMul()(left, x), term.shape)
     batches = _numbers(begin)
     sizes = tuple(start.shape[b] for b in batches)
     order = (*batches, *(a for a in range(len(begin)) if a not in batches))
-    x = reshaped(_moved(start, order), (*sizes, rows))
+    x = reshaped(turned(start, order), (*sizes, rows))
     items = [i for axis in end for i in axis]
     mixed_items = [n for n, i in enumerate(items) if i.batch is None]
     y = multiplied(Product(x, len(sizes), matrix))
@@ -206,9 +207,4 @@ def _added(steps: Steps, term: Term) -> list[Term]:
 
 def ordered(x: Term, places: Sequence[int]) -> Term:
     """A term with each axis where it is to stand."""
-    perm = tuple(places.index(n) for n in range(len(places)))
-    return _moved(x, perm)
-
-
-def _moved(x: Term, perm: Sequence[int]) -> Term:
-    return x if list(perm) == list(range(len(perm))) else Transpose(tuple(perm))(x)
+    return turned(x, [places.index(n) for n in range(len(places))])

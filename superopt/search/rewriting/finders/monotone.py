@@ -23,6 +23,7 @@ from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.reductions import Largest, Reduction, Smallest
 from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
 
 MOST = 16
@@ -100,8 +101,7 @@ class Extreme:
             return reshaped(made, tuple(self.x.shape[a] for a in kept))
         if isinstance(op, Transpose):
             left = sorted(op.perm[a] for a in kept)
-            order = tuple(left.index(op.perm[a]) for a in kept)
-            return made if order == tuple(sorted(order)) else Transpose(order)(made)
+            return turned(made, [left.index(op.perm[a]) for a in kept])
         one = [made if n == self._followed else _at_one(i, self.axes) for n, i in enumerate(self.x.inputs)]
         return make(op, one)
 

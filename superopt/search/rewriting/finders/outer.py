@@ -17,6 +17,7 @@ from superopt.operators.pointwise import Mul
 from superopt.search.rewriting.finders.contracted import Factor, moved, parted
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
+from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term
 
 
@@ -91,7 +92,7 @@ def _one_by_one(a: Factor, b: Factor, pairs: Term, whole: Product) -> Term:
     inner = reshaped(multiplied(Product(other, len(others), weights)), (*sizes, rows, results))
     made = reshaped(MatMul()(reshaped(one, (*sizes, 1, rows)), inner), (*sizes, results))
     back = (*range(axis), len(others), *range(axis, len(others)))
-    return made if back == tuple(range(len(back))) else Transpose(back)(made)
+    return turned(made, back)
 
 
 def _along(f: Factor, others: list[int], pairs: Term) -> Term:

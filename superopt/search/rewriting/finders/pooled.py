@@ -7,12 +7,17 @@ exporters write the windows as gathers. Where elements come from tells that they
 from __future__ import annotations
 
 from superopt.dim import product
-from superopt.operators.layout import Reshape, Transpose, reshaped
+from superopt.operators.layout import reshaped
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.reductions import Largest, Mean
 from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.turned import turned
 from superopt.search.rewriting.finders.unfolded import source_of, windows_of
-from superopt.term import Term, make
+from superopt.term import REAL, Term
+
+MEANS_OF = (REAL, "float32")
+LARGEST_OF = (*MEANS_OF, "float64")
+"""The element types that runtimes have these pools of."""
 
 
 class Pooling(Fewer):
@@ -21,17 +26,18 @@ class Pooling(Fewer):
     name = "windows pooled where they are"
 
     def may_be(self, term: Term) -> bool:
-        """Whether it reduces what is picked, not far above."""
-        return isinstance(term.operator, Largest | Mean) and source_of(term.inputs[0]) is not None
+        """Whether it reduces what is picked, not far above, of numbers that there is a pool of."""
+        op = term.operator
+        types = LARGEST_OF if isinstance(op, Largest) else MEANS_OF if isinstance(op, Mean) else ()
+        return term.type.dtype in types and source_of(term.inputs[0]) is not None
 
     def made(self, term: Term) -> Term | None:
         """The pool."""
         op, (x,) = term.operator, term.inputs
         assert isinstance(op, Largest | Mean)
         kept = tuple(a for a in range(x.type.rank) if a not in op.axes)
-        turned = x if (*kept, *op.axes) == tuple(range(x.type.rank)) else Transpose((*kept, *op.axes))(x)
         rows = (*term.shape, product(tuple(x.shape[a] for a in op.axes)))
-        found = windows_of(turned if turned.shape == rows else make(Reshape(rows), (turned,)), by_rows=True)
+        found = windows_of(reshaped(turned(x, (*kept, *op.axes)), rows), by_rows=True)
         if found is None or not (found.by_channel or found.kernel[0] == 1):
             return None
         kind, conv = MaxPool if isinstance(op, Largest) else AvgPool, found.conv

@@ -120,8 +120,7 @@ def _one_matrix(weights: Term) -> Term | None:
 def windows_of(laid_out: Term, by_rows: bool) -> Windows | None:
     """What windows are laid out as rows, or columns; None where these are none."""
     source = source_of(laid_out)
-    one = None if source is None else _of_one(laid_out, source)
-    if source is None or one is None or source.type.rank not in (2, 3, 4):
+    if source is None or source.type.rank not in (2, 3, 4) or (one := _of_one(laid_out, source)) is None:
         return None
     own, first = one
     if not math.prod(_sizes(first)) <= math.prod(_sizes(own)) <= MOST or (origin := _origins(own, first)) is None:

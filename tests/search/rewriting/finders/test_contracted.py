@@ -15,14 +15,14 @@ from superopt.operators.pointwise import Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.search.rewriting.finders.contracted import MOST, Contracting
 from superopt.search.rewriting.rewrites import Less, rewrites_of
-from superopt.term import Term, running, variable
+from superopt.term import REAL, Term, running, variable
 
 SIZES = (2, 3, 4, 5)
 
 
-def value(name: str, *axes: int) -> Term:
+def value(name: str, *axes: int, dtype: str = REAL) -> Term:
     """A value that has some axes, repeated along all others."""
-    return Expand(axes, SIZES)(variable(name, [SIZES[a] for a in axes]))
+    return Expand(axes, SIZES)(variable(name, [SIZES[a] for a in axes], dtype))
 
 
 def total(*factors: Term, axes: tuple[int, ...] = (3,)) -> Term:
@@ -81,6 +81,7 @@ LEFT = {
     "two that have all axes": total(WHOLE, variable("v", SIZES)),
     "what one factor alone is summed along": total(value("x", 0, 1), value("y", 0, 2, 3)),
     "what is repeated to be summed": total(value("x", 0, 1), value("y", 0, 2)),
+    "integers": total(value("x", 0, 1, 3, dtype="int64"), value("y", 0, 2, 3, dtype="int64")),
     "what is no product": Sum((3,))(Relu()(WHOLE)),
     "the largest": Largest((3,))(Mul()(value("x", 0, 1, 3), value("y", 0, 2, 3))),
 }

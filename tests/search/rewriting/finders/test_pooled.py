@@ -14,13 +14,13 @@ from superopt.operators.reduce import Pool
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.search.rewriting.finders.pooled import Pooling
 from superopt.search.rewriting.rewrites import Less, rewrites_of
-from superopt.term import Term, subterms, variable
+from superopt.term import REAL, Term, subterms, variable
 
 N, C, HEIGHT, WIDTH = 2, 3, 9, 8
 
 
-def picture(count: Dim = N) -> Term:
-    return variable("x", (count, C, HEIGHT, WIDTH))
+def picture(count: Dim = N, dtype: str = REAL) -> Term:
+    return variable("x", (count, C, HEIGHT, WIDTH), dtype)
 
 
 def places(size: int, window: int, step: int) -> tuple[int, ...]:
@@ -41,6 +41,8 @@ def unfolded(x: Term) -> Term:
 
 POOLED = {
     "the largest": Largest((3, 5))(windows(picture())),
+    "the largest of 64 bits": Largest((3, 5))(windows(picture(dtype="float64"))),
+    "means of 32 bits": Mean((3, 5))(windows(picture(dtype="float32"))),
     "means": Mean((3, 5))(windows(picture())),
     "windows that meet": Mean((3, 5))(windows(picture(), 2, 1)),
     "as they are unfolded": Mean((2,))(unfolded(picture())),
@@ -74,6 +76,8 @@ LEFT = {
     "channels behind": Largest((2, 4))(Transpose((0, 2, 3, 4, 5, 1))(windows(picture()))),
     "places at no equal distances": Mean((3, 5))(Take(5, (0, 1, 3))(windows(picture(), 4))),
     "sums": Sum((3, 5))(windows(picture())),
+    "means of 64 bits, which runtimes have no pool of": Mean((3, 5))(windows(picture(dtype="float64"))),
+    "the largest of integers": Largest((3, 5))(windows(picture(dtype="int64"))),
     "nothing is picked": Mean((2, 3))(picture()),
 }
 

@@ -1,7 +1,7 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
 from superopt.onnx_io.bodies import bodies, is_loop
-from superopt.onnx_io.branches import lifted, spliced
+from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.chance import left_to_chance
 from superopt.onnx_io.choices import Branch, Choice, choices
 from superopt.onnx_io.copying import copy_model
@@ -20,6 +20,7 @@ from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
 from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.splicing import spliced
 from superopt.onnx_io.standalone import op_types, standalone, standalone_apart
 from superopt.onnx_io.widened import is_rounding, widened
 

@@ -34,6 +34,7 @@ def annotate(graph: ir.Graph, proto: onnx.GraphProto, outer: frozenset[str] = fr
 
 
 def _graphs(attribute: ir.Attr) -> Sequence[ir.Graph]:
+    """The graphs that an attribute holds; none where it is taken from the call of a function."""
     if attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.GRAPH:
@@ -42,4 +43,5 @@ def _graphs(attribute: ir.Attr) -> Sequence[ir.Graph]:
 
 
 def _messages(attribute: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
+    """The same as messages."""
     return (attribute.g,) if attribute.HasField("g") else attribute.graphs

@@ -41,8 +41,8 @@ def is_loop(node: ir.Node) -> bool:
 
 
 def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
-    """Declare what a turn is given, in place, as the loop's inputs are or it says itself; whether all of that is known.
-    What is computed from it is declared of a rank only.
+    """Declare what a turn is given, in place, as the loop's inputs are or it says itself; whether all of that is known,
+    else some of it is declared and the body is not to be used. What is computed from it is declared of a rank only.
     """
     if len(node.inputs) != len(body.inputs):
         return False
@@ -88,34 +88,40 @@ def _sizes(value: ir.Value, known: Type) -> list[int | str]:
     said = list(value.shape) if value.shape is not None else []
     if len(said) != known.rank:
         said = [None] * known.rank  # type: ignore[list-item]
-    return [d if isinstance(d, int) else text(k) for d, k in zip(said, known.shape, strict=True)]
+    return [d if isinstance(d, int) else declared_size(k) for d, k in zip(said, known.shape, strict=True)]
 
 
-def text(dim: Dim) -> int | str:
+def declared_size(dim: Dim) -> int | str:
     """A size as models declare it."""
     return dim if isinstance(dim, int) else symbol_name(dim) or str(dim)
 
 
 def states_of(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
-    """The states of a Loop that its turns change, as they come into one and as they leave it. Those of a Scan keep
-    their sizes, and so does what is passed on.
+    """The states of a Loop that may be others in its next turn, as they come into one and as they leave it. Those of a
+    Scan keep their sizes, and so does what is passed on to its own place.
     """
     if loop.op_type == "Scan":
         return []
     both = zip(body.inputs[_COUNTING:], body.outputs[1:], strict=False)
-    passed = passed_on(body)
-    return [pair for i, pair in enumerate(both, start=1) if i not in passed]
+    given = given_again(body)
+    return [
+        (state, body.inputs[given[i]] if i in given else result)
+        for i, (state, result) in enumerate(both, start=1)
+        if given.get(i) != i + _COUNTING - 1
+    ]
 
 
 def kept_states(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
     """The states that each turn passes on as they come, and what they begin with: they are that in all turns."""
     first, less = (_COUNTING, 1) if loop.op_type == "Loop" else (0, 0)
-    kept = [place for i, place in passed_on(body).items() if place >= first and place == i + less]
-    pairs = [(body.inputs[place], loop.inputs[place]) for place in kept if place < len(loop.inputs)]
+    through = loop.attributes["num_scan_inputs"].as_int() if loop.op_type == "Scan" else 0
+    states = range(first, len(loop.inputs) - through)  # a slice that a Scan gives again is another one in each turn
+    kept = [place for i, place in given_again(body).items() if place in states and place == i + less]
+    pairs = [(body.inputs[place], loop.inputs[place]) for place in kept]
     return [(given, outer) for given, outer in pairs if outer is not None]
 
 
-def passed_on(body: ir.Graph) -> dict[int, int]:
+def given_again(body: ir.Graph) -> dict[int, int]:
     """The places of a body's outputs that are copies of what it is given, and the places of that."""
     inputs = {value: place for place, value in enumerate(body.inputs)}
     found = {i: inputs.get(itself(value)) for i, value in enumerate(body.outputs)}
@@ -124,7 +130,7 @@ def passed_on(body: ir.Graph) -> dict[int, int]:
 
 def with_open_sizes(model: ir.Model, states: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Model | None:
     """The model of a body with sizes of states open that are others in the next turn, in place; None where such a state
-    has no known rank, or other ranks.
+    has no known rank, or other ranks. Raises `InvalidModel` for a model that ONNX does not accept.
     """
     if not states:
         return model

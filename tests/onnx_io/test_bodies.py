@@ -28,6 +28,13 @@ DECIDING = f"""g (float[2] x) => (float[2] y) {WEIGHTS} {{
     one = Constant<value = int64 {{1}}>() is = Equal(i, one) r = If(is) <
       then_branch = p () => (float[2] e) {{ e = Mul(h, w) }},
       else_branch = q () => (float[2] f) {{ f = Neg(h) }}> }}> }}"""
+COPIED = f"""g (float[2] x) => (float[2] y, float[2] p) {WEIGHTS} {{ q = Neg(x)
+  y, p = Loop(n, go, x, q) <body = b (int64 i, bool c, float[2] h, float[2] u)
+    => (bool c, float[2] r, float[2] v) {{ v = Identity(u) m = Mul(h, v) r = Tanh(m) }}> }}"""
+EXCHANGING = f"""g (float[2, 3] x, float[3, 2] z) => (float[a, b] y, float[d, e] p, float[3] s) {WEIGHTS} {{
+  y, p, s = Loop(n, go, x, z) <body = b (int64 i, bool c, float[2, 3] h, float[3, 2] u)
+    => (bool c, float[f, k] v, float[j, l] t, float o) {{ v = Identity(u) t = Identity(h) m = MatMul(h, u)
+      o = ReduceSum<keepdims = 0>(m) }}> }}"""
 FEEDS = {"x": np.float32([1, -3]), "z": np.float32([2, 0.25])}
 RUN = {
     "loop": (LOOP, FEEDS),
@@ -86,6 +93,34 @@ def test_a_size_that_grows_is_open_whatever_is_declared() -> None:
 
 @pytest.mark.parametrize(("text", "feeds"), RUN.values(), ids=RUN)
 def test_a_body_put_in_again_computes_what_it_did(text: str, feeds: dict[str, np.ndarray]) -> None:
+    demand_same_again(text, feeds)
+
+
+def test_a_copy_that_is_passed_on_and_read_too_is_computed_for_both() -> None:
+    demand_same_again(COPIED, {"x": FEEDS["x"]})
+
+
+def test_a_copy_that_is_passed_on_twice_has_two_names() -> None:
+    text = COPIED.replace("y, p =", "y, p, t =").replace("float[2] p)", "float[2] p, float[3, 2] t)")
+    demand_same_again(text.replace("float[2] v)", "float[2] v, float[2] v)"), {"x": FEEDS["x"]})
+
+
+def test_states_that_are_passed_on_to_other_places_have_open_sizes() -> None:
+    found = taken_out(EXCHANGING)
+    assert found is not None
+    assert shapes(found) == {"i": [], "c": [], "h": ["h_0", "h_1"], "u": ["u_0", "u_1"]}
+    demand_same_again(EXCHANGING, {"x": np.ones((2, 3), np.float32), "z": np.ones((3, 2), np.float32)})
+
+
+def test_a_copy_for_an_output_has_a_name_of_its_own() -> None:
+    found = taken_out(PASSING.replace("r = Mul(h, u)", "r_2 = Neg(u) r = Mul(h, r_2)"))
+    assert found is not None
+    check(found)
+    assert [v.name for v in found.graph.outputs] == ["r", "r_3"]
+
+
+def demand_same_again(text: str, feeds: dict[str, np.ndarray]) -> None:
+    """Fail where a model is none any more, or computes another thing, with its body taken out and put in again."""
     source = model(text)
     program = understand(load(source))
     (body,) = bodies(program)

@@ -8,8 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from superopt.errors import SuperoptError
-from superopt.onnx_io import Branch, check, lifted, load, spliced, understand
-from superopt.onnx_io import branches as of_branches
+from superopt.onnx_io import Branch, check, lifted, load, spliced, splicing, understand
 from tests.merged import conditional, merged
 from tests.models import normalized, weight
 from tests.onnx_io.networks import run
@@ -66,7 +65,7 @@ def test_sizes_that_are_symbols_keep_their_names() -> None:
 
 @pytest.mark.parametrize("small", [0, 2**16], ids=["outside", "inside"])
 def test_branches_put_in_again_compute_what_they_did(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_branches, "SMALL", small)
+    monkeypatch.setattr(splicing, "SMALL", small)
     other = normalized()
     other.graph.initializer[2].CopyFrom(onnx.numpy_helper.from_array(weight(8, 64, 1, 1, seed=5), "last2"))
     other.graph.node[-1].input[1] = "last2"
@@ -85,7 +84,7 @@ def test_branches_put_in_again_compute_what_they_did(small: int, monkeypatch: py
 def test_a_weight_that_one_branch_alone_reads_goes_there_and_a_shared_one_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(of_branches, "SMALL", 0)
+    monkeypatch.setattr(splicing, "SMALL", 0)
     other = normalized()
     other.graph.initializer[2].name = other.graph.node[-1].input[1] = "last2"
     program = understand(load(merged(other=other)))

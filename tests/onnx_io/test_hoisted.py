@@ -78,6 +78,55 @@ def test_a_scan_shares_what_its_rows_do_not_tell() -> None:
     assert turns(made) == ["Mul", "Add"]
 
 
+def test_a_slice_that_a_scan_gives_again_is_one_of_each_turn() -> None:
+    text = f"""g (float[2] z, float[3, 2] x) => (float[2] y, float[3, 2] s) {HELD} {{
+      y, s = Scan<num_scan_inputs = 1, body = b (float[2] h, float[2] e) => (float[2] r, float[2] o)
+        {{ a = Exp(e) k = ReduceSum<keepdims = 0>(a) r = Add(h, k) o = Identity(e) }}>(z, x) }}"""
+    assert hoisted(understand(load(model(text)))) is None
+
+
+def test_a_turn_reads_its_own_state_of_the_name_that_an_outer_value_has() -> None:
+    made = moved(f"""g (float[2] x, float[2] z) => (float[2] y, float[2] p) {HELD} {{ y, p = Loop(n, go, x, z)
+      <body = b (int64 i, bool c, float[2] z, float[2] x) => (bool d, float[2] r, float[2] u) {{ d = Identity(c)
+        a = Exp(x) m = Add(z, a) r = Sub(m, x) u = Identity(x) }}> }}""")
+    assert turns(made) == ["Identity", "Add", "Sub", "Identity"]
+
+
+FAILING = {
+    "scattered past the end": ("a = ScatterElements(x, k, z)", "float[2] x, float[2] z, int64[2] k", {"k": [9, 9]}),
+    "the largest of too few": ("a, o = TopK(x, k)", "float[2] x, float[2] z, int64[1] k", {"k": [9]}),
+    "repeated to another size": ("t = Tanh(v) e = Expand(t, k) a = ReduceSum<keepdims = 0>(e)",
+                                 "float[m] v, float[2] z, int64[1] k", {"v": [1, 2], "k": [3]}),
+    "sizes that do not go together": ("e = Mul(v, u) a = ReduceSum<keepdims = 0>(e)",
+                                      "float[m] v, float[l] u, float[2] z", {"v": [1, 2], "u": [1, 2, 3]}),
+    "matrices that do not": ("e = MatMul(v, u) a = ReduceSum<keepdims = 0>(e)",
+                             "float[1, m] v, float[l, 1] u, float[2] z", {"v": [[1, 2]], "u": [[1], [2], [3]]}),
+    "a window that does not fit": ("""k = Constant<value = float[1, 1, 3] {1, 1, 1}>() e = Conv(v, k)
+      a = ReduceSum<keepdims = 0>(e)""", "float[1, 1, m] v, float[2] z", {"v": [[[1]]]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "inputs", "given"), FAILING.values(), ids=FAILING)
+def test_a_loop_without_a_turn_does_not_fail_for_what_it_would_not_have_computed(
+    nodes: str, inputs: str, given: Mapping[str, list[float]]
+) -> None:
+    """One turn fails."""
+    source = model(loop(f"{nodes} r = Add(h, a)", inputs=f"{inputs}, int64 times").replace("Loop(n,", "Loop(times,"))
+    types = {i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in source.graph.input}
+    feeds = {
+        name: np.array(n, types[name]) for name, n in (FEEDS | {"times": 0} | dict(given)).items() if name in types
+    }
+    found = hoisted(understand(load(source)))
+    np.testing.assert_array_equal(run(ir.to_proto(found) if found else source, feeds)[0], FEEDS["z"])
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        run(source, feeds | {"times": np.array(1)})
+
+
+def test_elements_of_16_bits_are_computed_before_the_turns_too() -> None:
+    text = loop("b = Mul(x, x) e = Cast<to = 1>(b) a = Tanh(e) r = Add(h, a)", inputs="float16[2] x, float[2] z")
+    assert turns(moved(text, FEEDS | {"x": FEEDS["x"].astype(np.float16)})) == ["Identity", "Add"]
+
+
 def test_two_loops_whose_values_have_the_same_names_share_none() -> None:
     body = "(int64 i, bool c, float[2] h) => (bool d, float[2] r) { d = Identity(c) a = OP(x) r = Add(h, a) }"
     first, second = body.replace("OP", "Exp"), body.replace("OP", "Tanh")

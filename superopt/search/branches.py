@@ -15,7 +15,7 @@ from pathlib import Path
 
 from superopt.cost.child import Ask, within
 from superopt.cost.liveness import activations
-from superopt.errors import SuperoptError, VerificationFailed
+from superopt.errors import NoRoom, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     LARGE,
     Branch,
@@ -23,7 +23,6 @@ from superopt.onnx_io import (
     Program,
     bodies,
     facts,
-    hoisted,
     lifted,
     load,
     opset_of,
@@ -35,6 +34,7 @@ from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.running import Run, asked_of, of_a_turn, reachable_of, ways_of
 from superopt.search.settled import PATIENCE_S, settled
+from superopt.search.sharing import sharing
 
 MOST_BRANCHES = 8
 """So many branches are optimized, at most."""
@@ -61,24 +61,27 @@ class _Found:
 
 def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """What optimizing a model comes to with what is better for its branches in it, and with what its loops' turns share
-    computed before them, if that is better; else without. And the trial of which it tells. Raises what `solve` does.
+    computed before them, if that is better; else without, also where nothing can be said of that. And the trial of
+    which it tells. Raises what `solve` does.
     """
-    apart = hoisted(trial.program) if trial.objective.better == "faster" else None
-    if apart is None:
-        return _attempted(trial, solve)
+    found, refused = None, ""
     try:
-        told, tried = _attempted(replace(trial, program=understand(apart), branched=True), solve)
-        refused = tried.reason
-    except VerificationFailed as error:
+        apart = sharing(trial)
+        found = _attempted(apart, solve) if apart is not None else None
+    except (OutOfTime, NoRoom):
+        raise
+    except SuperoptError as error:  # what is about the original is said of that again
         _LOG.warning("with what its loops' turns share computed before them, %s", error)
         refused = str(error)
-    else:
+    if found is not None:
+        told, tried = found
         if tried.accepted:
             tried.reason += "; what all turns of a loop compute alike is computed before them"
         if tried.accepted or tried.interrupted:
             return told, tried
+        refused = tried.reason
     told, tried = _attempted(trial, solve)
-    if not tried.accepted:
+    if refused and not tried.accepted:
         tried.reason += f"; and with what its loops' turns share computed before them: {refused}"
     return told, tried
 

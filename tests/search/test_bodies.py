@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
-from superopt.errors import VerificationFailed
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Branch, load, understand
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import _share, attempted
@@ -133,22 +134,51 @@ def test_bodies_get_no_more_of_the_time_than_they_have_of_the_nodes(cost: Measur
     assert _share(wide, {Branch(0, "then_branch"): wide}) == 0.7
 
 
-@pytest.mark.parametrize("wrong", ["", "it differs"])
-def test_what_turns_share_is_computed_before_them_unless_that_differs(
-    wrong: str, cost: MeasuredCost, tmp_path: Path
+SHARING = """g (float[2] x, float[2] z) => (float[2] y) <bool go = {1}, int64 n = {3}> { y = Loop(n, go, z)
+  <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r) { d = Identity(c) a = Tanh(x) r = Add(h, a) }> }"""
+FAILING = [None, VerificationFailed("it differs"), InvalidModel("it is none"), RuntimeFailed("it crashes")]
+
+
+@pytest.mark.parametrize("wrong", FAILING, ids=str)
+def test_what_turns_share_is_computed_before_them_unless_that_differs_or_fails(
+    wrong: SuperoptError | None, cost: MeasuredCost, tmp_path: Path
 ) -> None:
     def accepts(own: Trial, share: float) -> Attempt:
         if own.branched and wrong:
-            raise VerificationFailed(wrong)
+            raise wrong
         return Attempt([], accepted=own.branched, reason="nothing is faster")
 
-    given = model("""g (float[2] x, float[2] z) => (float[2] y) <bool go = {1}, int64 n = {3}> { y = Loop(n, go, z)
-      <body = b (int64 i, bool c, float[2] h) => (bool d, float[2] r)
-        { d = Identity(c) a = Tanh(x) r = Add(h, a) }> }""")
-    told, tried = attempted(trial(given, cost, tmp_path), accepts)
+    told, tried = attempted(trial(model(SHARING), cost, tmp_path), accepts)
     assert (told.branched, tried.accepted) == (not wrong, not wrong)
     assert [n.op_type for n in told.program.model.graph] == (["Loop"] if wrong else ["Tanh", "Loop"])
-    assert tried.reason.endswith(wrong or "compute alike is computed before them")
+    assert tried.reason.endswith(str(wrong) if wrong else "compute alike is computed before them")
+
+
+@pytest.mark.parametrize("late", [OutOfTime("it is late"), NoRoom("there is none")], ids=str)
+def test_what_is_not_about_what_turns_share_ends_the_search(
+    late: SuperoptError, cost: MeasuredCost, tmp_path: Path
+) -> None:
+    def fails(own: Trial, share: float) -> Attempt:
+        raise late
+
+    with pytest.raises(type(late)):
+        attempted(trial(model(SHARING), cost, tmp_path), fails)
+
+
+def test_a_model_that_differs_by_what_its_turns_share_is_not_searched(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def looks(own: Trial, share: float) -> Attempt:
+        seen.append(own.branched)
+        return Attempt([], reason="nothing is faster")
+
+    wrong = load(model(SHARING.replace("Tanh", "Exp")))
+    monkeypatch.setattr("superopt.search.sharing.hoisted", lambda program: wrong)
+    _, tried = attempted(trial(model(SHARING), cost, tmp_path), looks)
+    assert "differs from the original" in tried.reason
+    assert not any(seen)
 
 
 def test_a_body_of_a_loop_alone_is_looked_into(cost: MeasuredCost, tmp_path: Path) -> None:

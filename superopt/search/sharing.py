@@ -1,0 +1,51 @@
+"""The model with what its loops' turns share computed before them, if it computes the same at first sight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime, VerificationFailed
+from superopt.onnx_io import hoisted, save, understand
+from superopt.search.accepting.same import DRAWS, examine
+from superopt.search.accepting.trial import Trial
+
+COMPARED_SHARE = 0.1
+"""Of the time that is left, what the first sight may take."""
+
+
+def sharing(trial: Trial) -> Trial | None:
+    """The trial of the model with what its loops' turns share computed before them; None where they share nothing. One
+    that differs is not searched for that to come out: it is run once beside the original. Raises `VerificationFailed`
+    then, and whatever else can be wrong with a model.
+    """
+    apart = hoisted(trial.program) if trial.objective.better == "faster" else None
+    if apart is None:
+        return None
+    path = trial.folder / f"{trial.original.stem}-apart.onnx"
+    save(apart, path, external_data=True, shared=True)
+    if trial.wide is None and (differs := _difference(trial, path)):  # else it rounds otherwise
+        raise VerificationFailed(f"it differs from the original: {differs}")
+    return replace(trial, program=understand(apart), branched=True)
+
+
+def _difference(trial: Trial, path: Path) -> str:
+    """How a model differs from the original on the first inputs; empty where it does not, or nothing is known soon."""
+    try:
+        found = examine(
+            trial.original,
+            path,
+            trial.bench.runtime,
+            seed=trial.seed,
+            inputs=trial.inputs[:1],
+            draws=DRAWS[:1],
+            settings=trial.compared[:1],
+            caller=trial.bench.child,
+            working=trial.working,
+            longest_s=COMPARED_SHARE * trial.left,
+            one_by_one=trial.one_by_one,
+        )
+    except (RuntimeFailed, OutOfTime):  # of the original nothing is known either, or not yet
+        return ""
+    return found.reason if found.differs else ""

@@ -32,9 +32,9 @@ from superopt.onnx_io import (
 )
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.cutting.pieces import cut_into_pieces
+from superopt.search.hoisting import hoisting
 from superopt.search.running import Run, asked_of, of_a_turn, reachable_of, ways_of
 from superopt.search.settled import PATIENCE_S, settled
-from superopt.search.sharing import sharing
 
 MOST_BRANCHES = 8
 """So many branches are optimized, at most."""
@@ -66,7 +66,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """
     found, refused = None, ""
     try:
-        apart = sharing(trial)
+        apart = hoisting(trial)
         found = _attempted(apart, solve) if apart is not None else None
     except (OutOfTime, NoRoom):
         raise

@@ -175,7 +175,7 @@ def test_a_model_that_differs_by_what_its_turns_share_is_not_searched(
         return Attempt([], reason="nothing is faster")
 
     wrong = load(model(SHARING.replace("Tanh", "Exp")))
-    monkeypatch.setattr("superopt.search.sharing.hoisted", lambda program: wrong)
+    monkeypatch.setattr("superopt.search.hoisting.hoisted", lambda program: wrong)
     _, tried = attempted(trial(model(SHARING), cost, tmp_path), looks)
     assert "differs from the original" in tried.reason
     assert not any(seen)

@@ -15,7 +15,7 @@ COMPARED_SHARE = 0.1
 """Of the time that is left, what the first sight may take."""
 
 
-def sharing(trial: Trial) -> Trial | None:
+def hoisting(trial: Trial) -> Trial | None:
     """The trial of the model with what its loops' turns share computed before them; None where they share nothing. One
     that differs is not searched for that to come out: it is run once beside the original. Raises `VerificationFailed`
     then, and whatever else can be wrong with a model.

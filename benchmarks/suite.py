@@ -85,7 +85,7 @@ take longer than the limit. Each result of superopt was compared with the origin
 that of its matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one
 output* are ablations: what superopt finds with less than all of its rules, by its own measurement.
 
-{prediction([run for r in rows for run in (r.full, *r.less)])}
+{prediction([run for r in rows for run in (r.empty, r.full, *r.less)])}
 
 {body}
 

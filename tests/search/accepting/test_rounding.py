@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -87,9 +86,7 @@ def test_pieces_that_round_too_much_are_found_by_halves_and_stay_as_they_were(gu
     assert len(seen) <= 2 * math.log2(len(gains)) * len(guilty)
 
 
-@pytest.mark.parametrize(
-    ("guilty", "count", "end"), [({0}, 1, math.inf), ({0, 1}, 2, math.inf), ({0}, 4, time.monotonic() - 1.0)]
-)
+@pytest.mark.parametrize(("guilty", "count", "end"), [({0}, 1, math.inf), ({0, 1}, 2, math.inf), ({0}, 4, -math.inf)])
 def test_nothing_is_left_where_all_round_too_much_or_no_time_is(
     guilty: set[int], count: int, end: float, asked: Any
 ) -> None:

@@ -85,10 +85,9 @@ def _slices(scan: ir.Node, known: Sequence[Type | None]) -> list[Type | None]:
 
 def _sizes(value: ir.Value, known: Type) -> list[int | str]:
     """The sizes of what a turn is given: those that are declared, and otherwise those that it begins with."""
-    said = list(value.shape) if value.shape is not None else []
-    if len(said) != known.rank:
-        said = [None] * known.rank  # type: ignore[list-item]
-    return [d if isinstance(d, int) else declared_size(k) for d, k in zip(said, known.shape, strict=True)]
+    if value.shape is None or len(value.shape) != known.rank:
+        return [declared_size(k) for k in known.shape]
+    return [d if isinstance(d, int) else declared_size(k) for d, k in zip(value.shape, known.shape, strict=True)]
 
 
 def declared_size(dim: Dim) -> int | str:

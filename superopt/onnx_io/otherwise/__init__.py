@@ -1,4 +1,4 @@
-"""What writes nodes as others that are faster by themselves, equal for all inputs but for rounding."""
+"""What writes nodes as others that are faster by themselves, equal for all finite inputs but for rounding."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ BROADCASTING = frozenset(f"Expand Where And Or Xor {_ARITHMETIC} {_TESTS}".split
 class Bounds:
     """What one reading of a model tells of its slices: those that were `met` end within their axis."""
 
-    def __init__(self, needed: Collection[ir.Node]) -> None:
-        """Nodes that are not `needed` a runtime need not run, so they need not fit."""
+    def __init__(self, surely_run: Collection[ir.Node]) -> None:
+        """Nodes that are not `surely_run` need not fit."""
         self.met = set[Cut]()
-        self._needed = needed
+        self._surely_run = surely_run
         self._ends: dict[str, tuple[Cut, Dim]] = {}
 
     def note(self, cut: Cut, size: Dim, end: Dim) -> None:
@@ -45,15 +45,15 @@ class Bounds:
 
     def broadcast(self, node: ir.Node, shapes: Sequence[Shape]) -> None:
         """A node that was not read, and the shapes that it broadcasts to each other if it is one that does."""
-        if node.op_type not in BROADCASTING or node.domain or node not in self._needed:
+        if node.op_type not in BROADCASTING or node.domain or node not in self._surely_run:
             return
         for column in zip_longest(*(reversed(s) for s in shapes), fillvalue=1):
             known = [self._ends[name] for d in column if (name := symbol_name(d)) in self._ends]
             self.met.update(cut for cut, end in known if any(are_equal(d, end) for d in column))
 
 
-def needed(graph: ir.Graph) -> set[ir.Node]:
-    """The nodes of which outputs are computed."""
+def surely_run(graph: ir.Graph) -> set[ir.Node]:
+    """The nodes of which outputs are computed; not those that only branches and bodies read, which may not be run."""
     stack, found = [v.producer() for v in graph.outputs], set[ir.Node]()
     while stack:
         node = stack.pop()

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.dim import Condition, Shape, assuming, product, symbol_name, symbols
 from superopt.errors import InvalidModel, SuperoptError, one_line
-from superopt.onnx_io.bounds import Bounds, Cut, needed
+from superopt.onnx_io.bounds import Bounds, Cut, surely_run
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inferred import Known, inferred
@@ -66,8 +66,8 @@ class _Reading:
     def __init__(self, model: ir.Model, within: frozenset[Cut], supposed: Supposed) -> None:
         """Slices `within` their axis, and sizes that are `supposed`, were told by readings before."""
         self.model, self.within, self.supposed = model, within, supposed
-        is_needed = needed(model.graph)
-        self.bounds, self.joins = Bounds(is_needed), Joins(is_needed)
+        run = surely_run(model.graph)
+        self.bounds, self.joins = Bounds(run), Joins(run)
         self.tensors = tensors(model)
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)

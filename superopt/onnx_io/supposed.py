@@ -26,9 +26,9 @@ MAPS_FROM = 2
 class Joins:
     """What one reading of a model tells of the maps that it joins: what was `met` is of those sizes."""
 
-    def __init__(self, needed: Collection[ir.Node]) -> None:
-        """The nodes that are `needed`, as `Bounds` has them."""
-        self._needed = needed
+    def __init__(self, surely_run: Collection[ir.Node]) -> None:
+        """The nodes that are `surely_run`, as `Bounds` has them."""
+        self._surely_run = surely_run
         self.met = Supposed()
 
     def join(self, node: ir.Node, shapes: Sequence[Shape], given: Collection[str]) -> Shape | None:
@@ -37,7 +37,7 @@ class Joins:
         Other sizes than those of what is resized are of the `given` symbols, which mean the same in each reading.
         """
         ranks = {len(shape) for shape in shapes}
-        if node.op_type != "Concat" or node.domain or node not in self._needed or len(ranks) != 1 or ranks == {0}:
+        if node.op_type != "Concat" or node.domain or node not in self._surely_run or len(ranks) != 1 or ranks == {0}:
             return None
         (rank,) = ranks
         along = node.attributes["axis"].as_int() % rank

@@ -19,6 +19,7 @@ from superopt.exchange_commands import export, import_
 from superopt.inspection import inspect_model
 from superopt.interrupts import INTERRUPTED
 from superopt.law_commands import laws_app
+from superopt.memory import settle
 from superopt.onnx_io import load, understand
 from superopt.operators.files import declare_files
 from superopt.operators.reader import term_text
@@ -137,6 +138,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name or a sign that the terminal lacks is no reason to fail
+    settle()
     try:
         try:
             app(standalone_mode=True)

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from superopt.api import Options
 from superopt.cli import main
 from superopt.cost.table import Table
+from superopt.memory import settle
 from superopt.rules.format import parse_file, print_file
 from superopt.search import paired
 from superopt.verify.trusted import sealed
@@ -45,6 +46,12 @@ def table(tmp_path: Path) -> Iterator[Table]:
     """An empty table of timings."""
     with Table(tmp_path / "t.sqlite") as empty:
         yield empty
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settled() -> None:
+    """All tests and their parameters, which stay, are passed over where what is free is looked for."""
+    settle()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,34 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from superopt.cost.child import Ask, within
-from superopt.cost.liveness import activations
 from superopt.errors import NoRoom, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import (
-    LARGE,
     Branch,
-    Choice,
     Program,
     bodies,
-    facts,
-    lifted,
     load,
-    opset_of,
-    save,
     spliced,
     understand,
 )
 from superopt.search.accepting.trial import Attempt, Trial
-from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.hoisting import hoisting
-from superopt.search.running import Run, asked_of, of_a_turn, reachable_of, ways_of
-from superopt.search.settled import PATIENCE_S, settled
+from superopt.search.lifting import inner_trials, name_of, patience_s
+from superopt.search.running import Run, reachable_of, ways_of
 
-MOST_BRANCHES = 8
-"""So many branches are optimized, at most."""
-
-TRYING_SHARE, SHARE = 0.1, 0.7
-"""Of the time that is left, what finding sizes may take at which branches run, and what optimizing them may."""
+SHARE = 0.7
+"""Of the time that is left, what optimizing branches may take."""
 
 _LOG = logging.getLogger("superopt")
 
@@ -89,8 +77,8 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
 def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """`attempted` where turns share nothing."""
     ways = ways_of(trial.program, trial.inputs) if trial.objective.better == "faster" else []
-    inner = _inner_trials(trial, ways)
-    reachable = reachable_of(trial, inner, ways, _patience_s(trial)) if inner else []
+    inner = inner_trials(trial, ways)
+    reachable = reachable_of(trial, inner, ways, patience_s(trial)) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
     found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve)
     while found:
@@ -121,61 +109,6 @@ def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: I
     return {b: f for b, f in found.items() if b not in run} if run.intersection(found) else {}
 
 
-def _inner_trials(trial: Trial, ways: Sequence[Choice]) -> dict[Branch, Trial]:
-    """Each branch as a model that may be optimized, at sizes that it runs at."""
-    every = sorted({b for _, run in ways for b in run}, key=lambda b: (b.position, b.name))
-    ask = within(trial.bench.child, _patience_s(trial))
-    found = {}
-    for number, branch in enumerate(every[:MOST_BRANCHES]):
-        try:
-            deciding = [given for given, run in ways if branch in run]
-            inner = _inner_trial(trial, branch, number, deciding, ask)
-        except SuperoptError as error:
-            _LOG.info("%s stays as it is: %s", branch.name, error)
-            continue
-        if inner is not None:
-            found[branch] = inner
-    return found
-
-
-def _patience_s(trial: Trial) -> float:
-    """The seconds that finding sizes may take."""
-    return min(PATIENCE_S, TRYING_SHARE * trial.left)
-
-
-def _inner_trial(
-    trial: Trial, branch: Branch, number: int, deciding: Sequence[Mapping[str, int]], ask: Ask
-) -> Trial | None:
-    """A branch as a model in the trial's folder; None where it cannot be one, or nothing of it is understood."""
-    model = lifted(trial.program, branch)
-    if model is None:
-        return None
-    path, size = trial.folder / f"{_name(trial, number)}.onnx", facts(model).bytes
-    save(model, path, external_data=size > LARGE or None, shared=True)
-    program = understand(load(path))
-    if not (cut_into_pieces(program) or ways_of(program)):
-        return None
-    asked = of_a_turn(trial, program) if branch.is_body else asked_of(trial, deciding, program)
-    found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
-    highest = opset_of(program.model) or 1  # the whole model has one
-    return replace(
-        trial.of(program, found.sizes, size, activations(program, found.sizes), highest),
-        original=path,
-        working=path,
-        inputs=(),
-        settings=found.settings,
-        asked=asked,
-        branched=False,
-        is_branch=True,
-        wide=None,
-    )
-
-
-def _name(trial: Trial, number: int) -> str:
-    """What files of a branch are called: others than those of branches within it."""
-    return f"{trial.original.stem}-{number}" if trial.is_branch else f"branch-{number}"
-
-
 def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tuple[dict[Branch, _Found], str]:
     """What is better than its branch, and why the last one is not of which nothing is.
 
@@ -193,7 +126,7 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
         try:
             own, tried = attempted(own, _in_part(solve, 1.0 if is_second else (number + 1) / len(inner)))
             if tried.accepted and tried.candidate is not None:
-                kept = tried.candidate.replace(trial.folder / f"{_name(trial, number)}-better.onnx")
+                kept = tried.candidate.replace(trial.folder / f"{name_of(trial, number)}-better.onnx")
                 found[branch] = _Found(own, tried, kept)
         except SuperoptError as error:
             _LOG.info("%s stays as it is: %s", branch.name, error)

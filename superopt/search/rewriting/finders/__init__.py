@@ -13,6 +13,7 @@ from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.outer import Outering
 from superopt.search.rewriting.finders.picked import Picking
+from superopt.search.rewriting.finders.pictured import Picturing
 from superopt.search.rewriting.finders.placewise import Placewise
 from superopt.search.rewriting.finders.pooled import Pooling
 from superopt.search.rewriting.finders.repeated import Repeating
@@ -39,5 +40,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Contracting,
     Outering,
     Pooling,
+    Picturing,
 )
 """All of them, in the order in which what they make is offered."""

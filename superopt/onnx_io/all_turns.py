@@ -5,8 +5,8 @@ So JAX's `vmap` does it (Bradbury et al. 2018), for what computes single element
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -35,10 +35,14 @@ class Row(NamedTuple):
 
 
 class AllTurns:
-    """The values of a turn, in all turns, and the `nodes` that compute them; names that are `taken` are not given."""
+    """The values of a turn, in all turns, and the `nodes` that compute them; names that are `taken` are not given.
+    `more` are operators that are computed too.
+    """
 
-    def __init__(self, program: Program, model: ir.Model, taken: set[str]) -> None:
-        self._program, self._model, self._taken = program, model, taken
+    def __init__(
+        self, program: Program, model: ir.Model, taken: set[str], more: Mapping[str, Way] | None = None
+    ) -> None:
+        self._program, self._model, self._taken, self._more = program, model, taken, more or {}
         self.rows: dict[ir.Value, Row] = {}
         self.nodes: list[ir.Node] = []
 
@@ -46,7 +50,7 @@ class AllTurns:
         """What a value of a turn is outside; None where its shape is not known."""
         if value is None or value in self.rows:
             return None if value is None else self.rows[value]
-        if (held := _held(value)) is not None:
+        if (held := held_by(value)) is not None:
             return Row(value, tuple(held.shape.numpy()), None)
         known = self._program.values.get(value.name or "")
         return None if known is None else Row(value, known.shape, None)
@@ -54,7 +58,7 @@ class AllTurns:
     def take(self, node: ir.Node) -> bool:
         """Compute a node in all turns; False where it is none that can be."""
         if node.op_type == "Constant" and (held := get_const_tensor(node.outputs[0])) is not None:
-            value = self._new("Constant", [], list(node.attributes.values()))
+            value = self.new("Constant", [], list(node.attributes.values()))
             self.rows[node.outputs[0]] = Row(value, tuple(held.shape.numpy()), None)
             return True
         rows = [row for v in node.inputs if (row := self.row(v)) is not None]
@@ -67,6 +71,8 @@ class AllTurns:
             made = self._elementwise(node, rows)
         elif node.op_type in REDUCES:
             made = self._reduced(node, rows)
+        elif node.op_type in self._more and any(r.turns is not None for r in rows):
+            made = self._more[node.op_type](self, node, rows)
         if made is not None:
             self.rows[node.outputs[0]] = made
         return made is not None
@@ -74,44 +80,44 @@ class AllTurns:
     def _elementwise(self, node: ir.Node, rows: Sequence[Row]) -> Row | None:
         """What broadcasts does so behind the axis of turns."""
         rank = max(len(r.shape) for r in rows)
-        shape = [_broadcast([r.shape[-a] for r in rows if len(r.shape) >= a]) for a in range(rank, 0, -1)]
+        shape = [broadcast([r.shape[-a] for r in rows if len(r.shape) >= a]) for a in range(rank, 0, -1)]
         if None in shape:
             return None
         turns = next((r.turns for r in rows if r.turns is not None), None)
-        inputs = [r.value if r.turns is None else self._aligned(r, rank) for r in rows]
-        new = self._new(node.op_type, inputs, list(node.attributes.values()))
+        inputs = [r.value if r.turns is None else self.aligned(r, rank) for r in rows]
+        new = self.new(node.op_type, inputs, list(node.attributes.values()))
         return Row(new, tuple(d for d in shape if d is not None), turns)
 
-    def _aligned(self, row: Row, rank: int) -> ir.Value:
+    def aligned(self, row: Row, rank: int) -> ir.Value:
         """A value of all turns whose turn has this rank."""
         more = rank - len(row.shape)
-        return self._over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
+        return self.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
 
     def _reduced(self, node: ir.Node, rows: Sequence[Row]) -> Row | None:
         """What is reduced in each turn, along axes that are known."""
         row, rank, told = rows[0], len(rows[0].shape), node.attributes.get("axes")
-        held = _held(node.inputs[1]) if len(rows) > 1 else None
+        held = held_by(node.inputs[1]) if len(rows) > 1 else None
         if row.turns is None or (told is None and held is None):
             return None
         listed = told.as_ints() if told is not None else held.numpy().tolist() if held is not None else ()
         if not listed or any(not -rank <= a < rank for a in listed):
             return None
-        axes, kept = sorted(a % rank for a in listed), _number(node, "keepdims", 1)
+        axes, kept = sorted(a % rank for a in listed), number(node, "keepdims", 1)
         shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
         since = 13 if node.op_type == "ReduceSum" else 18
-        new = self._over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
+        new = self.over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
         return Row(new, tuple(shape), row.turns)
 
-    def _over(
+    def over(
         self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()
     ) -> ir.Value:
         """An operator along axes, which are an input since some opset."""
         if opset_of(self._model) < since:
-            return self._new(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
+            return self.new(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
         held = ir.AttrTensor("value", ir.tensor(np.array(axes, np.int64)))
-        return self._new(op_type, [x, self._new("Constant", [], [held])], more)
+        return self.new(op_type, [x, self.new("Constant", [], [held])], more)
 
-    def _new(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr]) -> ir.Value:
+    def new(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr]) -> ir.Value:
         node = ir.Node("", op_type, inputs, attributes)
         self.nodes.append(node)
         made = node.outputs[0]
@@ -120,16 +126,21 @@ class AllTurns:
         return made
 
 
-def _held(value: ir.Value | None) -> ir.TensorProtocol | None:
+def held_by(value: ir.Value | None) -> ir.TensorProtocol | None:
     """The data of a constant; None of an input, whose data is what is taken where none is given."""
     return None if value is None or value.is_graph_input() else get_const_tensor(value)
 
 
-def _broadcast(dims: Sequence[Dim]) -> Dim | None:
+def broadcast(dims: Sequence[Dim]) -> Dim | None:
     """The size along an axis of what broadcasts; None where these differ."""
     several = [d for d in dims if not is_one(d)]
     return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
 
 
-def _number(node: ir.Node, name: str, default: int) -> int:
+def number(node: ir.Node, name: str, default: int) -> int:
+    """What an attribute says."""
     return node.attributes[name].as_int() if name in node.attributes else default
+
+
+Way: TypeAlias = Callable[[AllTurns, ir.Node, Sequence[Row]], Row | None]
+"""Computes a node in all turns, of rows one of which at least is not the same in all; None where that is not known."""

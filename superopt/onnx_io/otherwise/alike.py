@@ -1,0 +1,102 @@
+"""Nodes that compute several values alike, each with weights of its own: what stands before a join of such values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.convenience import get_const_tensor
+
+from superopt.arithmetic import Array
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+
+MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16
+"""What computes one of the values has at most so many nodes and reads at most so many values, constants of so many
+numbers at most among them.
+"""
+
+Alike: TypeAlias = "tuple[ir.Value, ...]"
+"""Values that stand in the same place of what is computed alike, one for each of the results."""
+
+
+class Twins:
+    """What values are computed by, by operators of some kinds, where that is the same but for constants and for what is
+    read.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = kinds
+        self.nodes: list[tuple[ir.Node, ...]] = []
+        """Nodes that stand in the same places, in the order in which they run."""
+        self.weights: dict[Alike, list[Array]] = {}
+        """Constants that differ."""
+        self.read: list[Alike] = []
+        """Values that differ, and are no results of nodes that are alike."""
+        self._places: dict[ir.Value, Alike | None] = {}
+
+    def follow(self, values: Alike) -> bool:
+        """Note what values are computed by; False where that is too much, or the first one's does not say which row of
+        values is meant.
+        """
+        held = [tensor for v in values if (tensor := _held(v)) is not None]
+        if (held and len(held) < len(values)) or any(tensor.size > MOST_HELD for tensor in held):
+            return False
+        data = [np.asarray(tensor.numpy()) for tensor in held]
+        one = all(v is values[0] for v in values) or (bool(data) and all(_equal(a, data[0]) for a in data))
+        row = None if one else values
+        if values[0] in self._places:
+            return self._places[values[0]] == row
+        self._places[values[0]] = row
+        if row is None:
+            return True
+        if data:
+            self.weights[row] = data
+            return len({(a.shape, a.dtype) for a in data}) == 1
+        nodes = [v.producer() for v in row]
+        alike = [node for node in nodes if node is not None and self._is_like(node, nodes[0])]
+        if len(alike) < len(row):
+            self.read.append(row)
+            return True
+        inputs = zip(*(node.inputs for node in alike), strict=True)
+        if len(self._places) > MOST_PLACES:
+            return False
+        if not all(self.follow(tuple(v for v in several if v is not None)) for several in inputs):
+            return False
+        self.nodes.append(tuple(alike))
+        return len(self.nodes) <= MOST_NODES
+
+    def alone(self, ends: Collection[ir.Node]) -> bool:
+        """Whether nothing but nodes that they end in reads what the nodes compute, and none stands in two places."""
+        own = {node for several in self.nodes for node in several}
+        apart = len(own) == sum(map(len, self.nodes))
+        read = all(user in own or user in ends for node in own for user, _ in node.outputs[0].uses())
+        return apart and read and not any(node.outputs[0].is_graph_output() for node in own)
+
+    def _is_like(self, node: ir.Node, other: ir.Node | None) -> bool:
+        """Whether two nodes do the same with what they read."""
+        return (
+            other is not None
+            and node.op_type in self._kinds
+            and node.domain in ONNX_DOMAIN
+            and (node.op_type, node.domain) == (other.op_type, other.domain)
+            and len(node.outputs) == len(other.outputs) == 1
+            and len(node.inputs) == len(other.inputs)
+            and None not in (*node.inputs, *other.inputs)
+            and _said(node) == _said(other)
+        )
+
+
+def _held(value: ir.Value) -> ir.TensorProtocol | None:
+    """The data of a constant; None of an input, whose data is what is taken where none is given."""
+    return None if value.is_graph_input() else get_const_tensor(value)
+
+
+def _equal(one: Array, other: Array) -> bool:
+    return one is other or (one.dtype == other.dtype and np.array_equal(one, other))
+
+
+def _said(node: ir.Node) -> dict[str, str]:
+    """What attributes say."""
+    return {name: str(a) for name, a in node.attributes.items()}

@@ -1,6 +1,8 @@
 """Constants of one element as the numbers that they are, so that rules and definitions about numbers see them.
 
-So are constants of one value that are chosen where a mask says so: torch writes `full_like(e, −9·10¹⁵)` out.
+So are constants of one value that are chosen where a mask says so: torch writes `full_like(e, −9·10¹⁵)` out. And
+matrices and larger ones that add nothing are left out, as those of filters whose window is flat (kornia's dilation and
+erosion); a bias, which is trained, stays whatever it is.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate
 from superopt.onnx_io.program import Program
 from superopt.operators.constant import filled
+from superopt.operators.functions import Sub
+from superopt.operators.layout import Expand
 from superopt.operators.logic import Where
+from superopt.operators.pointwise import Add
 from superopt.term import Term, replace_all, running, subterms, variables
 
 _FLOATS = ("float32", "float64")
@@ -31,6 +36,23 @@ def with_numbers(program: Program, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         made = replace_all(terms, new)
     before, after = ([t.type.dtype for t in running(*side)] for side in (terms, made))
     return made if before == after else terms
+
+
+def without_zeros(program: Program, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms of a step without constants of several axes that are zeros, where these are added or taken away."""
+    sums = [t for t in subterms(*terms) if isinstance(t.operator, Add | Sub)]
+    new = {t: left for t in sums if (left := _without_zeros(program, t)) is not None}
+    with assuming():
+        return replace_all(terms, new) if new else terms
+
+
+def _without_zeros(program: Program, term: Term) -> Term | None:
+    """What a sum or a difference is whose other term is zeros."""
+    for x, y in (term.inputs, term.inputs[::-1]) if isinstance(term.operator, Add) else (term.inputs,):
+        constant = y.inputs[0] if isinstance(y.operator, Expand) else y
+        if constant.type.rank > 1 and not x.constant and _value(program, constant) == 0.0:
+            return x
+    return None
 
 
 def _number(program: Program, term: Term) -> float | None:

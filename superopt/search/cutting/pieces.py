@@ -20,7 +20,7 @@ from superopt.dim import assuming
 from superopt.onnx_io.program import Program
 from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of
-from superopt.search.cutting.numbers import with_numbers
+from superopt.search.cutting.numbers import with_numbers, without_zeros
 from superopt.search.cutting.repeated_channels import RepeatedChannels
 from superopt.search.cutting.tables import Tables
 from superopt.term import Graph, Term, replace_all, variable, variables
@@ -162,7 +162,7 @@ def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, kn
     names: list[str] = []
     for step in program.steps[part.start : part.stop]:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
-        terms = with_numbers(program, step.terms)
+        terms = with_numbers(program, without_zeros(program, step.terms))
         terms = renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
         for name, term in zip(step.outputs, terms, strict=False):
             if name in program.values:

@@ -9,6 +9,7 @@ from superopt.onnx_io.program import Program, Step
 from superopt.operators.chains import joined
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
+from superopt.operators.picks import Take
 from superopt.operators.products import multiplied
 from superopt.operators.reductions import Reduction
 from superopt.term import Term, subterms
@@ -17,9 +18,11 @@ from superopt.term import Term, subterms
 def stacks(program: Program, run: range) -> dict[str, int]:
     """The values of a run that are joined and then reshaped to be transposed, and what they are reshaped to, which
     count twice; and those that are stacked and then reduced along that axis, and what is computed of them between,
-    which count as the values that they are made of: no place behind a stack is narrower than those before it.
+    which count as the values that they are made of: no place behind a stack is narrower than those before it. So do
+    windows that are laid out and then reduced: they count twice.
     """
-    return dict.fromkeys(_to_be_moved(program, run), 2) | _to_be_reduced(program, run)
+    twice = _to_be_moved(program, run) | _laid_out_to_be_reduced(program, run)
+    return dict.fromkeys(twice, 2) | _to_be_reduced(program, run)
 
 
 def _to_be_moved(program: Program, run: range) -> set[str]:
@@ -35,6 +38,26 @@ def _to_be_moved(program: Program, run: range) -> set[str]:
                 found.update(step.outputs)
     readers = (s for s in (program.steps[n] for n in run) if found.intersection(s.inputs))
     return found.union(*(s.outputs for s in readers if viewed.intersection(s.outputs)))
+
+
+def _laid_out_to_be_reduced(program: Program, run: range) -> set[str]:
+    reduced, laid_out = set[str](), set[str]()
+    for step in (program.steps[n] for n in reversed(run)):
+        reduces = any(isinstance(t.operator, Reduction) for t in step.terms)
+        if reduces or (reduced.intersection(step.outputs) and _lays_out(step)):
+            reduced.update(step.inputs)
+    for step in (program.steps[n] for n in run):
+        takes = [t.operator for t in subterms(*step.terms) if isinstance(t.operator, Take)]
+        repeats = any(len(set(op.indices)) < len(op.indices) for op in takes)
+        if repeats or (laid_out.intersection(step.inputs) and _lays_out(step)):
+            laid_out.update(step.outputs)
+    return reduced & laid_out
+
+
+def _lays_out(step: Step) -> bool:
+    """Whether it moves, or computes element by element."""
+    moves = [t for t in subterms(*step.terms) if isinstance(t.operator, Take | Transpose)]
+    return bool(moves) or _is_pointwise(step)
 
 
 def _to_be_reduced(program: Program, run: range) -> dict[str, int]:

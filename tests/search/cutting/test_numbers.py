@@ -13,6 +13,8 @@ from onnx import helper
 from superopt.cost.analytic import AnalyticCost
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.operators.constant import Scalar
+from superopt.operators.functions import Sub
+from superopt.operators.pointwise import Add
 from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.replay import placement
 from superopt.search.rewriting.matching import Matching
@@ -121,3 +123,24 @@ def test_what_is_not_one_finite_number_stays_a_constant(last: float) -> None:
     values[0, 0] = 0.0 if np.isfinite(last) else last
     (piece,) = pieces(chosen(values))
     assert not any(isinstance(t.operator, Scalar) for t in subterms(*piece.graph.outputs))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "order", "shape", "filled", "left"),
+    [
+        ("Add", 1, (3, 4), 0.0, 0),
+        ("Add", -1, (3, 4), 0.0, 0),
+        ("Sub", 1, (3, 4), 0.0, 0),
+        ("Sub", -1, (3, 4), 0.0, 1),
+        ("Add", 1, (4,), 0.0, 1),
+        ("Add", 1, (3, 4), 1e-30, 1),
+    ],
+    ids=["added", "added to", "taken away", "taken from", "a bias", "almost"],
+)
+def test_matrices_that_add_nothing_are_left_out(
+    op_type: str, order: int, shape: tuple[int, ...], filled: float, left: int
+) -> None:
+    nodes = [helper.make_node(op_type, ["x", "zeros"][::order], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    ends = [(name, 1, [2, 3, 4]) for name in "xy"]
+    (piece,) = pieces(model(nodes, ends[:1], ends[1:], {"zeros": np.full(shape, filled, np.float32)}))
+    assert sum(isinstance(t.operator, Add | Sub) for t in subterms(*piece.graph.outputs)) == left

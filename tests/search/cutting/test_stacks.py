@@ -53,3 +53,12 @@ def test_a_stack_that_is_multiplied_counts_as_its_parts() -> None:
     stack = s("Concat", *(s("Unsqueeze", s(step, x), last) for step in ("Elu", "Tanh", "Relu")), axis=-1)
     program = understand(load(s.model(s("ReduceProd", stack, axes=[-1], keepdims=0))))
     assert list(stacks(program, range(len(program.steps))).values()) == [LAYERS]
+
+
+@pytest.mark.parametrize(("windows", "steps"), [([[0, 1, 2], [1, 2, 3]], 4), ([[0, 1], [2, 3]], 0)])
+def test_windows_that_meet_count_twice_until_they_are_reduced(windows: list[list[int]], steps: int) -> None:
+    s = Sketch()
+    taken = s("Gather", s("Relu", s.input("x", ROWS, WIDTH)), s.weight(np.array(windows)), axis=1)
+    moved = s("Elu", s("Transpose", s("Add", taken, s.weight(np.ones(len(windows[0]), np.float32))), perm=[0, 2, 1]))
+    program = understand(load(s.model(s("Tanh", s("ReduceMax", moved, axes=[1], keepdims=0)))))
+    assert list(stacks(program, range(len(program.steps))).values()) == [2] * steps

@@ -14,7 +14,7 @@ from superopt.operators.activations import LeakyRelu
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.normalize import Softmax
-from superopt.operators.picks import Slice
+from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
 from superopt.search.rewriting.finders.placewise import MOST_JOINED, Placewise
@@ -39,6 +39,17 @@ def differences(coordinates: int) -> Term:
     return Sub()(Expand((0, 2), to)(a), Expand((1, 2), to)(b))
 
 
+def windows(x: Term, axis: int, size: int, step: int = 1) -> Term:
+    """Of so many places each, side by side, which stand behind."""
+    begins = range(0, int(str(x.shape[axis])) - size + 1, step)
+    taken = Take(axis, tuple(i + j for i in begins for j in range(size)))(x)
+    split = Reshape((*x.shape[:axis], len(begins), size, *x.shape[axis + 1 :]))(taken)
+    order = [a for a in range(x.type.rank + 1) if a != axis + 1]
+    return Transpose((*order, axis + 1))(split)
+
+
+SHAPE = Expand((3, 4), (2, 3, 3, 3, 3))(variable("k", (3, 3), constant=True))
+MOVED = Add()(windows(windows(variable("i", (2, 5, 5)), 1, 3), 2, 3), SHAPE)
 SHARES = Expand((0, 3), (2, ROWS, WIDTH, PARTS))(Softmax(1)(variable("s", (2, PARTS))))
 WEIGHTED = Mul()(reduce(Concat(3), [variable(f"y{i}", (2, ROWS, WIDTH, 1)) for i in range(PARTS)]), SHARES)
 D = differences(3)
@@ -49,12 +60,20 @@ TAKEN = {
     "through a reshape": Sum((3,))(Reshape((1, ROWS, WIDTH, 3))(Mul()(D, D))),
     "through a transpose": Sum((0,))(Transpose((2, 1, 0))(Mul()(D, D))),
     "bent before": Sum((1,))(LeakyRelu(0.5)(stack(1))),
+    "of windows": Sum((3,))(windows(variable("i", (2, 5, 4)), 1, 3)),
+    "of windows of windows": Sum((3,))(MOVED),
+    "of windows of windows, the inner ones": Sum((4,))(MOVED),
+    "of windows of windows, of both": Sum((3, 4))(MOVED),
+    "of windows of windows, one after the other": Sum((3,))(Sum((3,))(MOVED)),
+    "of windows in steps": Sum((3,))(windows(variable("i", (2, 9, 4)), 1, 3, 2)),
+    "of windows of as many": Sum((3,))(windows(variable("i", (3, 5, 3)), 1, 3)),
     "beside what is whole": Sum((2,))(Mul()(stack(2), variable("z", (ROWS, WIDTH, PARTS)))),
 }  # fmt: skip
 LEFT = {
     "nothing is joined": Sum((1,))(Relu()(variable("x", (ROWS, 3)))),
     "parts are of several places": Sum((1,))(Concat(1)(variable("x", (ROWS, 2)), variable("y", (ROWS, 3)))),
     "joined along another axis": Sum((1,))(stack(0)),
+    "windows, of which the first ones": Sum((1,))(windows(variable("i", (2, 5, 4)), 1, 3)),
     "more are stacked": Sum((0,))(stack(0, MOST_JOINED + 1)),
     "rows are longer": Sum((2,))(Relu()(differences(5))),
     "only weights are repeated": Sum((1,))(Mul()(variable("x", (ROWS, 3)), Expand((1,), (ROWS, 3))(WEIGHTS))),

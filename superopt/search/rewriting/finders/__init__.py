@@ -1,5 +1,6 @@
 """What looks at single terms for what is computed for nothing, more often than once, or of more than need be."""
 
+from superopt.search.rewriting.finders.blended import Blending
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.contracted import Contracting
@@ -41,5 +42,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Outering,
     Pooling,
     Picturing,
+    Blending,
 )
 """All of them, in the order in which what they make is offered."""

@@ -14,7 +14,7 @@ from collections.abc import Container, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from superopt.dim import Dim, product
+from superopt.dim import Dim, is_one, product
 from superopt.operators.constant import Band
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
@@ -55,21 +55,22 @@ class Densing(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a step, and there are two products among those next below."""
-        return bool(running(term)) and sum(_multiplies(t) for t in _steps(term, NEAR)) > 1
+        return bool(running(term)) and sum(multiplies(t) for t in steps_below(term, NEAR)) > 1
 
     def made(self, term: Term) -> Term | None:
         """The product with one matrix, of the value from where that saves most; None where it is too much."""
-        region = _steps(term, MOST)
+        region = steps_below(term, MOST)
         ways = [way for starts in _starts(term, region) if (way := _from(starts, term)) is not None]
         best = max(ways, key=lambda way: way.saved, default=None)
-        return None if best is None else _at_once(best.steps, term)
+        return None if best is None else at_once(best.steps, term)
 
 
-def _multiplies(term: Term) -> bool:
+def multiplies(term: Term) -> bool:
+    """Whether it is a product of matrices."""
     return isinstance(term.operator, MatMul | Gemm)
 
 
-def _steps(term: Term, most: int) -> list[Term]:
+def steps_below(term: Term, most: int) -> list[Term]:
     """So many steps at and below a term, those next to it first."""
     found = dict.fromkeys([term])
     for step in (left := [term]):
@@ -95,7 +96,7 @@ def _begins(term: Term, start: Term, steps: Container[Term]) -> bool:
         one = stack.pop()
         if one not in steps:
             return False
-        products += _multiplies(one)
+        products += multiplies(one)
         below = [i for i in running(one) if i not in seen]
         seen.update(below)
         stack += below
@@ -104,7 +105,7 @@ def _begins(term: Term, start: Term, steps: Container[Term]) -> bool:
 
 def _from(starts: Sequence[Term], term: Term) -> Way | None:
     """The way from some starts to a term; None where these are not mixed by places, or one matrix is too much."""
-    steps = _apart(starts, term)
+    steps = apart_from(starts, term)
     if steps is None:
         return None
     rows, columns = mixed_size(steps.begin), mixed_size(steps.of(term))
@@ -112,11 +113,11 @@ def _from(starts: Sequence[Term], term: Term) -> Way | None:
     products = sum(isinstance(t.operator, MatMul) for t in steps.taken)
     if not isinstance(rows, int) or not isinstance(columns, int) or not 1 < rows * columns <= LARGEST:
         return None
-    work, at_once = sum(w for w in works if isinstance(w, int)), 2 * rows * columns * len(starts)
-    return Way(steps, work - at_once) if products > len(starts) and at_once <= TIMES * work else None
+    work, whole = sum(w for w in works if isinstance(w, int)), 2 * rows * columns * len(starts)
+    return Way(steps, work - whole) if products > len(starts) and whole <= TIMES * work else None
 
 
-def _apart(starts: Sequence[Term], term: Term) -> Steps | None:
+def apart_from(starts: Sequence[Term], term: Term) -> Steps | None:
     """The steps from some starts to a term, with as many batches as there can be; None where there are none."""
     mixing = frozenset[int]()
     while len(mixing) < starts[0].type.rank:
@@ -132,7 +133,7 @@ def _apart(starts: Sequence[Term], term: Term) -> Steps | None:
     return None
 
 
-def _at_once(steps: Steps, term: Term) -> Term:
+def at_once(steps: Steps, term: Term) -> Term:
     """The products with one matrix each, and what is added to these."""
     parts = [_product(steps, term, start, _matrix(steps, term, start)) for start in steps.starts]
     return reduce(Add(), [*parts, *_added(steps, term)])
@@ -159,7 +160,7 @@ def _product(steps: Steps, term: Term, start: Term, matrix: Term) -> Term:
     """A product of a start, by rows, or of columns as they stand where it has batches behind in the same way."""
     begin, end = steps.begin, steps.of(term)
     (rows, columns), around = matrix.shape, _around(begin)
-    if around is not None and around == _around(end) and around[1]:
+    if around is not None and around[1] and _stay(around, end):
         before, behind = (tuple(start.shape[b] for b in side) for side in around)
         x = reshaped(start, (*before, rows, product(behind)))
         across, last = Transpose((1, 0))(matrix), len(before) + 1
@@ -175,6 +176,12 @@ def _product(steps: Steps, term: Term, start: Term, matrix: Term) -> Term:
     apart = reshaped(y, (*sizes, *(items[n].size for n in mixed_items)))
     numbers = [i.batch for i in items]
     return reshaped(ordered(apart, [*(numbers.index(b) for b in batches), *mixed_items]), term.shape)
+
+
+def _stay(around: tuple[list[int], list[int]], end: Axes) -> bool:
+    """Whether batches are around what is mixed at the end, or where nothing is left of that, one after the other."""
+    before, behind = around
+    return _around(end) == around or (is_one(mixed_size(end)) and _numbers(end) == before + behind)
 
 
 def _numbers(axes: Axes) -> list[int]:

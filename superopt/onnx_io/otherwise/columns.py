@@ -49,7 +49,7 @@ class Columns:
         of, axis, _ = places[0]
         x = next(v for v in values(draft.model.graph) if v.name == of)
         known, numbers = self._program.values[of].shape, [p.number for p in places]
-        if not (known[axis] == len(numbers) and numbers == sorted(numbers)):
+        if not are_equal(known[axis], len(numbers)) or numbers != list(range(len(numbers))):
             x = made.node("Gather", [x, made.integers(numbers)], [ir.AttrInt64("axis", axis)])
         order = [axis, *(a for a in range(len(known)) if a != axis)]
         moved = made.node("Transpose", [x], [ir.AttrInt64s("perm", order)]) if axis else x

@@ -39,8 +39,9 @@ def two_layers(i: int) -> str:
     return f"h{i} = Gemm(x, w{i}, b{i}) r{i} = Relu(h{i}) p{i} = MatMul(r{i}, v{i})"
 
 
-def column(i: int) -> str:
-    return f"""f{i} = Constant<value_ints = [{i}]>() t{i} = Constant<value_ints = [{i + 1}]>()
+def column(i: int, at: int | None = None) -> str:
+    at = i if at is None else at
+    return f"""f{i} = Constant<value_ints = [{at}]>() t{i} = Constant<value_ints = [{at + 1}]>()
         c{i} = Slice(x, f{i}, t{i}, one) h{i} = Gemm(c{i}, k{i}, b{i}) r{i} = Tanh(h{i}) p{i} = MatMul(r{i}, v{i})"""
 
 
@@ -65,6 +66,8 @@ CASES = {
     "of one value": networks(two_layers),
     "below each other": networks(two_layers, "y = Concat<axis = 0>(p0, p1, p2, p3, p4, p5)"),
     "of a column each": networks(column, more=ONE),
+    "of a column two each": networks(lambda i: column(i, i // 2 * 2), more=ONE),
+    "of columns in another order": networks(lambda i: column(i, 5 - i), more=ONE),
     "of some of the columns": networks(column, more=ONE, count=5),
     "added up": networks(two_layers, SUM),
     "of older opsets": networks(two_layers, SUM, opset=11),

@@ -58,6 +58,10 @@ BLENDED = {
     "colours": colours(picture()),
     "colours that stand last": colours(LAST, 3),
     "grey": blend(picture(), WEIGHTS[0]),
+    "grey, and a number": Add()(blend(picture(), WEIGHTS[0]), filled(5.0, (N, 1, HEIGHT, WIDTH))),
+    "grey without channels, and a number": Add()(
+        blend(picture(), WEIGHTS[0], kept=False), filled(5.0, (N, HEIGHT, WIDTH))
+    ),
     "grey, without channels": blend(picture(), WEIGHTS[0], kept=False),
     "grey of what stands last": blend(LAST, WEIGHTS[0], 3, kept=False),
     "differences, and numbers that are added": differences(picture()),

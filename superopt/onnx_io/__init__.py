@@ -1,5 +1,6 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
+from superopt.onnx_io.apart import apart
 from superopt.onnx_io.bodies import bodies, is_loop
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.chance import left_to_chance
@@ -11,7 +12,6 @@ from superopt.onnx_io.emit import changed_values, rewritten
 from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
-from superopt.onnx_io.hoisted import hoisted
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
@@ -34,6 +34,7 @@ __all__ = [
     "Program",
     "Step",
     "Summary",
+    "apart",
     "bodies",
     "changed_values",
     "check",
@@ -45,7 +46,6 @@ __all__ = [
     "held",
     "hidden_constants",
     "highest_opset",
-    "hoisted",
     "index_limits",
     "is_loop",
     "is_rounding",

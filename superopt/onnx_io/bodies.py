@@ -14,7 +14,7 @@ from superopt.dim import Dim, are_equal, symbol_name
 from superopt.onnx_io.choices import BODY, Branch
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
-from superopt.onnx_io.mapped import itself
+from superopt.onnx_io.naming import itself
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.tensors import IR_TYPES

@@ -30,6 +30,13 @@ def within(graph: ir.Graph) -> Iterator[ir.Graph]:
         yield from subgraphs(node)
 
 
+def itself(value: ir.Value) -> ir.Value:
+    """What a value is a copy of."""
+    while (node := value.producer()) is not None and node.op_type == "Identity" and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
+
+
 def rename(value: ir.Value, taken: set[str]) -> None:
     """Give a value a name that is not taken, made of its own; that is taken from then on. A tensor that it shares with
     other models keeps its name.

@@ -48,8 +48,8 @@ class _Found:
 
 
 def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """What optimizing a model comes to with what is better for its branches in it, and with what its loops' turns share
-    computed before them, if that is better; else without, also where nothing can be said of that. And the trial of
+    """What optimizing a model comes to with what is better for its branches in it, and with what can be computed apart
+    from its loops' turns, if that is better; else without, also where nothing can be said of that. And the trial of
     which it tells. Raises what `solve` does.
     """
     found, refused = None, ""
@@ -59,23 +59,23 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     except (OutOfTime, NoRoom):
         raise
     except SuperoptError as error:  # what is about the original is said of that again
-        _LOG.warning("with what its loops' turns share computed before them, %s", error)
+        _LOG.warning("with what can be computed apart from its loops' turns, %s", error)
         refused = str(error)
     if found is not None:
         told, tried = found
         if tried.accepted:
-            tried.reason += "; what all turns of a loop compute alike is computed before them"
+            tried.reason += "; what turns of a loop need not compute one after the other is computed apart from them"
         if tried.accepted or tried.interrupted:
             return told, tried
         refused = tried.reason
     told, tried = _attempted(trial, solve)
     if refused and not tried.accepted:
-        tried.reason += f"; and with what its loops' turns share computed before them: {refused}"
+        tried.reason += f"; and with what can be computed apart from its loops' turns: {refused}"
     return told, tried
 
 
 def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """`attempted` where turns share nothing."""
+    """`attempted` where nothing is computed apart from turns."""
     ways = ways_of(trial.program, trial.inputs) if trial.objective.better == "faster" else []
     inner = inner_trials(trial, ways)
     reachable = reachable_of(trial, inner, ways, patience_s(trial)) if inner else []

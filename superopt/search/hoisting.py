@@ -1,4 +1,6 @@
-"""The model with what its loops' turns share computed before them, if it computes the same at first sight."""
+"""The model with what no turn of its loops has to wait for, or to be waited for, computed apart from them, if it
+computes the same at first sight: what all share, what is of a turn's own row, and what is only given.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime, VerificationFailed
-from superopt.onnx_io import hoisted, save, understand
+from superopt.onnx_io import apart, save, understand
 from superopt.search.accepting.same import DRAWS, examine
 from superopt.search.accepting.trial import Trial
 
@@ -16,18 +18,18 @@ COMPARED_SHARE = 0.1
 
 
 def hoisting(trial: Trial) -> Trial | None:
-    """The trial of the model with what its loops' turns share computed before them; None where they share nothing. One
-    that differs is not searched for that to come out: it is run once beside the original. Raises `VerificationFailed`
-    then, and whatever else can be wrong with a model.
+    """The trial of the model with what can be computed apart from its loops' turns; None where nothing can. One that
+    differs is not searched for that to come out: it is run once beside the original. Raises `VerificationFailed` then,
+    and whatever else can be wrong with a model.
     """
-    apart = hoisted(trial.program) if trial.objective.better == "faster" else None
-    if apart is None:
+    found = apart(trial.program) if trial.objective.better == "faster" else None
+    if found is None:
         return None
     path = trial.folder / f"{trial.original.stem}-apart.onnx"
-    save(apart, path, external_data=True, shared=True)
+    save(found, path, external_data=True, shared=True)
     if trial.wide is None and (differs := _difference(trial, path)):  # else it rounds otherwise
         raise VerificationFailed(f"it differs from the original: {differs}")
-    return replace(trial, program=understand(apart), branched=True)
+    return replace(trial, program=understand(found), branched=True)
 
 
 def _difference(trial: Trial, path: Path) -> str:

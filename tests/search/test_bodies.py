@@ -148,7 +148,7 @@ def test_what_turns_share_is_computed_before_them_unless_that_differs_or_fails(
     told, tried = attempted(trial(model(SHARING), cost, tmp_path), accepts)
     assert (told.branched, tried.accepted) == (not wrong, not wrong)
     assert [n.op_type for n in told.program.model.graph] == (["Loop"] if wrong else ["Tanh", "Loop"])
-    assert tried.reason.endswith(str(wrong) if wrong else "compute alike is computed before them")
+    assert tried.reason.endswith(str(wrong) if wrong else "is computed apart from them")
 
 
 @pytest.mark.parametrize("late", [OutOfTime("it is late"), NoRoom("there is none")], ids=str)
@@ -172,7 +172,7 @@ def test_a_model_that_differs_by_what_its_turns_share_is_not_searched(
         return Attempt([], reason="nothing is faster")
 
     wrong = load(model(SHARING.replace("Tanh", "Exp")))
-    monkeypatch.setattr("superopt.search.hoisting.hoisted", lambda program: wrong)
+    monkeypatch.setattr("superopt.search.hoisting.apart", lambda program: wrong)
     _, tried = attempted(trial(model(SHARING), cost, tmp_path), looks)
     assert "differs from the original" in tried.reason
     assert not any(seen)

@@ -1,0 +1,27 @@
+"""Models whose loops have turns that do nothing which could as well be done apart from them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import onnx_ir as ir
+
+from superopt.errors import InvalidModel
+from superopt.onnx_io.ahead import ahead
+from superopt.onnx_io.behind import behind
+from superopt.onnx_io.files import load
+from superopt.onnx_io.hoisted import hoisted
+from superopt.onnx_io.importer import understand
+from superopt.onnx_io.program import Program
+
+
+def apart(program: Program) -> ir.Model | None:
+    """A model of a program with all of that apart: what turns share, what is of a turn's own row, and what is only
+    given. None where that is nothing. The interface stays as it is.
+    """
+    found = None
+    for way in (hoisted, ahead, behind):
+        with suppress(InvalidModel):  # a form that is not foreseen; the loops stay as they were before
+            if (model := way(program)) is not None:
+                program, found = understand(load(model)), model
+    return found

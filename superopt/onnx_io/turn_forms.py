@@ -1,0 +1,229 @@
+"""What computes of rows that each turn of a loop has the same of all at once: they stand along one axis in front.
+
+Each form is right whatever the numbers are, and fails for no number of rows, also none, if a turn does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.convenience import get_const_tensor
+
+from superopt.dim import Dim, Shape, are_equal, is_one
+from superopt.operators import CATALOGUE
+
+_ELEMENTWISE = frozenset(cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain) - {"PRelu"}
+"""What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
+
+_REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
+
+
+class Row(NamedTuple):
+    """What a value of a turn is outside, the shape that it has in a turn, and how many turns stand in front of it; None
+    where it is the same in all.
+    """
+
+    value: ir.Value
+    shape: Shape
+    turns: Dim | None
+
+
+class Nodes:
+    """Nodes that are made for a model of an opset."""
+
+    def __init__(self, opset: int, name: Callable[[ir.Value], None]) -> None:
+        """Each value gets a `name`."""
+        self.opset, self.made = opset, list[ir.Node]()
+        self._name = name
+
+    def several(
+        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = (), outputs: int = 1
+    ) -> Sequence[ir.Value]:
+        """What a new node gives."""
+        node = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)
+        self.made.append(node)
+        for value in node.outputs:
+            value.name = "turns"
+            self._name(value)
+        return node.outputs
+
+    def new(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
+        """What a new node of one output gives."""
+        return self.several(op_type, inputs, attributes)[0]
+
+    def over(
+        self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()
+    ) -> ir.Value:
+        """An operator along axes, which are an input since some opset."""
+        if self.opset < since:
+            return self.new(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
+        return self.new(op_type, [x, self.listed(axes)], more)
+
+    def listed(self, numbers: Sequence[int]) -> ir.Value:
+        """A vector of numbers."""
+        return self.new("Constant", [], [ir.AttrTensor("value", ir.tensor(np.array(numbers, np.int64)))])
+
+
+Form: TypeAlias = Callable[[Nodes, ir.Node, Sequence[Row]], "Sequence[Row] | None"]
+"""Makes, of a node and the rows that it reads, those that it gives; None where that is not known to be right."""
+
+
+def copied(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """Rows as they are."""
+    return rows
+
+
+def elementwise(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """What broadcasts does so behind the axis of turns."""
+    made = _broadcast(nodes, node.op_type, rows, list(node.attributes.values()))
+    return None if made is None else [made]
+
+
+def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """What is reduced in each turn, along axes that are known."""
+    row, rank, told = rows[0], len(rows[0].shape), node.attributes.get("axes")
+    axes_held = held(node.inputs[1]) if len(rows) > 1 else None
+    if row.turns is None or (told is None and axes_held is None):
+        return None
+    listed = told.as_ints() if told is not None else axes_held.numpy().tolist() if axes_held is not None else ()
+    if not listed or any(not -rank <= a < rank for a in listed):
+        return None
+    axes, kept = sorted(a % rank for a in listed), _number(node, "keepdims", 1)
+    shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
+    since = 13 if node.op_type == "ReduceSum" else 18
+    new = nodes.over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
+    return [Row(new, tuple(shape), row.turns)]
+
+
+def product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """The product of rows with a matrix that is the same in all turns: a larger product, as weights are read once."""
+    made = _times(nodes, *rows)
+    return None if made is None else [made]
+
+
+def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """The same of matrices that were to be scaled by nothing, and what is added to it."""
+    scaled = any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in ("alpha", "beta"))
+    left, right, *bias = rows
+    if scaled or _number(node, "transA", 0) or len(left.shape) != 2 or len(right.shape) != 2 or right.turns is not None:
+        return None
+    if _number(node, "transB", 0):
+        turned = nodes.new("Transpose", [right.value], [ir.AttrInt64s("perm", [1, 0])])
+        right = Row(turned, right.shape[::-1], None)
+    made = _times(nodes, left, right)
+    if made is not None and bias:  # which is broadcast to the product, and never the other way
+        shape, (added,) = made.shape, bias
+        made = _broadcast(nodes, "Add", [made, added])
+        made = made if made is not None and all(map(are_equal, made.shape, shape)) else None
+    return None if made is None else [made]
+
+
+def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """Rows that are cut along an axis into parts of known sizes."""
+    row, axis, count = rows[0], _number(node, "axis", 0), len(node.outputs)
+    rank, told = len(row.shape), node.attributes.get("split")
+    sizes_held = held(node.inputs[1]) if len(rows) > 1 else None
+    if not -rank <= axis < rank or (len(rows) > 1 and sizes_held is None):
+        return None
+    size, axis = row.shape[axis], axis % rank
+    sizes = list(told.as_ints()) if told is not None else sizes_held.numpy().tolist() if sizes_held is not None else []
+    if not sizes and isinstance(size, int) and size % count == 0:
+        sizes = [size // count] * count
+    if len(sizes) != count or not are_equal(size, sum(sizes)):
+        return None
+    along = ir.AttrInt64("axis", axis + 1 if row.turns is not None else axis)
+    told_now = [ir.AttrInt64s("split", sizes)] if nodes.opset < 13 else []
+    read = [row.value] if told_now else [row.value, nodes.listed(sizes)]
+    values = nodes.several("Split", read, [along, *told_now], count)
+    return [
+        Row(value, tuple(part if a == axis else d for a, d in enumerate(row.shape)), row.turns)
+        for value, part in zip(values, sizes, strict=True)
+    ]
+
+
+def looked_up(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """What numbers of rows choose from a table that is the same in all turns: tokens their embeddings."""
+    table, at = rows
+    if _number(node, "axis", 0) or table.turns is not None or at.turns is None or not table.shape:
+        return None
+    return [Row(nodes.new("Gather", [table.value, at.value]), (*at.shape, *table.shape[1:]), at.turns)]
+
+
+def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """Rows whose axes are in another order."""
+    (row,) = rows
+    rank, told = len(row.shape), node.attributes.get("perm")
+    order = list(told.as_ints()) if told is not None else list(range(rank))[::-1]
+    if sorted(order) != list(range(rank)):
+        return None
+    behind = order if row.turns is None else [0, *(a + 1 for a in order)]
+    new = nodes.new("Transpose", [row.value], [ir.AttrInt64s("perm", behind)])
+    return [Row(new, tuple(row.shape[a] for a in order), row.turns)]
+
+
+def along(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """Shares along an axis. Before opset 13 they are of all axes from that one on."""
+    (row,) = rows
+    rank, axis = len(row.shape), _number(node, "axis", -1 if nodes.opset >= 13 else 1)
+    if row.turns is None or not -rank <= axis < rank or (nodes.opset < 13 and axis % rank != rank - 1):
+        return None
+    new = nodes.new(node.op_type, [row.value], [ir.AttrInt64("axis", axis % rank + 1)])
+    return [Row(new, row.shape, row.turns)]
+
+
+def _times(nodes: Nodes, left: Row, right: Row) -> Row | None:
+    if not left.shape or len(right.shape) != 2 or right.turns is not None:
+        return None
+    if not are_equal(left.shape[-1], right.shape[0]):
+        return None
+    return Row(nodes.new("MatMul", [left.value, right.value]), (*left.shape[:-1], right.shape[1]), left.turns)
+
+
+def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequence[ir.Attr] = ()) -> Row | None:
+    rank = max(len(r.shape) for r in rows)
+    shape = [_common([r.shape[-a] for r in rows if len(r.shape) >= a]) for a in range(rank, 0, -1)]
+    if None in shape:
+        return None
+    turns = next((r.turns for r in rows if r.turns is not None), None)
+    inputs = [r.value if r.turns is None else _aligned(nodes, r, rank) for r in rows]
+    return Row(nodes.new(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
+
+
+def _aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
+    """A value of all turns whose turn has this rank."""
+    more = rank - len(row.shape)
+    return nodes.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
+
+
+def _common(dims: Sequence[Dim]) -> Dim | None:
+    """The size along an axis of what broadcasts; None where these differ."""
+    several = [d for d in dims if not is_one(d)]
+    return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
+
+
+def _number(node: ir.Node, name: str, default: int) -> int:
+    return node.attributes[name].as_int() if name in node.attributes else default
+
+
+def held(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The data of a constant; None of an input, whose data is what is taken where none is given."""
+    return None if value is None or value.is_graph_input() else get_const_tensor(value)
+
+
+FORMS: Mapping[str, Form] = {
+    "Cast": elementwise,
+    "Gather": looked_up,
+    "Gemm": linear,
+    "Identity": copied,
+    "LogSoftmax": along,
+    "MatMul": product,
+    "Softmax": along,
+    "Split": parts,
+    "Transpose": turned,
+    **dict.fromkeys(_REDUCES, reduced),
+    **dict.fromkeys((name for name in _ELEMENTWISE if name is not None), elementwise),
+}
+"""By ONNX's operators."""

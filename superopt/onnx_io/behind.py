@@ -23,7 +23,7 @@ from superopt.onnx_io.naming import deep_values, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.slices import turns_of
-from superopt.onnx_io.surgery import pass_on
+from superopt.onnx_io.surgery import output_of, pass_on
 from superopt.onnx_io.turn_forms import FORMS, Row, held
 
 
@@ -73,7 +73,7 @@ class _Behind:
         found = {i: made for i, chain in chains.items() if inner is not None and (made := self._behind(chain, inner))}
         graph.insert_after(loop, self._turns.placed(made.result for made in found.values()))
         for place, made in found.items():
-            _give(body, place, made.of, self._taken)
+            body.outputs[place] = output_of(body, made.of, list(body.outputs), self._taken)
             _take_over(loop.outputs[place - _LESS[loop.op_type]], made, self._taken)
             for node in made.nodes:
                 body.remove(node, safe=True)
@@ -138,18 +138,6 @@ def _collected(program: Program, graph: ir.Graph, loop: ir.Node, body: ir.Graph)
         first, times = len(loop.inputs) - 1, turns_of(program, graph, loop, body)
         is_known = isinstance(times, int) and times > 0
     return [i + less for i, v in enumerate(loop.outputs) if is_known and v.name and i + less >= first]
-
-
-def _give(body: ir.Graph, place: int, value: ir.Value, taken: set[str]) -> None:
-    """Let a body give a value in a place, or a copy of what it is given or gives already."""
-    if value in body.inputs or value in body.outputs or value.graph is not body:
-        copy = ir.Node("", "Identity", [value])
-        copy.outputs[0].name, copy.outputs[0].type = value.name, value.type
-        rename(copy.outputs[0], taken)
-        body.append(copy)
-        copy.name = None  # the graph has given it one
-        value = copy.outputs[0]
-    body.outputs[place] = value
 
 
 def _take_over(old: ir.Value, made: _Made, taken: set[str]) -> None:

@@ -4,10 +4,11 @@ buried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from superopt.onnx_io.naming import rename
 from superopt.onnx_io.skeleton import subgraphs
 from superopt.onnx_io.writer import TermWriter
 
@@ -58,6 +59,18 @@ def replace_node(model: ir.Model, node: ir.Node, results: Sequence[ir.Value]) ->
     for name, new in zip(names, results, strict=True):
         new.name = name
     bury(model, dict.fromkeys(read))
+
+
+def output_of(body: ir.Graph, value: ir.Value, others: Collection[ir.Value], taken: set[str]) -> ir.Value:
+    """What a body can give beside others that is a value: that, or a copy of one that it is given or gives already."""
+    if value not in body.inputs and value not in others and value.graph is body and not value.is_initializer():
+        return value
+    copy = ir.Node("", "Identity", [value])
+    copy.outputs[0].name, copy.outputs[0].type = value.name, value.type
+    rename(copy.outputs[0], taken)
+    body.append(copy)
+    copy.name = None  # the graph has given it one
+    return copy.outputs[0]
 
 
 def _identity(graph: ir.Graph, value: ir.Value, writer: TermWriter) -> ir.Value:

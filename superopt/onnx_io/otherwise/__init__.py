@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from superopt.onnx_io.mapped import mapped
-from superopt.onnx_io.otherwise.heads import heads
+from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
-OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (mapped, sampled, monomials, scattered, heads)
-"""Each tells places of nodes in the main graph and how to put another there. They are of different operators, or,
-as joins, of what is computed otherwise, so no place is of two of them.
+OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (mapped, sampled, monomials, scattered, listed)
+"""Each tells places of nodes in the main graph and how to put another there. They are of different operators, so no
+place is of two of them.
 """
 
 

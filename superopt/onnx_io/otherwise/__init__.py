@@ -11,13 +11,21 @@ from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
+from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
+from superopt.onnx_io.otherwise.steps import steps
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
-OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (mapped, sampled, monomials, scattered, listed)
-"""Each tells places of nodes in the main graph and how to put another there. They are of different operators, so no
-place is of two of them.
-"""
+OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
+    mapped,
+    sampled,
+    scattered,
+    listed,
+    steps,
+    stacked_steps,
+    monomials,
+)
+"""Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 
 
 def otherwise(program: Program) -> ir.Model | None:

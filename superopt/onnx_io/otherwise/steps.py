@@ -1,0 +1,100 @@
+"""Models that multiply all steps of a series by a matrix at once, and not each step when it is its turn.
+
+A recurrent cell that a script calls step by step is written out by exporters: `W·x[t]` for each `t`, between what the
+steps make of their states. That is one product of the series, of which steps are taken: the matrix is read once (as
+cuDNN has it, Appleyard et al. 2016). The products stand too far apart for any piece to have several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import onnx_ir as ir
+
+from superopt.errors import InvalidModel
+from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
+from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.surgery import replace_node
+
+
+class _Step(NamedTuple):
+    """A product of one step of a series along an axis."""
+
+    node: ir.Node
+    series: ir.Value
+    axis: int
+    at: int
+
+
+def steps(program: Program) -> dict[int, Put]:
+    """How to multiply all steps at once, by the places of the first products of series."""
+    places, found = {node: i for i, node in enumerate(program.model.graph)}, dict[int, Put]()
+    for group in _groups(program, program.model.graph):
+        if _pays(program, group):
+            found[min(places[step.node] for step in group)] = lambda draft, node: _multiply(program, draft, node)
+    return found
+
+
+def _groups(program: Program, graph: ir.Graph) -> list[list[_Step]]:
+    """Products of steps of the same series by the same matrices."""
+    found: dict[object, list[_Step]] = {}
+    for step in _products(program, graph):
+        found.setdefault((step.series, step.axis, layer(step.node)), []).append(step)
+    return list(found.values())
+
+
+def _products(program: Program, graph: ir.Graph) -> Iterator[_Step]:
+    for node in graph:
+        take = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
+        if take is None or take.op_type != "Gather" or take.domain not in ONNX_DOMAIN or None in take.inputs:
+            continue
+        series, at = take.inputs
+        assert series is not None
+        assert at is not None
+        known, number = program.values.get(series.name or ""), _number(program, at)
+        axis = take.attributes["axis"].as_int() if "axis" in take.attributes else 0
+        if known is not None and number is not None and is_linear(program, node, known.type.rank - 1):
+            yield _Step(node, series, axis % known.type.rank, number)
+
+
+def _number(program: Program, value: ir.Value) -> int | None:
+    """A constant that is one integer, and no row of one."""
+    name = value.name or ""
+    if name not in program.constants or name not in program.values or program.values[name].type.rank:
+        return None
+    try:
+        return int(program.data(name))
+    except InvalidModel:
+        return None
+
+
+def _pays(program: Program, group: list[_Step]) -> bool:
+    """Whether most steps of a series are multiplied, which are small."""
+    series, axis = program.values[group[0].series.name or ""], group[0].axis
+    length, rank = series.shape[axis], series.type.rank
+    if axis == rank - 1 or not isinstance(length, int):
+        return False
+    taken = {step.at % length for step in group if -length <= step.at < length}
+    rows = [d for i, d in enumerate(series.shape[:-1]) if i != axis]
+    return len(taken) >= LEAST_STEPS and 2 * len(taken) > length and are_few(rows)
+
+
+def _multiply(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Multiply the series of which a node multiplies a step, and take the steps of that."""
+    (group,) = (g for g in _groups(program, draft.model.graph) if any(step.node is node for step in g))
+    made, series, axis = NewNodes("series", draft.taken), group[0].series, group[0].axis
+    whole = multiplied(made, node, series)
+    draft.model.graph.insert_before(node, made.nodes)
+    for step in group:
+        take = step.node.inputs[0].producer() if step.node.inputs[0] is not None else None
+        at = None if take is None else take.inputs[1]
+        assert at is not None
+        taken = NewNodes("step", draft.taken)
+        result = taken.node("Gather", [whole, at], [ir.AttrInt64("axis", axis)])
+        draft.model.graph.insert_before(step.node, taken.nodes)
+        replace_node(draft.model, step.node, [result])
+    return True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from superopt.onnx_io.mapped import mapped
+from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.sampled import sampled
@@ -22,6 +23,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     scattered,
     listed,
     steps,
+    joined_steps,
     stacked_steps,
     monomials,
 )

@@ -20,12 +20,18 @@ class NewNodes:
 
     def node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
         """What a new node gives."""
-        made = ir.Node("", op_type, inputs, attributes)
+        return self.several(op_type, inputs, attributes, 1)[0]
+
+    def several(
+        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], outputs: int
+    ) -> Sequence[ir.Value]:
+        """What a new node of so many outputs gives."""
+        made = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)
         self.nodes.append(made)
-        value = made.outputs[0]
-        value.name = self._name
-        rename(value, self._taken)
-        return value
+        for value in made.outputs:
+            value.name = self._name
+            rename(value, self._taken)
+        return made.outputs
 
     def held(self, data: Array) -> ir.Value:
         """A constant."""

@@ -7,7 +7,6 @@ cuDNN has it, Appleyard et al. 2016). The products stand too far apart for any p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -21,7 +20,7 @@ from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """A product of one step of a series along an axis."""
 
     node: ir.Node
@@ -34,31 +33,32 @@ def steps(program: Program) -> dict[int, Put]:
     """How to multiply all steps at once, by the places of the first products of series."""
     places, found = {node: i for i, node in enumerate(program.model.graph)}, dict[int, Put]()
     for group in _groups(program, program.model.graph):
-        if _pays(program, group):
+        if pays(program, group):
             found[min(places[step.node] for step in group)] = lambda draft, node: _multiply(program, draft, node)
     return found
 
 
-def _groups(program: Program, graph: ir.Graph) -> list[list[_Step]]:
+def _groups(program: Program, graph: ir.Graph) -> list[list[Step]]:
     """Products of steps of the same series by the same matrices."""
-    found: dict[object, list[_Step]] = {}
-    for step in _products(program, graph):
-        found.setdefault((step.series, step.axis, layer(step.node)), []).append(step)
+    found: dict[object, list[Step]] = {}
+    for node in graph:
+        step = step_of(program, node, node.inputs[0]) if node.inputs[:1] else None
+        if step is not None and is_linear(program, node, program.values[step.series.name or ""].type.rank - 1):
+            found.setdefault((step.series, step.axis, layer(node)), []).append(step)
     return list(found.values())
 
 
-def _products(program: Program, graph: ir.Graph) -> Iterator[_Step]:
-    for node in graph:
-        take = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
-        if take is None or take.op_type != "Gather" or take.domain not in ONNX_DOMAIN or None in take.inputs:
-            continue
-        series, at = take.inputs
-        assert series is not None
-        assert at is not None
-        known, number = program.values.get(series.name or ""), _number(program, at)
-        axis = take.attributes["axis"].as_int() if "axis" in take.attributes else 0
-        if known is not None and number is not None and is_linear(program, node, known.type.rank - 1):
-            yield _Step(node, series, axis % known.type.rank, number)
+def step_of(program: Program, node: ir.Node, value: ir.Value | None) -> Step | None:
+    """What a node reads as a step of a series, if it is one that is known."""
+    take = value.producer() if value is not None else None
+    if take is None or take.op_type != "Gather" or take.domain not in ONNX_DOMAIN or None in take.inputs:
+        return None
+    series, at = take.inputs
+    assert series is not None
+    assert at is not None
+    known, number = program.values.get(series.name or ""), _number(program, at)
+    axis = take.attributes["axis"].as_int() if "axis" in take.attributes else 0
+    return None if known is None or number is None else Step(node, series, axis % known.type.rank, number)
 
 
 def _number(program: Program, value: ir.Value) -> int | None:
@@ -72,7 +72,7 @@ def _number(program: Program, value: ir.Value) -> int | None:
         return None
 
 
-def _pays(program: Program, group: list[_Step]) -> bool:
+def pays(program: Program, group: list[Step]) -> bool:
     """Whether most steps of a series are multiplied, which are small."""
     series, axis = program.values[group[0].series.name or ""], group[0].axis
     length, rank = series.shape[axis], series.type.rank

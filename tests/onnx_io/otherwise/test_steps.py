@@ -17,6 +17,7 @@ DRAWN = np.random.default_rng(0)
 HELD = """<float[3, 2] w = {1, 2, -1, 0.5, 3, -2}, float[2, 3] v = {1, 2, -1, 0.5, 3, -2}, float[2] b = {1, -3},
   float[2, 2] c = {1, -3, 2, 5}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}, int64 i3 = {-1},
   int64[1] one = {1}, int64[1] two = {2}>"""
+JOINED = "float[5, 2] l = {1, 2, -1, 0.5, 3, -2, 0, 1, 2, -3}, float[2, 5] t = {1, 2, -1, 0.5, 3, -2, 0, 1, 2, -3},"
 LINEAR, GEMM = "MatMul({x}, w)", "Gemm<transB = 1>({x}, v, b)"
 
 
@@ -27,6 +28,16 @@ def cell(layer: str, axis: int = 0, x: str = "4, 2, 3", most: int = 4) -> str:
         lines += f" e{i} = Gather<axis = {axis}>(x, i{i}) a{i} = {layer.format(x=f'e{i}')}"
         lines, state = f"{lines} s{i} = Add(a{i}, {state}) h{i} = Tanh(s{i})", f"h{i}"
     return f"g (float[{x}] x, float[2, 2] z) => (float[2, 2] y) {HELD} {{ {lines} y = Identity({state}) }}"
+
+
+def textbook(join: str, layer: str) -> str:
+    """A recurrent cell that multiplies each step together with its state."""
+    lines, state = "", "z"
+    for i in range(4):
+        lines += f" e{i} = Gather(x, i{i}) j{i} = Concat<axis = -1>({join.format(x=f'e{i}', h=state)})"
+        lines, state = f"{lines} s{i} = {layer.format(x=f'j{i}')} h{i} = Tanh(s{i})", f"h{i}"
+    held = HELD.replace("<", f"<{JOINED} ", 1)
+    return f"g (float[4, 2, 3] x, float[2, 2] z) => (float[2, 2] y) {held} {{ {lines} y = Identity(h3) }}"
 
 
 def stack(layer: str, spread: str = "one", axis: int = 1, y: str = "2, 4, 2") -> str:
@@ -74,6 +85,21 @@ def test_there_is_one_on_each_side_of_a_state() -> None:
     both = cell(LINEAR).replace("y = Identity(h3)", """o0 = MatMul(h0, c) o1 = MatMul(h1, c) o2 = MatMul(h2, c)
       o3 = MatMul(h3, c) y = Concat<axis = 0>(o0, o1, o2, o3)""").replace("float[2, 2] y", "float[8, 2] y")  # fmt: skip
     assert products(both) == 2
+
+
+APART = {
+    "in front of its state": textbook("{x}, {h}", "Gemm<transB = 1>({x}, t, b)"),
+    "behind it": textbook("{h}, {x}", "Gemm({x}, l, b)"),
+    "without a bias": textbook("{x}, {h}", "MatMul({x}, l)"),
+    "between two halves": textbook("{h}, {x}, {h}", "MatMul({x}, m)")
+    .replace("float[5, 2] l", "float[7, 2] m")
+    .replace("3, -2, 0, 1, 2, -3}", "3, -2, 0, 1, 2, -3, 1, 5, -2, 3}", 1),
+}
+
+
+@pytest.mark.parametrize("text", APART.values(), ids=APART)
+def test_a_step_that_is_joined_with_a_state_is_multiplied_apart_from_it(text: str) -> None:
+    assert products(text) == 1 + 4
 
 
 SEVERAL = {

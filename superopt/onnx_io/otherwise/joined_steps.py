@@ -1,0 +1,96 @@
+"""Models that multiply a step of a series apart from what it is joined with, so that all `steps` can be at once.
+
+`W·[x[t], h]` is what a recurrent cell of many a script computes (`torch.cat((x[t], h), 1)`): `V·x[t] + U·h`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import onnx_ir as ir
+
+from superopt.onnx_io.otherwise.linear import is_linear, layer
+from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.steps import Step, pays, step_of
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.surgery import replace_node
+
+
+class _Joined(NamedTuple):
+    """A step that a node multiplies, the place of it among what it is joined with, and how wide each of these is."""
+
+    step: Step
+    place: int
+    widths: tuple[int, ...]
+
+
+def joined_steps(program: Program) -> dict[int, Put]:
+    """How to multiply steps apart, by the places of the first products of what they are joined with."""
+    if opset_of(program.model) < 13:  # a slice had its bounds as attributes, and a split its parts
+        return {}
+    places, found = {node: i for i, node in enumerate(program.model.graph)}, dict[int, Put]()
+    for group in _groups(program, program.model.graph):
+        if pays(program, [joined.step for joined in group]):
+            first = min(places[joined.step.node] for joined in group)
+            found[first] = lambda draft, node: _part(program, draft, node)
+    return found
+
+
+def _groups(program: Program, graph: ir.Graph) -> list[list[_Joined]]:
+    """Products of the same matrices by steps of the same series, in the same place among as wide others."""
+    found: dict[object, list[_Joined]] = {}
+    for node in graph:
+        joined = _joined(program, node)
+        if joined is not None:
+            key = joined.step.series, joined.step.axis, joined.place, joined.widths, layer(node)
+            found.setdefault(key, []).append(joined)
+    return list(found.values())
+
+
+def _joined(program: Program, node: ir.Node) -> _Joined | None:
+    """The first step that a node multiplies by rows of a matrix of their own."""
+    join = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
+    if join is None or join.op_type != "Concat" or join.domain not in ONNX_DOMAIN or len(join.inputs) < 2:
+        return None
+    terms = [program.values.get(v.name or "") for v in join.inputs if v is not None]
+    widths = [t.shape[-1] for t in terms if t is not None and t.type.rank]
+    numbers = tuple(width for width in widths if isinstance(width, int))
+    known = [t.type.rank for t in terms if t is not None]
+    if len(numbers) < len(join.inputs) or join.attributes["axis"].as_int() % known[0] != known[0] - 1:
+        return None
+    if not is_linear(program, node, known[0]):
+        return None
+    found = ((place, step_of(program, node, value)) for place, value in enumerate(join.inputs))
+    return next((_Joined(step, place, numbers) for place, step in found if step is not None), None)
+
+
+def _part(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Multiply steps apart from what they are joined with, in all nodes that do so by the same matrix as one."""
+    (group,) = (g for g in _groups(program, draft.model.graph) if any(joined.step.node is node for joined in g))
+    made, place, widths = NewNodes("part", draft.taken), group[0].place, group[0].widths
+    matrix, *bias = node.inputs[1:]
+    assert matrix is not None
+    axis = 1 if "transB" in node.attributes and node.attributes["transB"].as_int() else 0
+    along = ir.AttrInt64("axis", axis)
+    rows = made.several("Split", [matrix, made.integers(widths)], [along], len(widths))
+    others = [part for i, part in enumerate(rows) if i != place]
+    rest = made.node("Concat", others, [along]) if len(others) > 1 else others[0]
+    draft.model.graph.insert_before(node, made.nodes)
+    for joined in group:
+        join = joined.step.node.inputs[0].producer() if joined.step.node.inputs[0] is not None else None
+        assert join is not None
+        new, read = NewNodes("apart", draft.taken), [v for v in join.inputs if v is not None]
+        beside = [v for i, v in enumerate(read) if i != place]
+        x = new.node("Concat", beside, list(join.attributes.values())) if len(beside) > 1 else beside[0]
+        said = list(node.attributes.values())
+        if node.op_type == "Gemm":
+            step = new.node("Gemm", [read[place], rows[place], *(b for b in bias if b is not None)], said)
+            result = new.node("Gemm", [x, rest, step], said)
+        else:
+            step = new.node("MatMul", [read[place], rows[place]])
+            result = new.node("Add", [new.node("MatMul", [x, rest]), step])
+        draft.model.graph.insert_before(joined.step.node, new.nodes)
+        replace_node(draft.model, joined.step.node, [result])
+    return True

@@ -16,6 +16,7 @@ from superopt.onnx_io.all_turns import AllTurns
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.parted import Parted, parted
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.slices import Slice, slices_of
@@ -26,7 +27,7 @@ MOST_TIMES, MOST_ELEMENTS = 32, 2**13
 in memory at once.
 """
 
-FREE = frozenset({"Cast", "Constant", "Gather", "Identity", "Split", "Transpose"})
+FREE = frozenset({"Cast", "Concat", "Constant", "Gather", "Identity", "Split", "Transpose"})
 """What takes hardly less time for all rows at once: for these alone nothing is changed."""
 
 
@@ -49,7 +50,7 @@ class _Ahead:
 
     def __init__(self, program: Program, model: ir.Model, taken: set[str]) -> None:
         self._program, self._model, self._taken = program, model, taken
-        self._turns = AllTurns(program, model, taken)
+        self._turns, self._slices = AllTurns(program, model, taken), set[ir.Value]()
 
     def move(self, loop: ir.Node) -> bool:
         """Move what turns compute of their rows alone before a loop, where that takes time; whether anything was."""
@@ -59,13 +60,16 @@ class _Ahead:
             return False
         self._turns.enter(body, kept_states(loop, body))
         given = [row for found in slices.found if (row := self._slice(found)) is not None]
-        moved = dict.fromkeys(node for node in body if self._moves(node))
+        self._slices = {found.value for found in slices.found}
+        parts = [found for node in tuple(body) if (found := self._taken_or_parted(body, node)) is not None]
+        moved = dict.fromkeys(node for node in body if self._is_own(node))
         apart = {v: self._turns.rows[v] for node in moved for v in node.outputs}
         read = {v: row.value for v, row in apart.items() if any(user not in moved for user, _ in v.uses())}
+        matrices = [matrix for part in parts for matrix in part.matrices]
         if not read or all(node.op_type in FREE for node in moved) or not fits(apart.values(), given):
-            self._turns.placed(())
+            graph.insert_before(loop, self._turns.placed(matrices))
             return False
-        graph.insert_before(loop, self._turns.placed(read.values()))
+        graph.insert_before(loop, self._turns.placed([*read.values(), *matrices]))
         slices.give(self._taken, read, moved)
         for node in reversed(moved):
             body.remove(node, safe=True)
@@ -84,12 +88,23 @@ class _Ahead:
         self._turns.rows[found.value] = Row(value, tuple(shape), size)
         return self._turns.rows[found.value]
 
-    def _moves(self, node: ir.Node) -> bool:
-        """Whether a node computes its own row alone, and no output of the body; then its rows are known."""
+    def _taken_or_parted(self, body: ir.Graph, node: ir.Node) -> Parted | None:
+        """Let a node's rows be known where it is one of rows alone, and no output of the body; else what is of rows in
+        it, if that can be parted from the rest.
+        """
         known = [v for v in node.outputs if v in self._turns.rows]  # slices that a node takes
-        if known or any(v.is_graph_output() for v in node.outputs) or not self._turns.take(node):
-            return False
-        return all(self._turns.rows[v].turns is not None for v in node.outputs)
+        if known or any(v.is_graph_output() for v in node.outputs) or self._turns.take(node):
+            return None
+        found = parted(self._turns, body, node, self._taken)
+        if found is not None:
+            self._turns.take(found.step)
+        return found
+
+    def _is_own(self, node: ir.Node) -> bool:
+        """Whether a node computes rows, and does not only take them."""
+        rows = [self._turns.rows.get(v) for v in node.outputs]
+        is_slice = any(v in self._slices for v in node.outputs)
+        return bool(rows) and not is_slice and all(r is not None and r.turns is not None for r in rows)
 
 
 def fits(apart: Iterable[Row], given: Iterable[Row]) -> bool:

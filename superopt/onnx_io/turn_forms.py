@@ -144,6 +144,21 @@ def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
     ]
 
 
+def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
+    """Rows side by side, of which each turn has its own."""
+    first, axis = rows[0], _number(node, "axis", 0)
+    rank = len(first.shape)
+    if any(row.turns is None or len(row.shape) != rank for row in rows) or not -rank <= axis < rank:
+        return None
+    axis %= rank
+    others = [[d for a, d in enumerate(row.shape) if a != axis] for row in rows]
+    if not all(are_equal(d, e) for other in others for d, e in zip(other, others[0], strict=True)):
+        return None
+    size = sum((row.shape[axis] for row in rows[1:]), first.shape[axis])
+    value = nodes.new("Concat", [row.value for row in rows], [ir.AttrInt64("axis", axis + 1)])
+    return [Row(value, tuple(size if a == axis else d for a, d in enumerate(first.shape)), first.turns)]
+
+
 def looked_up(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """What numbers of rows choose from a table that is the same in all turns: tokens their embeddings."""
     table, at = rows
@@ -215,6 +230,7 @@ def held(value: ir.Value | None) -> ir.TensorProtocol | None:
 
 FORMS: Mapping[str, Form] = {
     "Cast": elementwise,
+    "Concat": joined,
     "Gather": looked_up,
     "Gemm": linear,
     "Identity": copied,

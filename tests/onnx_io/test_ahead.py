@@ -19,6 +19,9 @@ HELD = """<bool go = {1}, int64 n = {3}, float[4, 3] w =
   {1, 2, 3, -1, 0, 1, 2, -2, 1, 0.5, 1, -3}, float[3] b = {1, -1, 2}>"""
 
 
+M = ", ".join(str(i % 7 - 3) for i in range(21))
+L = ", ".join(str(i % 5 - 2) for i in range(30))
+HELD = HELD.replace(">", f", float[7, 3] m7 = {{{M}}}, float[3, 7] t7 = {{{M}}}, float[10, 3] l9 = {{{L}}}>")
 FRONT = "v = Transpose<perm = [1, 0, 2]>(x)"
 
 
@@ -127,6 +130,26 @@ def test_a_loop_over_all_rows_computes_the_same_of_any_number_of_these(length: i
     assert found is not None
     feeds = FEEDS | {"x": DRAWN.standard_normal((length, 2, 4)).astype(np.float32)}
     np.testing.assert_allclose(run(ir.to_proto(found), feeds)[0], run(source, feeds)[0], rtol=1e-5)
+
+
+JOINED = {
+    "in front of the state": "j = Concat<axis = 1>(e, h) a = MatMul(j, m7)",
+    "behind it": "j = Concat<axis = -1>(h, e) a = Gemm(j, m7, b)",
+    "the matrix turned": "j = Concat<axis = 1>(e, h) a = Gemm<transB = 1>(j, t7, b)",
+    "behind two of it": "j = Concat<axis = 1>(h, z, e) a = MatMul(j, l9)",
+}
+
+
+@pytest.mark.parametrize("nodes", JOINED.values(), ids=JOINED)
+def test_a_row_that_is_joined_with_the_state_is_multiplied_apart_from_it(nodes: str) -> None:
+    made = moved(scan(f"{nodes} r = Tanh(a)"))
+    assert outside(made)[-1] == "Scan"
+    assert "MatMul" in outside(made)
+
+
+def test_rows_that_are_joined_with_rows_alone_are_rows() -> None:
+    made = moved(scan("q = MatMul(e, w) j = Concat<axis = 1>(q, e) a = MatMul(j, m7) r = Add(a, h)"))
+    assert turns(made) == ["Add"]
 
 
 LINEAR = "e = Gather(x, i) a = MatMul(e, w) r = Add(a, h)"

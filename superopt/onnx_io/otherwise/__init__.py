@@ -10,6 +10,7 @@ from superopt.onnx_io.mapped import mapped
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
+from superopt.onnx_io.otherwise.one_hot import one_hot
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
@@ -24,6 +25,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     listed,
     steps,
     joined_steps,
+    one_hot,
     stacked_steps,
     monomials,
 )

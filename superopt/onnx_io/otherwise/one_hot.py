@@ -1,0 +1,197 @@
+"""Models that take rows of a matrix, and do not multiply it by rows that are one in one place and zero elsewhere.
+
+`one_hot(i) @ W` is how vector-quantized autoencoders look up their codes (van den Oord et al. 2017), and how a layer
+over categories is written out. Numbers that are no row's have a row of zeros, as `one_hot` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.dim import are_equal, product, substitute, symbols
+from superopt.errors import InvalidModel
+from superopt.onnx_io.otherwise.linear import is_linear
+from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.surgery import replace_node
+
+LEAST, LEAST_GUARDED, MOST_GUARDED = 2**14, 2**18, 2**24
+"""So many products are left out at least, where numbers are rows', and where that has to be seen to; a matrix that has
+a row more then has so many elements at most.
+"""
+
+INTEGERS = ("int32", "int64")
+
+_MOVES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+"""What keeps what numbers there are."""
+
+
+class _Hot(NamedTuple):
+    """Rows that are one where numbers say: these, of how many places, and which numbers they may be."""
+
+    numbers: ir.Value
+    depth: int
+    wraps: bool
+    """Whether -1 is the last place."""
+    fails: bool
+    """Whether the model fails for a number that is no place's."""
+
+
+def one_hot(program: Program) -> dict[int, Put]:
+    """How to take rows, by the places of the products."""
+    if opset_of(program.model) < 13:  # OneHot had other places before 11, and axes were attributes before 13
+        return {}
+    nodes = [(i, node) for i, node in enumerate(program.model.graph) if node.op_type in ("Gemm", "MatMul")]
+    found = ((i, _hot(program, node.inputs[0]), node) for i, node in nodes)
+    return {i: lambda draft, n: _take(program, draft, n) for i, hot, node in found if hot and _pays(program, hot, node)}
+
+
+def _hot(program: Program, value: ir.Value | None) -> _Hot | None:
+    """What a value tells by ones and zeros."""
+    node = None if value is None else value.producer()
+    while _is(node, "Cast", "Identity") and node is not None and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    way = _WAYS.get(node.op_type) if node is not None and node.domain in ONNX_DOMAIN else None
+    hot = None if node is None or way is None or None in node.inputs else way(program, node)
+    known = None if hot is None else program.values.get(hot.numbers.name or "")
+    return hot if known is not None and known.type.dtype in INTEGERS else None
+
+
+def _named(program: Program, node: ir.Node) -> _Hot | None:
+    """OneHot along a last axis."""
+    numbers, depth, values = (v for v in node.inputs if v is not None)
+    size, ends = _data(program, depth), _data(program, values)
+    rank = program.values[numbers.name or ""].type.rank if (numbers.name or "") in program.values else None
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    if rank is None or axis not in (-1, rank) or size is None or ends is None or ends.reshape(-1).tolist() != [0, 1]:
+        return None
+    return _Hot(numbers, int(size.reshape(-1)[0]), wraps=True, fails=False)
+
+
+def _compared(program: Program, node: ir.Node) -> _Hot | None:
+    """Numbers, each along an axis of its own, that are compared with all places."""
+    for spread, places in (node.inputs, node.inputs[::-1]):
+        made, data = None if spread is None else spread.producer(), _data(program, places)
+        numbers = _unspread(program, made)
+        if numbers is None or data is None or not data.ndim or data.shape[-1] != data.size:
+            continue
+        rank = program.values[numbers.name or ""].type.rank
+        if data.ndim <= rank + 1 and np.array_equal(data.reshape(-1), np.arange(data.size)):
+            return _Hot(numbers, data.size, wraps=False, fails=False)
+    return None
+
+
+def _scattered(program: Program, node: ir.Node) -> _Hot | None:
+    """Ones that are put into rows of zeros, one into each."""
+    zeros, at, ones = (v for v in node.inputs if v is not None)
+    nothing, numbers = _data(program, zeros), _unspread(program, at.producer())
+    known, told = program.values.get(at.name or ""), node.attributes.get("reduction")
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    if nothing is None or nothing.ndim != 2 or nothing.any() or numbers is None or known is None or axis not in (1, -1):
+        return None
+    is_all = known.type.rank == 2 and are_equal(known.shape[0], nothing.shape[0])
+    sets = told is None or told.as_string() == "none"
+    return _Hot(numbers, nothing.shape[1], True, True) if is_all and sets and _is_one(program, ones) else None
+
+
+_WAYS: dict[str, Callable[[Program, ir.Node], _Hot | None]] = {
+    "Equal": _compared,
+    "OneHot": _named,
+    "ScatterElements": _scattered,
+}
+
+
+def _is_one(program: Program, value: ir.Value) -> bool:
+    """Whether a value is one everywhere; what only repeats it does not matter."""
+    node = value.producer()
+    data = _data(program, node.inputs[0] if node is not None and _is(node, "Expand") else value)
+    return data is not None and bool((data == 1).all())
+
+
+def _unspread(program: Program, node: ir.Node | None) -> ir.Value | None:
+    """What a node gives a last axis of one."""
+    if not _is(node, "Unsqueeze") or node is None or None in node.inputs:
+        return None
+    numbers, axes = node.inputs
+    known, data = program.values.get((numbers and numbers.name) or ""), _data(program, axes)
+    is_last = known is not None and data is not None and data.reshape(-1).tolist() in ([-1], [known.type.rank])
+    return numbers if is_last else None
+
+
+def _is(node: ir.Node | None, *op_types: str) -> bool:
+    return node is not None and node.op_type in op_types and node.domain in ONNX_DOMAIN
+
+
+def _data(program: Program, value: ir.Value | None) -> Array | None:
+    """The value of a constant."""
+    try:
+        return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
+    except InvalidModel:
+        return None
+
+
+def _pays(program: Program, hot: _Hot, node: ir.Node) -> bool:
+    """Whether a node multiplies such rows by a matrix of finite numbers, which takes time."""
+    known = program.values[hot.numbers.name or ""]
+    matrix = _data(program, node.inputs[1]) if is_linear(program, node, known.type.rank + 1) else None
+    rows = product(known.shape)
+    number = substitute(rows, dict.fromkeys(symbols(rows), 1))
+    if matrix is None or not np.isfinite(matrix).all() or not isinstance(number, int):
+        return False
+    if hot.fails or _is_place(program, hot):
+        return number * matrix.size >= LEAST
+    return number * matrix.size >= LEAST_GUARDED and matrix.size <= MOST_GUARDED
+
+
+def _is_place(program: Program, hot: _Hot) -> bool:
+    """Whether numbers are places whatever comes: those of what is largest or smallest among no more."""
+    node, known = hot.numbers.producer(), program.values.get(hot.numbers.name or "")
+    while _is(node, *_MOVES) and node is not None and known is not None and known.type.dtype in INTEGERS:
+        of = node.inputs[0]
+        node, known = (None, None) if of is None else (of.producer(), program.values.get(of.name or ""))
+    of = node.inputs[0] if node is not None and _is(node, "ArgMax", "ArgMin") else None
+    among = None if of is None else program.values.get(of.name or "")
+    if node is None or among is None or not among.type.rank:
+        return False
+    size = among.shape[(node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % among.type.rank]
+    return isinstance(size, int) and size <= hot.depth
+
+
+def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Take the rows that numbers say."""
+    hot, made = _hot(program, node.inputs[0]), NewNodes("row", draft.taken)
+    table, *bias = node.inputs[1:]
+    assert hot is not None
+    assert table is not None
+    if "transB" in node.attributes and node.attributes["transB"].as_int():
+        table = made.node("Transpose", [table], [ir.AttrInt64s("perm", [1, 0])])
+    at = hot.numbers
+    if not hot.fails and not _is_place(program, hot):
+        at, table = _guarded(program, made, hot, table, node)
+    rows = made.node("Gather", [table, at])
+    for row in bias:
+        rows = rows if row is None else made.node("Add", [rows, row])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [rows])
+    return True
+
+
+def _guarded(program: Program, made: NewNodes, hot: _Hot, table: ir.Value, node: ir.Node) -> tuple[ir.Value, ir.Value]:
+    """Numbers that are of a last row of zeros where they are no place's, and the table with that row."""
+    matrix = _data(program, node.inputs[1])
+    assert matrix is not None
+    zeros = made.held(np.zeros((1, matrix.size // hot.depth), matrix.dtype))
+    nothing, depth = made.held(np.array(0, np.int64)), made.held(np.array(hot.depth, np.int64))
+    at = made.node("Cast", [hot.numbers], [ir.AttrInt64("to", int(ir.DataType.INT64))])
+    if hot.wraps:
+        at = made.node("Where", [made.node("Less", [at, nothing]), made.node("Add", [at, depth]), at])
+    at = made.node("Where", [made.node("Less", [at, depth]), at, depth])
+    at = made.node("Where", [made.node("Less", [at, nothing]), depth, at])
+    return at, made.node("Concat", [table, zeros], [ir.AttrInt64("axis", 0)])

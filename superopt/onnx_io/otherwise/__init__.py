@@ -11,6 +11,7 @@ from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.one_hot import one_hot
+from superopt.onnx_io.otherwise.recurrences import recurrences
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
@@ -27,6 +28,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     joined_steps,
     one_hot,
     stacked_steps,
+    recurrences,
     monomials,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""

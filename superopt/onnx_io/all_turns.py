@@ -5,7 +5,7 @@ So JAX's `vmap` does it (Bradbury et al. 2018), for what has one of the forms of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -13,14 +13,16 @@ from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import let_go
-from superopt.onnx_io.turn_forms import FORMS, Nodes, Row, held
+from superopt.onnx_io.turn_forms import FORMS, Form, Nodes, Row, held
 
 
 class AllTurns:
-    """The values of a turn, in all turns, and the nodes that compute them; names that are `taken` are not given."""
+    """The values of a turn, in all turns, and the nodes that compute them; names that are `taken` are not given.
+    `forms` are those that are known.
+    """
 
-    def __init__(self, program: Program, model: ir.Model, taken: set[str]) -> None:
-        self._program, self._graph, self._taken = program, model.graph, taken
+    def __init__(self, program: Program, model: ir.Model, taken: set[str], forms: Mapping[str, Form] = FORMS) -> None:
+        self._program, self._graph, self._taken, self._forms = program, model.graph, taken, forms
         self.nodes = Nodes(opset_of(model), lambda value: rename(value, taken))
         self.rows: dict[ir.Value, Row] = {}
         self._copies = set[ir.Value]()
@@ -41,7 +43,7 @@ class AllTurns:
             self.rows[node.outputs[0]] = Row(value, tuple(data.shape.numpy()), None)
             return True
         rows = [row for v in node.inputs if (row := self.row(v)) is not None]
-        form = FORMS.get(node.op_type) if node.domain in ONNX_DOMAIN else None
+        form = self._forms.get(node.op_type) if node.domain in ONNX_DOMAIN else None
         if form is None or not rows or len(rows) < len(node.inputs):
             return False
         made = form(self.nodes, node, rows)

@@ -78,8 +78,7 @@ def copied(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
 
 def elementwise(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """What broadcasts does so behind the axis of turns."""
-    made = _broadcast(nodes, node.op_type, rows, list(node.attributes.values()))
-    return None if made is None else [made]
+    return one_of(_broadcast(nodes, node.op_type, rows, list(node.attributes.values())))
 
 
 def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -91,7 +90,7 @@ def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
     listed = told.as_ints() if told is not None else axes_held.numpy().tolist() if axes_held is not None else ()
     if not listed or any(not -rank <= a < rank for a in listed):
         return None
-    axes, kept = sorted(a % rank for a in listed), _number(node, "keepdims", 1)
+    axes, kept = sorted(a % rank for a in listed), number(node, "keepdims", 1)
     shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
     since = 13 if node.op_type == "ReduceSum" else 18
     new = nodes.over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
@@ -100,17 +99,17 @@ def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
 
 def product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """The product of rows with a matrix that is the same in all turns: a larger product, as weights are read once."""
-    made = _times(nodes, *rows)
-    return None if made is None else [made]
+    return one_of(_times(nodes, *rows))
 
 
 def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """The same of matrices that were to be scaled by nothing, and what is added to it."""
-    scaled = any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in ("alpha", "beta"))
     left, right, *bias = rows
-    if scaled or _number(node, "transA", 0) or len(left.shape) != 2 or len(right.shape) != 2 or right.turns is not None:
+    if is_scaled(node) or number(node, "transA", 0) or right.turns is not None:
         return None
-    if _number(node, "transB", 0):
+    if len(left.shape) != 2 or len(right.shape) != 2:
+        return None
+    if number(node, "transB", 0):
         turned = nodes.new("Transpose", [right.value], [ir.AttrInt64s("perm", [1, 0])])
         right = Row(turned, right.shape[::-1], None)
     made = _times(nodes, left, right)
@@ -118,12 +117,12 @@ def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
         shape, (added,) = made.shape, bias
         made = _broadcast(nodes, "Add", [made, added])
         made = made if made is not None and all(map(are_equal, made.shape, shape)) else None
-    return None if made is None else [made]
+    return one_of(made)
 
 
 def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Rows that are cut along an axis into parts of known sizes."""
-    row, axis, count = rows[0], _number(node, "axis", 0), len(node.outputs)
+    row, axis, count = rows[0], number(node, "axis", 0), len(node.outputs)
     rank, told = len(row.shape), node.attributes.get("split")
     sizes_held = held(node.inputs[1]) if len(rows) > 1 else None
     if not -rank <= axis < rank or (len(rows) > 1 and sizes_held is None):
@@ -146,7 +145,7 @@ def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
 
 def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Rows side by side, of which each turn has its own."""
-    first, axis = rows[0], _number(node, "axis", 0)
+    first, axis = rows[0], number(node, "axis", 0)
     rank = len(first.shape)
     if any(row.turns is None or len(row.shape) != rank for row in rows) or not -rank <= axis < rank:
         return None
@@ -162,7 +161,7 @@ def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
 def looked_up(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """What numbers of rows choose from a table that is the same in all turns: tokens their embeddings."""
     table, at = rows
-    if _number(node, "axis", 0) or table.turns is not None or at.turns is None or not table.shape:
+    if number(node, "axis", 0) or table.turns is not None or at.turns is None or not table.shape:
         return None
     return [Row(nodes.new("Gather", [table.value, at.value]), (*at.shape, *table.shape[1:]), at.turns)]
 
@@ -182,7 +181,7 @@ def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
 def along(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Shares along an axis. Before opset 13 they are of all axes from that one on."""
     (row,) = rows
-    rank, axis = len(row.shape), _number(node, "axis", -1 if nodes.opset >= 13 else 1)
+    rank, axis = len(row.shape), number(node, "axis", -1 if nodes.opset >= 13 else 1)
     if row.turns is None or not -rank <= axis < rank or (nodes.opset < 13 and axis % rank != rank - 1):
         return None
     new = nodes.new(node.op_type, [row.value], [ir.AttrInt64("axis", axis % rank + 1)])
@@ -199,28 +198,39 @@ def _times(nodes: Nodes, left: Row, right: Row) -> Row | None:
 
 def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequence[ir.Attr] = ()) -> Row | None:
     rank = max(len(r.shape) for r in rows)
-    shape = [_common([r.shape[-a] for r in rows if len(r.shape) >= a]) for a in range(rank, 0, -1)]
+    shape = [common([r.shape[-a] for r in rows if len(r.shape) >= a]) for a in range(rank, 0, -1)]
     if None in shape:
         return None
     turns = next((r.turns for r in rows if r.turns is not None), None)
-    inputs = [r.value if r.turns is None else _aligned(nodes, r, rank) for r in rows]
+    inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in rows]
     return Row(nodes.new(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
 
 
-def _aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
+def aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
     """A value of all turns whose turn has this rank."""
     more = rank - len(row.shape)
     return nodes.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
 
 
-def _common(dims: Sequence[Dim]) -> Dim | None:
+def common(dims: Sequence[Dim]) -> Dim | None:
     """The size along an axis of what broadcasts; None where these differ."""
     several = [d for d in dims if not is_one(d)]
     return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
 
 
-def _number(node: ir.Node, name: str, default: int) -> int:
+def number(node: ir.Node, name: str, default: int) -> int:
+    """What an attribute says."""
     return node.attributes[name].as_int() if name in node.attributes else default
+
+
+def is_scaled(node: ir.Node) -> bool:
+    """Whether a Gemm scales what it multiplies, or what it adds."""
+    return any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in ("alpha", "beta"))
+
+
+def one_of(made: Row | None) -> Sequence[Row] | None:
+    """What a node of one output gives."""
+    return None if made is None else [made]
 
 
 def held(value: ir.Value | None) -> ir.TensorProtocol | None:

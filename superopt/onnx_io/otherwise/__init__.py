@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from superopt.onnx_io.mapped import mapped
+from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.monomials import monomials
@@ -29,6 +30,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     one_hot,
     stacked_steps,
     recurrences,
+    heads,
     monomials,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from superopt.dim import Dim, product
 from superopt.errors import SuperoptError
-from superopt.onnx_io.all_turns import ELEMENTWISE, REDUCES, AllTurns, Row, number
+from superopt.onnx_io.all_turns import AllTurns
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.columns import Columns
 from superopt.onnx_io.otherwise.layers import LAYERS
@@ -27,8 +27,9 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turn_forms import Row, number
 
-KINDS = frozenset({*filter(None, ELEMENTWISE), *REDUCES, *LAYERS})
+KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
 
 FEWEST, FEWEST_NODES = 5, 15
@@ -120,16 +121,17 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     try:
         whole = turns.rows.get(ends.values[0]) if all(turns.take(node) for node, *_ in found.nodes) else None
     except SuperoptError:  # sizes that are not told apart
-        return False
+        whole = None
     if whole is None or whole.turns is None:
+        turns.placed(())
         return False
-    joins = end.op_type == "Concat"
-    if joins:
+    if end.op_type == "Concat":
         joined = _joined(after := NewNodes("heads", draft.taken), whole, number(end, "axis", 0))
-        turns.nodes += after.nodes
+        nodes = [*turns.placed([whole.value]), *after.nodes]
     else:
-        joined = turns.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])
-    draft.model.graph.insert_before(end, [*made.nodes, *turns.nodes])
+        joined = turns.nodes.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])
+        nodes = turns.placed([joined])
+    draft.model.graph.insert_before(end, [*made.nodes, *nodes])
     replace_node(draft.model, end, [joined])
     return True
 

@@ -1,6 +1,5 @@
 """ONNX models in and out: the only package that imports onnx and onnx_ir (and onnxruntime, for single nodes)."""
 
-from superopt.onnx_io.apart import apart
 from superopt.onnx_io.bodies import bodies, is_loop
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.chance import left_to_chance
@@ -22,6 +21,7 @@ from superopt.onnx_io.samples import demand_inputs, load_inputs
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.splicing import spliced
 from superopt.onnx_io.standalone import op_types, standalone, standalone_apart
+from superopt.onnx_io.turns.apart import apart
 from superopt.onnx_io.widened import is_rounding, widened
 
 __all__ = [

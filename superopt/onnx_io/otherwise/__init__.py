@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from superopt.onnx_io.mapped import mapped
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
+from superopt.onnx_io.otherwise.mapped import mapped
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.one_hot import one_hot
 from superopt.onnx_io.otherwise.recurrences import recurrences

@@ -10,10 +10,10 @@ import onnx_ir as ir
 
 from superopt.dim import Dim, are_equal
 from superopt.onnx_io.naming import values
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft
-from superopt.onnx_io.turn_forms import Row
+from superopt.onnx_io.turns.rows import Row
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.term import Term

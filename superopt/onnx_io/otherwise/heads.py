@@ -18,16 +18,16 @@ import onnx_ir as ir
 
 from superopt.dim import Dim, product
 from superopt.errors import SuperoptError
-from superopt.onnx_io.all_turns import AllTurns
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.columns import Columns
 from superopt.onnx_io.otherwise.layers import LAYERS
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turn_forms import Row, number
+from superopt.onnx_io.turns.all_turns import AllTurns
+from superopt.onnx_io.turns.rows import Row, number
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
@@ -129,7 +129,7 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
         joined = _joined(after := NewNodes("heads", draft.taken), whole, number(end, "axis", 0))
         nodes = [*turns.placed([whole.value]), *after.nodes]
     else:
-        joined = turns.nodes.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])
+        joined = turns.made.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])
         nodes = turns.placed([joined])
     draft.model.graph.insert_before(end, [*made.nodes, *nodes])
     replace_node(draft.model, end, [joined])

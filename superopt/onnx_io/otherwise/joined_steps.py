@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import is_linear, layer
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put

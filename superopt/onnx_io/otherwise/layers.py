@@ -1,6 +1,6 @@
 """Layers of several values at once, each with weights of its own: along one more axis in front, as stacks of matrices.
 
-What computes single elements and reduces is known already (`all_turns.py`); these are products, shares, norms, and what
+What computes single elements and reduces is known already (`turns/forms.py`); these are products, norms, and what
 chooses one place or gives an axis of one.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.turn_forms import FORMS, Form, Nodes, Row, aligned, common, held, is_scaled, number, one_of
+from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
 
 
 def _product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -27,7 +28,7 @@ def _multiplied(nodes: Nodes, one: Row, other: Row) -> Row | None:
     shape = (*(d for d in stacks if d is not None), one.shape[-2], other.shape[-1])
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in (one, other)]
     turned = one.turns if one.turns is not None else other.turns
-    return Row(nodes.new("MatMul", inputs), shape, turned) if len(shape) == rank else None
+    return Row(nodes.node("MatMul", inputs), shape, turned) if len(shape) == rank else None
 
 
 def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -42,13 +43,13 @@ def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
 
 def _transposed(nodes: Nodes, row: Row) -> Row:
     order = (1, 0) if row.turns is None else (0, 2, 1)
-    return Row(nodes.new("Transpose", [row.value], [ir.AttrInt64s("perm", order)]), row.shape[::-1], row.turns)
+    return Row(nodes.node("Transpose", [row.value], [ir.AttrInt64s("perm", order)]), row.shape[::-1], row.turns)
 
 
 def _combined(nodes: Nodes, op_type: str, one: Row, other: Row) -> Row:
     """A row of all turns and what has at most its shape, element by element."""
     more = other.value if other.turns is None else aligned(nodes, other, len(one.shape))
-    return Row(nodes.new(op_type, [one.value, more]), one.shape, one.turns)
+    return Row(nodes.node(op_type, [one.value, more]), one.shape, one.turns)
 
 
 def _normalized(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -57,9 +58,9 @@ def _normalized(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Ro
     if x.turns is None or scale is None or number(node, "axis", -1) not in (-1, rank - 1) or len(rows[1].shape) != 1:
         return None
     data = scale.numpy()
-    ones = nodes.new("Constant", [], [ir.AttrTensor("value", ir.tensor(np.ones(data.shape[-1:], data.dtype)))])
+    ones = nodes.held(np.ones(data.shape[-1:], data.dtype))
     others = [a for name, a in node.attributes.items() if name != "axis"]
-    made = Row(nodes.new(node.op_type, [x.value, ones], others), x.shape, x.turns)
+    made = Row(nodes.node(node.op_type, [x.value, ones], others), x.shape, x.turns)
     made = _combined(nodes, "Mul", made, rows[1])
     return [made if len(rows) < 3 else _combined(nodes, "Add", made, rows[2])]
 
@@ -73,10 +74,10 @@ def _standardized(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[
     given = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
     if (data := held(variance.value)) is None:
         return None
-    least = nodes.new("Constant", [], [ir.AttrTensor("value", ir.tensor(np.array(given, data.numpy().dtype)))])
-    root = nodes.new("Sqrt", [nodes.new("Add", [variance.value, least])])
+    least = nodes.held(np.array(given, data.numpy().dtype))
+    root = nodes.node("Sqrt", [nodes.node("Add", [variance.value, least])])
     several = variance.turns if scale.turns is None else scale.turns
-    factor = Row(nodes.new("Div", [scale.value, root]), scale.shape, several)
+    factor = Row(nodes.node("Div", [scale.value, root]), scale.shape, several)
     for op_type, row in (("Sub", mean), ("Mul", factor), ("Add", shift)):
         x = _combined(nodes, op_type, x, row)
     return [x]
@@ -88,7 +89,7 @@ def _picked(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
     axis = number(node, "axis", 0) % len(row.shape) if row.shape else 0
     if row.turns is None or places.turns is not None or not row.shape:
         return None
-    made = nodes.new("Gather", [row.value, places.value], [ir.AttrInt64("axis", axis + 1)])
+    made = nodes.node("Gather", [row.value, places.value], [ir.AttrInt64("axis", axis + 1)])
     return [Row(made, (*row.shape[:axis], *places.shape, *row.shape[axis + 1 :]), row.turns)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from superopt.dim import Dim, is_one, product, substitute, symbols
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 

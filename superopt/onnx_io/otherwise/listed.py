@@ -12,7 +12,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.naming import rename
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from superopt.dim import are_equal, is_one
 from superopt.onnx_io.naming import values
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node

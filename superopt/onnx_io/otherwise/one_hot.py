@@ -15,8 +15,8 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.dim import are_equal, product, substitute, symbols
 from superopt.errors import InvalidModel
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import is_linear
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of

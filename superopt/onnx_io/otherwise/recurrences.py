@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.errors import InvalidModel
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.steps import step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put

@@ -21,7 +21,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, is_one
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN

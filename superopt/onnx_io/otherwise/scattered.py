@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from superopt.dim import are_equal, equal_shapes, product
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN

@@ -13,7 +13,7 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.turn_forms import held
+from superopt.onnx_io.turns.rows import held
 
 
 class Slice(NamedTuple):

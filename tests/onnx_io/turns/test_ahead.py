@@ -8,10 +8,10 @@ import onnx_ir as ir
 import pytest
 
 from superopt.onnx_io import check, load, understand
-from superopt.onnx_io.ahead import ahead
+from superopt.onnx_io.turns.ahead import ahead
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.onnx_io.test_hoisted import turns
+from tests.onnx_io.turns.test_hoisted import turns
 
 DRAWN = np.random.default_rng(0)
 FEEDS = {"x": DRAWN.standard_normal((3, 2, 4)).astype(np.float32), "z": np.float32([[1, -1, 2], [0, 3, -2]])}

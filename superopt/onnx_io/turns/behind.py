@@ -12,8 +12,6 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
-from superopt.onnx_io.ahead import FREE, fits
-from superopt.onnx_io.all_turns import AllTurns
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.choices import BODY, Branch
@@ -22,9 +20,12 @@ from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import deep_values, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.slices import turns_of
 from superopt.onnx_io.surgery import output_of, pass_on
-from superopt.onnx_io.turn_forms import FORMS, Row, held
+from superopt.onnx_io.turns.ahead import FREE, fits
+from superopt.onnx_io.turns.all_turns import AllTurns
+from superopt.onnx_io.turns.forms import FORMS
+from superopt.onnx_io.turns.rows import Row, held
+from superopt.onnx_io.turns.slices import turns_of
 
 
 def behind(program: Program) -> ir.Model | None:

@@ -7,12 +7,12 @@ from contextlib import suppress
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
-from superopt.onnx_io.ahead import ahead
-from superopt.onnx_io.behind import behind
 from superopt.onnx_io.files import load
-from superopt.onnx_io.hoisted import hoisted
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.turns.ahead import ahead
+from superopt.onnx_io.turns.behind import behind
+from superopt.onnx_io.turns.hoisted import hoisted
 
 
 def apart(program: Program) -> ir.Model | None:

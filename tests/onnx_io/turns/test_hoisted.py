@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from superopt.onnx_io import check, load, understand
-from superopt.onnx_io.hoisted import hoisted
+from superopt.onnx_io.turns.hoisted import hoisted
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 

@@ -6,65 +6,18 @@ Each form is right whatever the numbers are, and fails for no number of rows, al
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import onnx_ir as ir
-from onnx_ir.convenience import get_const_tensor
 
-from superopt.dim import Dim, Shape, are_equal, is_one
+from superopt.dim import are_equal
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
 from superopt.operators import CATALOGUE
 
 _ELEMENTWISE = frozenset(cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain) - {"PRelu"}
 """What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
 
 _REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
-
-
-class Row(NamedTuple):
-    """What a value of a turn is outside, the shape that it has in a turn, and how many turns stand in front of it; None
-    where it is the same in all.
-    """
-
-    value: ir.Value
-    shape: Shape
-    turns: Dim | None
-
-
-class Nodes:
-    """Nodes that are made for a model of an opset."""
-
-    def __init__(self, opset: int, name: Callable[[ir.Value], None]) -> None:
-        """Each value gets a `name`."""
-        self.opset, self.made = opset, list[ir.Node]()
-        self._name = name
-
-    def several(
-        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = (), outputs: int = 1
-    ) -> Sequence[ir.Value]:
-        """What a new node gives."""
-        node = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)
-        self.made.append(node)
-        for value in node.outputs:
-            value.name = "turns"
-            self._name(value)
-        return node.outputs
-
-    def new(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
-        """What a new node of one output gives."""
-        return self.several(op_type, inputs, attributes)[0]
-
-    def over(
-        self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()
-    ) -> ir.Value:
-        """An operator along axes, which are an input since some opset."""
-        if self.opset < since:
-            return self.new(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
-        return self.new(op_type, [x, self.listed(axes)], more)
-
-    def listed(self, numbers: Sequence[int]) -> ir.Value:
-        """A vector of numbers."""
-        return self.new("Constant", [], [ir.AttrTensor("value", ir.tensor(np.array(numbers, np.int64)))])
 
 
 Form: TypeAlias = Callable[[Nodes, ir.Node, Sequence[Row]], "Sequence[Row] | None"]
@@ -110,7 +63,7 @@ def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if len(left.shape) != 2 or len(right.shape) != 2:
         return None
     if number(node, "transB", 0):
-        turned = nodes.new("Transpose", [right.value], [ir.AttrInt64s("perm", [1, 0])])
+        turned = nodes.node("Transpose", [right.value], [ir.AttrInt64s("perm", [1, 0])])
         right = Row(turned, right.shape[::-1], None)
     made = _times(nodes, left, right)
     if made is not None and bias:  # which is broadcast to the product, and never the other way
@@ -135,7 +88,7 @@ def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
         return None
     along = ir.AttrInt64("axis", axis + 1 if row.turns is not None else axis)
     told_now = [ir.AttrInt64s("split", sizes)] if nodes.opset < 13 else []
-    read = [row.value] if told_now else [row.value, nodes.listed(sizes)]
+    read = [row.value] if told_now else [row.value, nodes.integers(sizes)]
     values = nodes.several("Split", read, [along, *told_now], count)
     return [
         Row(value, tuple(part if a == axis else d for a, d in enumerate(row.shape)), row.turns)
@@ -154,7 +107,7 @@ def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if not all(are_equal(d, e) for other in others for d, e in zip(other, others[0], strict=True)):
         return None
     size = sum((row.shape[axis] for row in rows[1:]), first.shape[axis])
-    value = nodes.new("Concat", [row.value for row in rows], [ir.AttrInt64("axis", axis + 1)])
+    value = nodes.node("Concat", [row.value for row in rows], [ir.AttrInt64("axis", axis + 1)])
     return [Row(value, tuple(size if a == axis else d for a, d in enumerate(first.shape)), first.turns)]
 
 
@@ -163,7 +116,7 @@ def looked_up(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row]
     table, at = rows
     if number(node, "axis", 0) or table.turns is not None or at.turns is None or not table.shape:
         return None
-    return [Row(nodes.new("Gather", [table.value, at.value]), (*at.shape, *table.shape[1:]), at.turns)]
+    return [Row(nodes.node("Gather", [table.value, at.value]), (*at.shape, *table.shape[1:]), at.turns)]
 
 
 def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -174,7 +127,7 @@ def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if sorted(order) != list(range(rank)):
         return None
     behind = order if row.turns is None else [0, *(a + 1 for a in order)]
-    new = nodes.new("Transpose", [row.value], [ir.AttrInt64s("perm", behind)])
+    new = nodes.node("Transpose", [row.value], [ir.AttrInt64s("perm", behind)])
     return [Row(new, tuple(row.shape[a] for a in order), row.turns)]
 
 
@@ -184,7 +137,7 @@ def along(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
     rank, axis = len(row.shape), number(node, "axis", -1 if nodes.opset >= 13 else 1)
     if row.turns is None or not -rank <= axis < rank or (nodes.opset < 13 and axis % rank != rank - 1):
         return None
-    new = nodes.new(node.op_type, [row.value], [ir.AttrInt64("axis", axis % rank + 1)])
+    new = nodes.node(node.op_type, [row.value], [ir.AttrInt64("axis", axis % rank + 1)])
     return [Row(new, row.shape, row.turns)]
 
 
@@ -193,7 +146,7 @@ def _times(nodes: Nodes, left: Row, right: Row) -> Row | None:
         return None
     if not are_equal(left.shape[-1], right.shape[0]):
         return None
-    return Row(nodes.new("MatMul", [left.value, right.value]), (*left.shape[:-1], right.shape[1]), left.turns)
+    return Row(nodes.node("MatMul", [left.value, right.value]), (*left.shape[:-1], right.shape[1]), left.turns)
 
 
 def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequence[ir.Attr] = ()) -> Row | None:
@@ -203,24 +156,7 @@ def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequ
         return None
     turns = next((r.turns for r in rows if r.turns is not None), None)
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in rows]
-    return Row(nodes.new(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
-
-
-def aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
-    """A value of all turns whose turn has this rank."""
-    more = rank - len(row.shape)
-    return nodes.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
-
-
-def common(dims: Sequence[Dim]) -> Dim | None:
-    """The size along an axis of what broadcasts; None where these differ."""
-    several = [d for d in dims if not is_one(d)]
-    return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
-
-
-def number(node: ir.Node, name: str, default: int) -> int:
-    """What an attribute says."""
-    return node.attributes[name].as_int() if name in node.attributes else default
+    return Row(nodes.node(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
 
 
 def is_scaled(node: ir.Node) -> bool:
@@ -231,11 +167,6 @@ def is_scaled(node: ir.Node) -> bool:
 def one_of(made: Row | None) -> Sequence[Row] | None:
     """What a node of one output gives."""
     return None if made is None else [made]
-
-
-def held(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """The data of a constant; None of an input, whose data is what is taken where none is given."""
-    return None if value is None or value.is_graph_input() else get_const_tensor(value)
 
 
 FORMS: Mapping[str, Form] = {

@@ -1,6 +1,6 @@
 """What a turn of a loop computes of its own row, computed of all rows at once: along one more axis in front.
 
-So JAX's `vmap` does it (Bradbury et al. 2018), for what has one of the forms of `turn_forms`.
+So JAX's `vmap` does it (Bradbury et al. 2018), for what has one of the forms of `forms.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import let_go
-from superopt.onnx_io.turn_forms import FORMS, Form, Nodes, Row, held
+from superopt.onnx_io.turns.forms import FORMS, Form
+from superopt.onnx_io.turns.rows import Nodes, Row, held
 
 
 class AllTurns:
@@ -23,7 +24,7 @@ class AllTurns:
 
     def __init__(self, program: Program, model: ir.Model, taken: set[str], forms: Mapping[str, Form] = FORMS) -> None:
         self._program, self._graph, self._taken, self._forms = program, model.graph, taken, forms
-        self.nodes = Nodes(opset_of(model), lambda value: rename(value, taken))
+        self.made = Nodes("turns", taken, opset_of(model))
         self.rows: dict[ir.Value, Row] = {}
         self._copies = set[ir.Value]()
 
@@ -39,14 +40,14 @@ class AllTurns:
     def take(self, node: ir.Node) -> bool:
         """Compute a node in all turns; False where it is none that can be."""
         if node.op_type == "Constant" and (data := held(node.outputs[0])) is not None:
-            value = self.nodes.new("Constant", [], list(node.attributes.values()))
+            value = self.made.node("Constant", [], list(node.attributes.values()))
             self.rows[node.outputs[0]] = Row(value, tuple(data.shape.numpy()), None)
             return True
         rows = [row for v in node.inputs if (row := self.row(v)) is not None]
         form = self._forms.get(node.op_type) if node.domain in ONNX_DOMAIN else None
         if form is None or not rows or len(rows) < len(node.inputs):
             return False
-        made = form(self.nodes, node, rows)
+        made = form(self.made, node, rows)
         if made is None or len(made) != len(node.outputs):
             return False
         self.rows.update(zip(node.outputs, made, strict=True))
@@ -65,7 +66,7 @@ class AllTurns:
 
     def placed(self, results: Iterable[ir.Value]) -> list[ir.Node]:
         """The nodes that compute these, for where they are to stand, and the model has the weights that they read."""
-        made = dict.fromkeys(self.nodes.made)
+        made = dict.fromkeys(self.made.nodes)
         needed, stack = set[ir.Node](), [v.producer() for v in results]
         while stack:
             node = stack.pop()

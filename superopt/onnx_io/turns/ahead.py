@@ -12,15 +12,15 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from superopt.dim import product, substitute, symbols
-from superopt.onnx_io.all_turns import AllTurns
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.parted import Parted, parted
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.slices import Slice, slices_of
-from superopt.onnx_io.turn_forms import Row
+from superopt.onnx_io.turns.all_turns import AllTurns
+from superopt.onnx_io.turns.parted import Parted, parted
+from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.turns.slices import Slice, slices_of
 
 MOST_TIMES, MOST_ELEMENTS = 32, 2**13
 """What is computed of a row has this many times its elements, or so many for each batch, at most: that of all rows is
@@ -83,7 +83,7 @@ class _Ahead:
             return None
         order, value = [axis, *(a for a in range(len(known.shape)) if a != axis)], found.outer
         if axis:
-            value = self._turns.nodes.new("Transpose", [value], [ir.AttrInt64s("perm", order)])
+            value = self._turns.made.node("Transpose", [value], [ir.AttrInt64s("perm", order)])
         size, *shape = (known.shape[a] for a in order)
         self._turns.rows[found.value] = Row(value, tuple(shape), size)
         return self._turns.rows[found.value]

@@ -8,12 +8,12 @@ import onnx_ir as ir
 import pytest
 
 from superopt.onnx_io import check, load, understand
-from superopt.onnx_io.apart import apart
-from superopt.onnx_io.behind import behind
+from superopt.onnx_io.turns.apart import apart
+from superopt.onnx_io.turns.behind import behind
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.onnx_io.test_ahead import FEEDS, HELD, outside
-from tests.onnx_io.test_hoisted import turns
+from tests.onnx_io.turns.test_ahead import FEEDS, HELD, outside
+from tests.onnx_io.turns.test_hoisted import turns
 
 GIVEN = "float[3, 2, 4] x, float[2, 3] z"
 SHAPE = "3, 2, 3"

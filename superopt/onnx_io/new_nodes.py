@@ -20,10 +20,10 @@ class NewNodes:
 
     def node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
         """What a new node gives."""
-        return self.several(op_type, inputs, attributes, 1)[0]
+        return self.several(op_type, inputs, attributes)[0]
 
     def several(
-        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], outputs: int
+        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = (), outputs: int = 1
     ) -> Sequence[ir.Value]:
         """What a new node of so many outputs gives."""
         made = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)

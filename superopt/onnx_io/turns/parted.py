@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.all_turns import AllTurns
-from superopt.onnx_io.otherwise.new_nodes import NewNodes
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.turn_forms import Row
+from superopt.onnx_io.turns.all_turns import AllTurns
+from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.turns.rows import Row
 
 _END = 2**31 - 1
 """Where a slice ends that goes to the end."""
@@ -72,16 +73,15 @@ def _own(turns: AllTurns, value: ir.Value) -> Row | None:
 
 def _matrix(turns: AllTurns, node: ir.Node) -> Row | None:
     """What a node multiplies matrices by, which are scaled by nothing: a matrix that is the same in all turns."""
-    if node.op_type not in ("Gemm", "MatMul") or node.domain not in ONNX_DOMAIN or turns.nodes.opset < _SLICED:
+    if node.op_type not in ("Gemm", "MatMul") or node.domain not in ONNX_DOMAIN or turns.made.opset < _SLICED:
         return None
-    scaled = any(n in node.attributes and node.attributes[n].as_float() != 1.0 for n in ("alpha", "beta"))
     turned = "transA" in node.attributes and node.attributes["transA"].as_int() != 0
     matrix = turns.row(node.inputs[1])
     known = matrix is not None and matrix.turns is None and len(matrix.shape) == 2
-    return matrix if known and not scaled and not turned else None
+    return matrix if known and not is_scaled(node) and not turned else None
 
 
 def _slice(turns: AllTurns, matrix: Row, begin: int, end: int, axis: int) -> ir.Value:
     """A part of a matrix, outside of the turns."""
-    bounds = [turns.nodes.listed([n]) for n in (begin, end, axis)]
-    return turns.nodes.new("Slice", [matrix.value, *bounds])
+    bounds = [turns.made.integers([n]) for n in (begin, end, axis)]
+    return turns.made.node("Slice", [matrix.value, *bounds])

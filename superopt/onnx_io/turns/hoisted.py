@@ -19,7 +19,7 @@ from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import rename, values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.unfailing import failing, may_be_unfailing
+from superopt.onnx_io.turns.unfailing import failing, may_be_unfailing
 
 _FREE = frozenset({"Constant", "Identity", "Reshape", "Shape", "Squeeze", "Unsqueeze", "Flatten"})
 """What takes hardly any time: for these alone nothing is changed."""

@@ -2,8 +2,8 @@
 
 skl2onnx computes distances so, one row of the training data after the other, for each neighbour or kernel of a Gaussian
 process: three hundred turns for what is one subtraction and one sum. Where the states of a Scan leave each turn as they
-came into it, a turn knows of its own row alone, and what it computes of it (`turn_forms`) is computed of all rows at
-once, along one more axis in front (as JAX's `vmap` does, Bradbury et al. 2018).
+came into it, a turn knows of its own row alone, and what it computes of it is computed of all rows at once
+(`turns/forms.py`), along one more axis in front (as JAX's `vmap` does, Bradbury et al. 2018).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import onnx_ir as ir
 
 from superopt.dim import product, substitute, symbols
 from superopt.errors import SuperoptError
-from superopt.onnx_io.all_turns import AllTurns
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import bury, replace_node
-from superopt.onnx_io.turn_forms import Row
+from superopt.onnx_io.turns.all_turns import AllTurns
+from superopt.onnx_io.turns.rows import Row
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
 """What turns compute on the way takes this many times what they give, at most, and of one row of all symbolic sizes so
@@ -88,7 +88,7 @@ class _Placing:
     def _replace(self, scan: ir.Node, results: Sequence[ir.Value], held: Sequence[ir.Value]) -> None:
         """Let copies of results be what a Scan gave, by the same names; of what it held, what is read stays."""
         copies = [ir.Node("", "Identity", [new]) for new in results]
-        self._model.graph.insert_before(scan, [*self._turns.nodes.made, *copies])
+        self._model.graph.insert_before(scan, [*self._turns.made.nodes, *copies])
         replace_node(self._model, scan, [copy.outputs[0] for copy in copies])
         bury(self._model, [*held, *(copy.outputs[0] for copy in copies)])
 

@@ -1,0 +1,1 @@
+"""Loops: what their turns compute alike, or each of its own row, computed apart from them."""

@@ -1,0 +1,60 @@
+"""Values of a loop's turns as they stand outside, in all turns at once, and new nodes that compute such."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import onnx_ir as ir
+from onnx_ir.convenience import get_const_tensor
+
+from superopt.dim import Dim, Shape, are_equal, is_one
+from superopt.onnx_io.new_nodes import NewNodes
+
+
+class Row(NamedTuple):
+    """What a value of a turn is outside, the shape that it has in a turn, and how many turns stand in front of it; None
+    where it is the same in all.
+    """
+
+    value: ir.Value
+    shape: Shape
+    turns: Dim | None
+
+
+class Nodes(NewNodes):
+    """New nodes for a model of an opset."""
+
+    def __init__(self, name: str, taken: set[str], opset: int) -> None:
+        super().__init__(name, taken)
+        self.opset = opset
+
+    def over(
+        self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()
+    ) -> ir.Value:
+        """An operator along axes, which are an input since some opset."""
+        if self.opset < since:
+            return self.node(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
+        return self.node(op_type, [x, self.integers(axes)], more)
+
+
+def aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
+    """A value of all turns whose turn has this rank."""
+    more = rank - len(row.shape)
+    return nodes.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
+
+
+def common(dims: Sequence[Dim]) -> Dim | None:
+    """The size along an axis of what broadcasts; None where these differ."""
+    several = [d for d in dims if not is_one(d)]
+    return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
+
+
+def number(node: ir.Node, name: str, default: int) -> int:
+    """What an attribute says."""
+    return node.attributes[name].as_int() if name in node.attributes else default
+
+
+def held(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The data of a constant; None of an input, whose data is what is taken where none is given."""
+    return None if value is None or value.is_graph_input() else get_const_tensor(value)

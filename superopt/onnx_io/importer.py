@@ -37,15 +37,15 @@ OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
 
 
-def understand(model: ir.Model) -> Program:
+def understand(model: ir.Model, plainly: bool = False) -> Program:
     """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
-    takes one branch that one, and some nodes written `otherwise`. What the catalogue does not cover is opaque, never an
-    error.
+    takes one branch that one, and, if not `plainly`, some nodes written `otherwise`. What the catalogue does not cover
+    is opaque, never an error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
     model, changed = without_unneeded(inlined(model))
-    within, supposed = frozenset[Cut](), Supposed()
+    within, supposed, plain = frozenset[Cut](), Supposed(), None
     while True:
         reading = _Reading(model, within, supposed)
         program = reading.program()
@@ -54,9 +54,9 @@ def understand(model: ir.Model) -> Program:
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         if (other := decided(program)) is None:
-            if (other := otherwise(program)) is None:
-                return replace(program, otherwise=changed)
-            changed = True
+            if (other := None if plainly else otherwise(program)) is None:
+                return replace(program, otherwise=changed, plain=plain)
+            changed, plain = True, plain or model
         model = other
 
 

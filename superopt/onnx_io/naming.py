@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, count
 
 import onnx_ir as ir
 
 from superopt.onnx_io.passed_on import with_texts
 from superopt.onnx_io.skeleton import nodes_within, subgraphs
+
+FEW = 10
+"""Below this, values of one name are numbered in a row."""
 
 
 def values(graph: ir.Graph) -> Iterator[ir.Value]:
@@ -42,10 +46,10 @@ def rename(value: ir.Value, taken: set[str]) -> None:
     other models keeps its name.
     """
     value.const_value = _named_apart(value.const_value)
-    base, number = value.name or "", 1
+    base = value.name or ""
+    numbers = chain(range(2, FEW), count(max(FEW, len(taken))))  # of many of one name each would try all before it
     while value.name in taken:
-        number += 1
-        value.name = f"{base}_{number}"
+        value.name = f"{base}_{next(numbers)}"
     taken.add(value.name or "")
 
 

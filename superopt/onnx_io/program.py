@@ -61,6 +61,8 @@ class Program:
     """Where each symbol is read from when the model runs: an input or what an opaque node gives, so never a cycle."""
     otherwise: bool = False
     """Whether nodes of the model are others than its file has, or fewer, which are to be faster by themselves."""
+    plain: ir.Model | None = field(default=None, repr=False)
+    """The model before nodes were written otherwise, where some were."""
 
     @property
     def made(self) -> dict[str, Term]:

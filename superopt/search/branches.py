@@ -30,6 +30,10 @@ from superopt.search.running import Run, reachable_of, ways_of
 SHARE = 0.7
 """Of the time that is left, what optimizing branches may take."""
 
+LEAST_LEFT = 0.5
+"""Where less of the time is left, what gained nothing with nodes written otherwise is not tried without."""
+
+_SHARED = "with what its loops' turns share computed before them"
 _LOG = logging.getLogger("superopt")
 
 Solve = Callable[[Trial, float], Attempt]
@@ -48,30 +52,57 @@ class _Found:
 
 
 def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """What optimizing a model comes to with what is better for its branches in it, and with what can be computed apart
-    from its loops' turns, if that is better; else without, also where nothing can be said of that. And the trial of
-    which it tells. Raises what `solve` does.
+    """What optimizing a model comes to with what is better for its branches in it, and with some of its nodes written
+    otherwise, and what its loops' turns share computed before them, if that is better; else without, also where nothing
+    can be said of that. And the trial of which it tells. Raises what `solve` does.
     """
-    found, refused = None, ""
+    if trial.program.plain is None:
+        return _apart(trial, solve)
+    found, _ = _or_warned("with nodes written otherwise", lambda: _apart(trial, solve))
+    if found is not None and (found[1].accepted or found[1].interrupted or trial.left < LEAST_LEFT * trial.limit):
+        return found
     try:
+        return _apart(replace(trial, program=understand(trial.program.plain, plainly=True)), solve)
+    except SuperoptError:
+        if found is None:
+            raise
+        return found
+
+
+def _apart(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
+    """`attempted` of nodes as they are."""
+
+    def hoisted() -> tuple[Trial, Attempt] | None:
         apart = hoisting(trial)
-        found = _attempted(apart, solve) if apart is not None else None
-    except (OutOfTime, NoRoom):
-        raise
-    except SuperoptError as error:  # what is about the original is said of that again
-        _LOG.warning("with what can be computed apart from its loops' turns, %s", error)
-        refused = str(error)
+        return _attempted(apart, solve) if apart is not None else None
+
+    found, refused = _or_warned(_SHARED, hoisted)
     if found is not None:
         told, tried = found
         if tried.accepted:
-            tried.reason += "; what turns of a loop need not compute one after the other is computed apart from them"
+            tried.reason += "; what all turns of a loop compute alike is computed before them"
         if tried.accepted or tried.interrupted:
             return told, tried
         refused = tried.reason
     told, tried = _attempted(trial, solve)
     if refused and not tried.accepted:
-        tried.reason += f"; and with what can be computed apart from its loops' turns: {refused}"
+        tried.reason += f"; and {_SHARED}: {refused}"
     return told, tried
+
+
+def _or_warned(
+    of: str, attempt: Callable[[], tuple[Trial, Attempt] | None]
+) -> tuple[tuple[Trial, Attempt] | None, str]:
+    """What an attempt comes to, or else why it does not, of which is warned: what is about the original is said of that
+    again.
+    """
+    try:
+        return attempt(), ""
+    except (OutOfTime, NoRoom):
+        raise
+    except SuperoptError as error:
+        _LOG.warning("%s, %s", of, error)
+        return None, str(error)
 
 
 def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:

@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.convenience import get_const_tensor
 
 from superopt.arithmetic import Array
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.turns.rows import held
 
 MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16
-"""What computes one of the values has at most so many nodes and reads at most so many values, constants of so many
-numbers at most among them.
+"""What computes one of the values has at most so many nodes and reads at most so many values; each constant among them
+has so many numbers at most.
 """
 
 Alike: TypeAlias = "tuple[ir.Value, ...]"
@@ -40,10 +40,10 @@ class Twins:
         """Note what values are computed by; False where that is too much, or the first one's does not say which row of
         values is meant.
         """
-        held = [tensor for v in values if (tensor := _held(v)) is not None]
-        if (held and len(held) < len(values)) or any(tensor.size > MOST_HELD for tensor in held):
+        tensors = [tensor for v in values if (tensor := held(v)) is not None]
+        if (tensors and len(tensors) < len(values)) or any(tensor.size > MOST_HELD for tensor in tensors):
             return False
-        data = [np.asarray(tensor.numpy()) for tensor in held]
+        data = [np.asarray(tensor.numpy()) for tensor in tensors]
         one = all(v is values[0] for v in values) or (bool(data) and all(_equal(a, data[0]) for a in data))
         row = None if one else values
         if values[0] in self._places:
@@ -85,16 +85,19 @@ class Twins:
             and len(node.inputs) == len(other.inputs)
             and None not in (*node.inputs, *other.inputs)
             and _said(node) == _said(other)
+            and (node.op_type != "Gather" or _same(node.inputs[1], other.inputs[1]))
         )
 
 
-def _held(value: ir.Value) -> ir.TensorProtocol | None:
-    """The data of a constant; None of an input, whose data is what is taken where none is given."""
-    return None if value.is_graph_input() else get_const_tensor(value)
-
-
 def _equal(one: Array, other: Array) -> bool:
-    return one is other or (one.dtype == other.dtype and np.array_equal(one, other))
+    """Whether constants are the same, with the signs of their zeros."""
+    return one is other or ((one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes())
+
+
+def _same(one: ir.Value | None, other: ir.Value | None) -> bool:
+    """Whether two values are one, or constants that are the same."""
+    data = [np.asarray(tensor.numpy()) for v in (one, other) if (tensor := held(v)) is not None]
+    return one is other or (len(data) == 2 and _equal(*data))
 
 
 def _said(node: ir.Node) -> dict[str, str]:

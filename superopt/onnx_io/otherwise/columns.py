@@ -9,7 +9,6 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, are_equal
-from superopt.onnx_io.naming import values
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft
@@ -47,7 +46,7 @@ class Columns:
         places, shape = self.of_values(row), self._program.values[row[0].name or ""].shape
         assert places is not None
         of, axis, _ = places[0]
-        x = next(v for v in values(draft.model.graph) if v.name == of)
+        x = _source(row[0], of)
         known, numbers = self._program.values[of].shape, [p.number for p in places]
         if not are_equal(known[axis], len(numbers)) or numbers != list(range(len(numbers))):
             x = made.node("Gather", [x, made.integers(numbers)], [ir.AttrInt64("axis", axis)])
@@ -75,6 +74,16 @@ class Columns:
         if isinstance(op, Slice) and isinstance(op.start, int) and are_equal(op.stop, op.start + 1):
             return Place(of, op.axis, op.start)
         return None
+
+
+def _source(value: ir.Value, name: str) -> ir.Value:
+    """The value of a name that another one is a place of: what its node reads first, or that of what this reads."""
+    while value.name != name:
+        node = value.producer()
+        assert node is not None
+        assert node.inputs[0] is not None
+        value = node.inputs[0]
+    return value
 
 
 def _numbers(shape: Sequence[Dim]) -> list[int]:

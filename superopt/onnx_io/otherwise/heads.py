@@ -9,14 +9,13 @@ With more rows it would take longer, as weights of stacks are not prepared befor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Dim, product
+from superopt.dim import product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
@@ -27,7 +26,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row, number
+from superopt.onnx_io.turns.rows import Row, held, number
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
@@ -38,9 +37,9 @@ FEWEST, FEWEST_NODES = 5, 15
 MOST_NODES = 128
 """So many sums one above the other are looked at."""
 
-MOST = 2**15
-"""Where one product multiplies more often than this, the time that it takes is not that of its start; what is computed
-otherwise has no more elements.
+MOST, MOST_ROWS = 2**14, 8
+"""Where one product multiplies more often than this, or more rows, the time that it takes is not that of its start;
+what is computed otherwise has no more elements.
 """
 
 TYPES = (np.float32, np.float64)
@@ -67,13 +66,18 @@ def _ends(node: ir.Node) -> Ends | None:
     """What a node joins or, with sums below that it alone reads, adds up; None where that is little."""
     if node.domain not in ONNX_DOMAIN or node.op_type not in ("Add", "Concat") or any(v is None for v in node.inputs):
         return None
-    if node.op_type == "Add" and any(user.op_type == "Add" for user, _ in node.outputs[0].uses()):
+    if node.op_type == "Add" and any(_goes_on(user) for user, _ in node.outputs[0].uses()):
         return None
     nodes, values = [node], [v for v in node.inputs if v is not None]
     while node.op_type == "Add" and (below := _sum(values[0])) is not None and len(nodes) < MOST_NODES:
         nodes.append(below)
         values[:1] = [v for v in below.inputs if v is not None]
     return Ends(tuple(values), tuple(nodes)) if len(values) >= FEWEST else None
+
+
+def _goes_on(node: ir.Node) -> bool:
+    """Whether it adds anything but a constant, as a bias of the whole."""
+    return node.op_type == "Add" and not any(held(v) is not None for v in node.inputs)
 
 
 def _sum(value: ir.Value) -> ir.Node | None:
@@ -103,9 +107,10 @@ def _is_small(program: Program, node: ir.Node) -> bool:
     shapes = [program.values[name].shape for name in names if name in program.values]
     if len(shapes) < 2 or any(not isinstance(d, int) for shape in shapes for d in shape):
         return False
-    times: Sequence[Dim] = shapes[1][-1:] if node.op_type in ("Gemm", "MatMul") else ()
-    taken = product((*shapes[0], *times))
-    return isinstance(taken, int) and taken <= MOST
+    multiplies = node.op_type in ("Gemm", "MatMul")
+    taken = product((*shapes[0], *(shapes[1][-1:] if multiplies else ())))
+    rows = product(shapes[0][:-1]) if multiplies else 1
+    return isinstance(taken, int) and taken <= MOST and isinstance(rows, int) and rows <= MOST_ROWS
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:

@@ -47,9 +47,10 @@ def _transposed(nodes: Nodes, row: Row) -> Row:
 
 
 def _combined(nodes: Nodes, op_type: str, one: Row, other: Row) -> Row:
-    """A row of all turns and what has at most its shape, element by element."""
-    more = other.value if other.turns is None else aligned(nodes, other, len(one.shape))
-    return Row(nodes.node(op_type, [one.value, more]), one.shape, one.turns)
+    """A row and what has at most its shape, element by element."""
+    rank = len(one.shape)
+    both = [row.value if row.turns is None else aligned(nodes, row, rank) for row in (one, other)]
+    return Row(nodes.node(op_type, both), one.shape, other.turns if one.turns is None else one.turns)
 
 
 def _normalized(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

@@ -77,5 +77,5 @@ def _value(program: Program, constant: Term) -> float | None:
         data = program.data(constant.label)
     except SuperoptError:
         return None
-    value = float(data.flat[0]) if data.size else math.nan
+    value = float(data.flat[0]) if data.size and data.flat[0] == data.flat[-1] else math.nan
     return value if math.isfinite(value) and bool((data == data.flat[0]).all()) else None

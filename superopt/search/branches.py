@@ -33,7 +33,7 @@ SHARE = 0.7
 LEAST_LEFT = 0.5
 """Where less of the time is left, what gained nothing with nodes written otherwise is not tried without."""
 
-_SHARED = "with what its loops' turns share computed before them"
+_APART = "with what can be computed apart from its loops' turns"
 _LOG = logging.getLogger("superopt")
 
 Solve = Callable[[Trial, float], Attempt]
@@ -53,7 +53,7 @@ class _Found:
 
 def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     """What optimizing a model comes to with what is better for its branches in it, and with some of its nodes written
-    otherwise, and what its loops' turns share computed before them, if that is better; else without, also where nothing
+    otherwise, and what can be computed apart from its loops' turns, if that is better; else without, also where nothing
     can be said of that. And the trial of which it tells. Raises what `solve` does.
     """
     if trial.program.plain is None:
@@ -76,17 +76,17 @@ def _apart(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
         apart = hoisting(trial)
         return _attempted(apart, solve) if apart is not None else None
 
-    found, refused = _or_warned(_SHARED, hoisted)
+    found, refused = _or_warned(_APART, hoisted)
     if found is not None:
         told, tried = found
         if tried.accepted:
-            tried.reason += "; what all turns of a loop compute alike is computed before them"
+            tried.reason += "; what turns of a loop need not compute one after the other is computed apart from them"
         if tried.accepted or tried.interrupted:
             return told, tried
         refused = tried.reason
     told, tried = _attempted(trial, solve)
     if refused and not tried.accepted:
-        tried.reason += f"; and {_SHARED}: {refused}"
+        tried.reason += f"; and {_APART}: {refused}"
     return told, tried
 
 

@@ -23,6 +23,7 @@ from superopt.search.settings import Setting
 from tests.models import normalized, weight
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
+from tests.onnx_io.otherwise.test_recurrences import series
 from tests.search.test_branches import IMAGE, solve, trial
 
 TURNS = 3
@@ -149,6 +150,23 @@ def test_what_turns_share_is_computed_before_them_unless_that_differs_or_fails(
     assert (told.branched, tried.accepted) == (not wrong, not wrong)
     assert [n.op_type for n in told.program.model.graph] == (["Loop"] if wrong else ["Tanh", "Loop"])
     assert tried.reason.endswith(str(wrong) if wrong else "is computed apart from them")
+
+
+@pytest.mark.parametrize("wrong", [None, VerificationFailed("it differs")], ids=str)
+def test_what_gains_nothing_with_nodes_written_otherwise_is_tried_without(
+    wrong: SuperoptError | None, cost: MeasuredCost, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+
+    def accepts(own: Trial, share: float) -> Attempt:
+        seen.append(len(own.program.model.graph))
+        if own.program.plain is not None and wrong:
+            raise wrong
+        return Attempt([], accepted=own.program.plain is None, reason="nothing is faster")
+
+    told, tried = attempted(trial(model(series()), cost, tmp_path), accepts)
+    assert tried.accepted
+    assert seen[0] < seen[1] == len(told.program.model.graph)
 
 
 @pytest.mark.parametrize("late", [OutOfTime("it is late"), NoRoom("there is none")], ids=str)

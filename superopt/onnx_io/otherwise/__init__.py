@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import onnx_ir as ir
 
+from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
@@ -26,9 +28,9 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     scattered,
     listed,
     steps,
+    stacked_steps,
     joined_steps,
     one_hot,
-    stacked_steps,
     recurrences,
     heads,
     monomials,
@@ -38,4 +40,8 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
 
 def otherwise(program: Program) -> ir.Model | None:
     """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays."""
-    return replaced(program.model, {place: put for way in OTHERWISE for place, put in way(program).items()})
+    puts: dict[int, Put] = {}
+    for way in OTHERWISE:
+        with suppress(SuperoptError):  # sizes that are not told apart
+            puts.update(way(program))
+    return replaced(program.model, puts)

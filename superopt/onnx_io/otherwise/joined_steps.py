@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.linear import is_linear, layer
+from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
 from superopt.onnx_io.otherwise.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -31,22 +32,37 @@ def joined_steps(program: Program) -> dict[int, Put]:
     if opset_of(program.model) < 13:  # a slice had its bounds as attributes, and a split its parts
         return {}
     places, found = {node: i for i, node in enumerate(program.model.graph)}, dict[int, Put]()
-    for group in _groups(program, program.model.graph):
+    for group in _groups(program):
         if pays(program, [joined.step for joined in group]):
-            first = min(places[joined.step.node] for joined in group)
-            found[first] = lambda draft, node: _part(program, draft, node)
+            found[min(places[joined.step.node] for joined in group)] = partial(_part, program)
     return found
 
 
-def _groups(program: Program, graph: ir.Graph) -> list[list[_Joined]]:
+def _groups(program: Program) -> list[list[_Joined]]:
     """Products of the same matrices by steps of the same series, in the same place among as wide others."""
     found: dict[object, list[_Joined]] = {}
-    for node in graph:
+    for node in program.model.graph:
         joined = _joined(program, node)
         if joined is not None:
-            key = joined.step.series, joined.step.axis, joined.place, joined.widths, layer(node)
-            found.setdefault(key, []).append(joined)
+            found.setdefault(_alike(joined), []).append(joined)
     return list(found.values())
+
+
+def _alike(joined: _Joined) -> object:
+    """What all of a group have alike."""
+    return joined.step.series, joined.step.axis, joined.place, joined.widths, layer(joined.step.node)
+
+
+def _beside(program: Program, node: ir.Node) -> list[_Joined]:
+    """The steps that are multiplied as the one that a node multiplies, that among them."""
+    own = _joined(program, node)
+    if own is None:  # what another one changed
+        return []
+    joins = [join for take, _ in own.step.series.uses() for join, _ in take.outputs[0].uses()]
+    users = [user for join in joins if join.op_type == "Concat" for user, _ in join.outputs[0].uses()]
+    alike = [user for user in dict.fromkeys(users) if user.graph is node.graph and layer(user) == layer(node)]
+    found = [joined for user in alike if (joined := _joined(program, user)) is not None]
+    return [joined for joined in found if _alike(joined) == _alike(own)]
 
 
 def _joined(program: Program, node: ir.Node) -> _Joined | None:
@@ -68,7 +84,9 @@ def _joined(program: Program, node: ir.Node) -> _Joined | None:
 
 def _part(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Multiply steps apart from what they are joined with, in all nodes that do so by the same matrix as one."""
-    (group,) = (g for g in _groups(program, draft.model.graph) if any(joined.step.node is node for joined in g))
+    group = _beside(program, node)
+    if len(group) < LEAST_STEPS:
+        return False
     made, place, widths = NewNodes("part", draft.taken), group[0].place, group[0].widths
     matrix, *bias = node.inputs[1:]
     assert matrix is not None

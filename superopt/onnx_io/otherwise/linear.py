@@ -8,6 +8,8 @@ from superopt.dim import Dim, is_one, product, substitute, symbols
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.turns.rows import number
 
 LEAST_STEPS, MOST_ROWS = 4, 32
 """So many steps are multiplied at once, of which each has so many rows: the matrix of larger ones is read seldom."""
@@ -21,10 +23,8 @@ def is_linear(program: Program, node: ir.Node, rank: int) -> bool:
     if any(name not in program.constants or name not in program.values for name in names):
         return False
     matrix, *bias = (program.values[name] for name in names)
-    scaled = any(n in node.attributes and node.attributes[n].as_float() != 1.0 for n in ("alpha", "beta"))
-    turned = "transA" in node.attributes and node.attributes["transA"].as_int() != 0
     is_row = all(is_one(d) for b in bias for d in b.shape[:-1])
-    return rank > 1 and matrix.type.rank == 2 and is_row and not scaled and not turned
+    return rank > 1 and matrix.type.rank == 2 and is_row and not is_scaled(node) and not number(node, "transA", 0)
 
 
 def layer(node: ir.Node) -> object:
@@ -42,7 +42,7 @@ def multiplied(made: NewNodes, node: ir.Node, x: ir.Value) -> ir.Value:
     """What a layer computes of other rows, in a tensor of any rank."""
     matrix, *bias = node.inputs[1:]
     assert matrix is not None
-    if "transB" in node.attributes and node.attributes["transB"].as_int():
+    if number(node, "transB", 0):
         matrix = made.node("Transpose", [matrix], [ir.AttrInt64s("perm", [1, 0])])
     whole = made.node("MatMul", [x, matrix])
     for row in bias:

@@ -2,6 +2,7 @@
 
 Exponential smoothing, Holt and Winters' forecasts and linear filters are scripted step by step, and exporters write out
 each: hundreds of sums of single places. All that they make is linear in the series (Kalman 1960), so it is a matrix.
+Of a series with a step that is infinite or not a number all steps of the result are not numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 
-LONGEST, LEAST_NODES, MOST_EACH, LARGEST = 512, 16, 32, 1e4
+LONGEST, LEAST_NODES, MOST_EACH = 512, 16, 32
 """A series has so many steps, at most; so many nodes are left out, at least, for each of which so many elements of the
-matrix come in, at most, of this magnitude.
+matrix come in, at most.
 """
+
+SMALLEST, LARGEST = 1e-20, 1e4
+"""Between these are the largest number that a step is multiplied by, and what is added below the latter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +58,20 @@ def _sums(program: Program, graph: ir.Graph) -> dict[ir.Value, _Sum]:
     """The values of a graph that are linear in a series."""
     found: dict[ir.Value, _Sum] = {}
     for node in graph:
+        if node.domain not in ONNX_DOMAIN:
+            continue
         made = _begun(program, node) if node.op_type == "Gather" else _made(program, found, node)
-        if made is not None and node.domain in ONNX_DOMAIN and np.abs(made.times).max() <= LARGEST:
+        if made is not None and _is_exact(made):
             found[node.outputs[0]] = made
     return found
+
+
+def _is_exact(made: _Sum) -> bool:
+    """Whether its numbers are such that what it loses on the way, as all that is small beside what is added to it, or
+    what is scaled down below the least number, is lost by the matrix too.
+    """
+    largest = np.abs(made.times).max()
+    return bool(SMALLEST <= largest <= LARGEST and abs(made.more) <= LARGEST) or not (made.times.any() or made.more)
 
 
 def _begun(program: Program, node: ir.Node) -> _Sum | None:

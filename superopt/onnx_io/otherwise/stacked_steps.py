@@ -5,6 +5,8 @@ The other half of `steps`: a script appends what a layer makes of each state to 
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
@@ -18,7 +20,8 @@ from superopt.onnx_io.surgery import replace_node
 def stacked_steps(program: Program) -> dict[int, Put]:
     """How to multiply at once what is joined, by the places of the joins."""
     joins = [(i, node) for i, node in enumerate(program.model.graph) if node.op_type == "Concat"]
-    return {i: _multiply for i, node in joins if node.domain in ONNX_DOMAIN and _is_of_a_layer(program, node)}
+    found = [i for i, node in joins if node.domain in ONNX_DOMAIN and _is_of_a_layer(program, node)]
+    return dict.fromkeys(found, partial(_multiply, program))
 
 
 def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
@@ -61,8 +64,10 @@ def _spread(program: Program, value: ir.Value | None) -> tuple[int, ...] | None:
     return tuple(program.data(name).tolist()) if name in program.constants else None
 
 
-def _multiply(draft: Draft, join: ir.Node) -> bool:
+def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
     """Join what a layer reads, and multiply that."""
+    if not _is_of_a_layer(program, join):  # what another one changed
+        return False
     made, read, some = NewNodes("joined", draft.taken), list[ir.Value](), None
     for value in join.inputs:
         node, some = None if value is None else value.producer(), _layer(value)

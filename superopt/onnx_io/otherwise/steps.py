@@ -7,6 +7,7 @@ cuDNN has it, Appleyard et al. 2016). The products stand too far apart for any p
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -32,16 +33,16 @@ class Step(NamedTuple):
 def steps(program: Program) -> dict[int, Put]:
     """How to multiply all steps at once, by the places of the first products of series."""
     places, found = {node: i for i, node in enumerate(program.model.graph)}, dict[int, Put]()
-    for group in _groups(program, program.model.graph):
+    for group in _groups(program):
         if pays(program, group):
-            found[min(places[step.node] for step in group)] = lambda draft, node: _multiply(program, draft, node)
+            found[min(places[step.node] for step in group)] = partial(_multiply, program)
     return found
 
 
-def _groups(program: Program, graph: ir.Graph) -> list[list[Step]]:
+def _groups(program: Program) -> list[list[Step]]:
     """Products of steps of the same series by the same matrices."""
     found: dict[object, list[Step]] = {}
-    for node in graph:
+    for node in program.model.graph:
         step = step_of(program, node, node.inputs[0]) if node.inputs[:1] else None
         if step is not None and is_linear(program, node, program.values[step.series.name or ""].type.rank - 1):
             found.setdefault((step.series, step.axis, layer(node)), []).append(step)
@@ -83,9 +84,22 @@ def pays(program: Program, group: list[Step]) -> bool:
     return len(taken) >= LEAST_STEPS and 2 * len(taken) > length and are_few(rows)
 
 
+def _beside(program: Program, node: ir.Node) -> list[Step]:
+    """The steps of the series of which a node multiplies one, in all nodes that do so by the same matrices."""
+    own = step_of(program, node, node.inputs[0])
+    if own is None:  # what another one changed
+        return []
+    users = [user for take, _ in own.series.uses() for user, _ in take.outputs[0].uses() if user.graph is node.graph]
+    alike = [user for user in dict.fromkeys(users) if user.inputs and layer(user) == layer(node)]
+    found = [step for user in alike if (step := step_of(program, user, user.inputs[0])) is not None]
+    return [step for step in found if (step.series, step.axis) == (own.series, own.axis)]
+
+
 def _multiply(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Multiply the series of which a node multiplies a step, and take the steps of that."""
-    (group,) = (g for g in _groups(program, draft.model.graph) if any(step.node is node for step in g))
+    group = _beside(program, node)
+    if len(group) < LEAST_STEPS:
+        return False
     made, series, axis = NewNodes("series", draft.taken), group[0].series, group[0].axis
     whole = multiplied(made, node, series)
     draft.model.graph.insert_before(node, made.nodes)

@@ -59,6 +59,17 @@ def picked(i: int) -> str:
         p{i} = Unsqueeze(g{i}, one)"""
 
 
+def gathered(i: int) -> str:
+    """A column as exporters take it from a table: by its number."""
+    return f"""n{i} = Constant<value_int = {i}>() e{i} = Gather<axis = 1>(x, n{i}) c{i} = Unsqueeze(e{i}, one)
+        h{i} = Gemm(c{i}, k{i}, b{i}) r{i} = Tanh(h{i}) p{i} = MatMul(r{i}, v{i})"""
+
+
+def biased(i: int) -> str:
+    """A layer that all share, but for its bias."""
+    return f"g{i} = Gemm(x, w0, b{i}) m{i} = Mul(g{i}, s{i}) p{i} = MatMul(m{i}, v{i})"
+
+
 ONE = "one = Constant<value_ints = [1]>() "
 SUM = "a1 = Add(p0, p1) a2 = Add(a1, p2) a3 = Add(a2, p3) a4 = Add(a3, p4) y = Add(a4, p5)"
 SAME = "t = Constant<value = float[2, 3] {1, 2, 3, 4, 5, 6}>() "
@@ -69,7 +80,12 @@ CASES = {
     "of a column two each": networks(lambda i: column(i, i // 2 * 2), more=ONE),
     "of columns in another order": networks(lambda i: column(i, 5 - i), more=ONE),
     "of some of the columns": networks(column, more=ONE, count=5),
+    "of a column that is gathered": networks(gathered, more=ONE),
+    "with a bias each behind a layer that all share": networks(biased),
     "added up": networks(two_layers, SUM),
+    "added up with a bias": networks(
+        two_layers, SUM.replace("y =", "a5 =") + " y = Add(a5, one)", more="one = Constant<value_floats = [1.0, 2.0]>()"
+    ),
     "of older opsets": networks(two_layers, SUM, opset=11),
     "that normalize, with a layer that all share": networks(normed, more=SAME),
     "that normalize what was learned": networks(standardized),
@@ -98,10 +114,15 @@ def wider(i: int) -> str:
     return two_layers(i) if i != 3 else "h3 = MatMul(x, u3) r3 = Slice(h3, none, three, one) p3 = MatMul(r3, v3)"
 
 
+def zeros(i: int) -> str:
+    return f"z{i} = Constant<value = float[1] {{{'-' * (i % 2)}0.0}}>() h{i} = Mul(x, z{i}) p{i} = Reciprocal(h{i})"
+
+
 STAYS = {
     "few": networks(two_layers, count=4),
     "of as many rows as a symbol stands for": networks(two_layers, rows="n"),
-    "of many rows": networks(two_layers, rows="4096"),
+    "of many rows": networks(two_layers, rows="9"),
+    "that differ by the signs of zeros": networks(zeros),
     "one of which is of another make": networks(other),
     "one of which has other steps": networks(
         wider, more=ONE + "none = Constant<value_ints = [0]>() three = Constant<value_ints = [3]>()"

@@ -15,7 +15,7 @@ STEPS = 12
 DRAWN = np.random.default_rng(0)
 PLACES = ", ".join(f"int64 i{t} = {{{t if t % 2 else t - STEPS}}}" for t in range(STEPS))
 HELD = f"""<{PLACES}, float p = {{0.75}}, float q = {{0.25}}, float r = {{0.01}}, float[2] w = {{1, 2}},
-  float[1] s = {{3}}, int64[1] a = {{1}}, int64[1] f = {{0}}>"""
+  float[1] s = {{3}}, float o = {{12582912}}, float v = {{1e-30}}, int64[1] a = {{1}}, int64[1] f = {{0}}>"""
 SMOOTH = "l{t} = Mul({h}, p) n{t} = Mul({x}, q) h{t} = Add(l{t}, n{t})"
 
 
@@ -63,6 +63,8 @@ STAYING = {
     "a product of two steps": series("l{t} = Mul({h}, {x}) h{t} = Add(l{t}, {x})"),
     "a number by a step": series("l{t} = Div(p, {h}) h{t} = Add(l{t}, {x})"),
     "no sum": series("l{t} = Tanh({h}) h{t} = Add(l{t}, {x})"),
+    "numbers that round": series("l{t} = Add({x}, o) n{t} = Sub(l{t}, o) h{t} = Add(n{t}, {h})"),
+    "numbers that vanish": series("l{t} = Mul({x}, v) k{t} = Mul(l{t}, v) n{t} = Div(k{t}, v) h{t} = Add(n{t}, {h})"),
     "numbers that grow": series("l{t} = Div({h}, r) h{t} = Add(l{t}, {x})"),
     "joined along another axis": series(y=f"{2 * STEPS}, 1").replace("Concat<axis = 1>", "Concat<axis = 0>"),
     "spread along another axis": series(at="f", y=f"1, {2 * STEPS}"),
@@ -75,3 +77,9 @@ STAYING = {
 @pytest.mark.parametrize("text", STAYING.values(), ids=STAYING)
 def test_it_stays(text: str) -> None:
     assert "Concat" in read(text)
+
+
+def test_operators_of_another_domain_are_none_of_these() -> None:
+    text = series("l{t} = Mul({h}, p) h{t} = Add(l{t}, {x})").replace("l1 = Mul(", "l1 = custom.Mul(")
+    operators = {(n.domain, n.op_type) for n in understand(load(model(text))).model.graph}
+    assert ("custom", "Mul") in operators

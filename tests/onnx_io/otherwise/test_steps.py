@@ -102,6 +102,17 @@ def test_a_step_that_is_joined_with_a_state_is_multiplied_apart_from_it(text: st
     assert products(text) == 1 + 4
 
 
+def test_what_two_ways_find_is_done_by_one_after_the_other() -> None:
+    joined = "".join(
+        f" e{i} = Gather(x, i{i}) j{i} = Concat<axis = 1>(e{i}, z) a{i} = MatMul(j{i}, l)" for i in range(4)
+    )
+    spread = "".join(f" u{i} = Unsqueeze(a{i}, one)" for i in range(4))
+    held = HELD.replace("<", f"<{JOINED} ", 1)
+    end = "y = Concat<axis = 1>(u0, u1, u2, u3)"
+    text = f"g (float[4, 2, 3] x, float[2, 2] z) => (float[2, 4, 2] y) {held} {{ {joined} {spread} {end} }}"
+    assert products(text) < 4
+
+
 SEVERAL = {
     "too few steps": (cell(LINEAR, most=3), 3),
     "few of many steps": (cell(LINEAR, x="9, 2, 3"), 4),

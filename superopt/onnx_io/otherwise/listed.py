@@ -23,7 +23,7 @@ _BEFORE = 2
 
 
 class _List(NamedTuple):
-    """A state of a Loop that each turn appends to, by its place, what appends, and what stacks all in the end."""
+    """A state of a Loop that each turn appends to, by its place, what appends, and what stacks all beside the Loop."""
 
     place: int
     append: ir.Node
@@ -57,7 +57,8 @@ def _lists(program: Program, loop: ir.Node) -> Iterator[_List]:
             is_last
             and begins_empty
             and not final.is_graph_output()
-            and all(_stacks(program, append, s) for s in stacks)
+            and stacks  # else items may be of several shapes
+            and all(s.graph is loop.graph and _stacks(program, append, s) for s in stacks)
         ):
             yield _List(place, append, stacks)
 

@@ -71,6 +71,11 @@ STAYING = {
     "read in a turn": loop(f"{APPENDS} q = SequenceLength(s)"),
     "of which one is taken": loop(after="f = Constant<value_int = 0>() k = SequenceAt(s, f) a = Constant<value ="
                                         " int64[1] {0}>() y = Unsqueeze(k, a)"),
+    "that is stacked in a branch": loop(after="""
+      y = If(q) <then_branch = p () => (float[d, e, f] u) { u = ConcatFromSequence<axis = 0, new_axis = 1>(s) },
+        else_branch = o () => (float[l, m, n] v) { k = ConcatFromSequence<axis = 0, new_axis = 1>(s) v = Neg(k) }>
+      """).replace("w) =>", "w, bool q) =>"),
+    "that nothing reads": loop(after="a = Constant<value = int64[1] {0}>() y = Unsqueeze(h, a)"),
     "that begins with something": loop().replace("SequenceEmpty<dtype = 1>()", "SequenceConstruct(w)"),
 }  # fmt: skip
 

@@ -6,13 +6,14 @@ turns' states. It is the other half of `ahead`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.dim import Shape, are_equal, symbols
 from superopt.errors import InvalidModel
-from superopt.onnx_io.bodies import bodies, kept_states
+from superopt.onnx_io.bodies import bodies, kept_states, states_of
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.choices import BODY, Branch
 from superopt.onnx_io.files import load
@@ -71,7 +72,8 @@ class _Behind:
         places = _collected(self._program, graph, loop, body)
         chains = {i: chain for i in places if not _is_free(chain := self._chain(body, body.outputs[i]))}
         inner = self._understood(branch) if chains else None
-        found = {i: made for i, chain in chains.items() if inner is not None and (made := self._behind(chain, inner))}
+        known = {} if inner is None else self._of_one_shape(loop, body, inner)
+        found = {i: made for i, chain in chains.items() if (made := self._behind(chain, known))}
         graph.insert_after(loop, self._turns.placed(made.result for made in found.values()))
         for place, made in found.items():
             body.outputs[place] = output_of(body, made.of, list(body.outputs), self._taken)
@@ -107,14 +109,29 @@ class _Behind:
         except InvalidModel:
             return None
 
-    def _behind(self, chain: list[ir.Node], inner: Program) -> _Made | None:
-        """As much of a chain as can be, of what all turns have; None where that would be no gain."""
+    def _of_one_shape(self, loop: ir.Node, body: ir.Graph, inner: Program) -> dict[str, Shape]:
+        """The shapes of values of a body, by name, that are the same in all turns: of sizes that it is given, not
+        those of states that may differ from what these begin with.
+        """
+        sizes = {size for size, (name, _) in inner.size_sources.items() if name in inner.inputs}
+        begins = dict(zip(body.inputs, loop.inputs, strict=True))
+        for state, _ in states_of(loop, body):
+            before, now = self._turns.row(begins[state]), inner.values.get(state.name or "")
+            if before is not None and now is not None:
+                both = zip(before.shape, now.shape, strict=True)
+                sizes -= {size for old, new in both if not are_equal(old, new) for size in symbols(new)}
+        return {name: v.shape for name, v in inner.values.items() if all(symbols(d) <= sizes for d in v.shape)}
+
+    def _behind(self, chain: list[ir.Node], known: Mapping[str, Shape]) -> _Made | None:
+        """As much of a chain as can be, of what all turns have of one shape; None where that would be no gain, or no
+        form of it is known.
+        """
         while not _is_free(chain):
             (of,), stand_in, rows = self._own(chain[-1]), ir.Value(), self._turns.rows
-            if (known := inner.values.get(of.name or "")) is None:
+            if (shape := known.get(of.name or "")) is None:
                 chain = chain[:-1]
                 continue
-            rows[of] = Row(stand_in, known.shape, 1)
+            rows[of] = Row(stand_in, shape, 1)
             fails = next((node for node in reversed(chain) if not self._turns.take(node)), None)
             (of_row, *made) = [rows.pop(v) for v in (of, *(n.outputs[0] for n in reversed(chain))) if v in rows]
             if fails is None:

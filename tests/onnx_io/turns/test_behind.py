@@ -7,7 +7,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from superopt.onnx_io import check, load, understand
+from superopt.errors import Undecided
+from superopt.onnx_io import Program, check, load, understand
+from superopt.onnx_io.turns import apart as apart_module
 from superopt.onnx_io.turns.apart import apart
 from superopt.onnx_io.turns.behind import behind
 from tests.onnx_io.models import model
@@ -109,7 +111,35 @@ def test_layers_on_both_sides_of_a_cell_leave_its_turns() -> None:
     np.testing.assert_allclose(run(made, FEEDS)[0], run(source, FEEDS)[0], rtol=1e-5)
 
 
+def test_a_loop_stays_where_sizes_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else can be done apart from it is done."""
+
+    def undecided(program: Program) -> None:
+        raise Undecided("N or M")
+
+    monkeypatch.setattr(apart_module, "ahead", undecided)
+    found = apart(understand(load(model(scan(f"{NEXT} o = MatMul(u, w)")))))
+    assert found is not None
+    assert outside(ir.to_proto(found)) == ["Scan", "MatMul"]
+
+
+def test_a_size_that_all_turns_have_need_not_be_known() -> None:
+    text = loop("a = Tanh(h) r = Add(a, b) o = Exp(r)", inputs="float[3, N, 4] x, float[N, 3] z")
+    assert outside(moved(text.replace("float[2, 3]", "float[N, 3]"))) == ["Loop", "Exp"]
+
+
+def growing(body: str) -> str:
+    """A Loop of a state that has more rows in each turn."""
+    return loop(body).replace("float[2, 3] h", "float[g, 3] h").replace("float[2, 3] r", "float[j, 3] r")
+
+
+def test_of_what_grows_but_that_which_has_one_shape() -> None:
+    made = moved(growing("r = Concat<axis = 0>(h, h) k = Tanh(r) q = ReduceMax<axes = [0]>(k) o = Exp(q)"))
+    assert turns(made) == ["Identity", "Concat", "Tanh", "ReduceMax"]
+
+
 STAYING = {
+    "what is of another size in each turn": growing("r = Concat<axis = 0>(h, h) o = ReduceMax<axes = [0]>(r)"),
     "what the state reads": scan("a = MatMul(e, w) o = Add(a, h) r = Tanh(o)"),
     "what two values of a turn make": scan("r = Tanh(h) a = MatMul(e, w) o = Mul(a, h)"),
     "what stands along another axis": scan("r = Tanh(h) o = Exp(h)", ", scan_output_axes = [1]", shape="2, 3, 3"),

@@ -33,16 +33,18 @@ FREE = frozenset({"Cast", "Concat", "Constant", "Gather", "Identity", "Split", "
 
 def ahead(program: Program) -> ir.Model | None:
     """The model with what turns of its loops compute of their own rows alone computed of all rows before them, in a
-    copy; None where there is no such thing. Only of loops that read each row in one turn, so it fails where a turn
+    copy; None where there is no such thing. Only of loops that read each row in one turn: it fails where one of these
     would have failed. The interface stays as it is.
     """
-    loops = bodies(program)
-    if not loops or program.model.ir_version < 4:
-        return None
-    model = clone(program.model)
-    nodes, taken = list(model.graph), {v.name or "" for v in deep_values(model.graph)}
-    moved = [_Ahead(program, model, taken).move(nodes[body.position]) for body in loops]
-    return model if any(moved) else None
+    loops = bodies(program) if program.model.ir_version >= 4 else []
+    while loops:
+        model = clone(program.model)
+        nodes, taken = list(model.graph), {v.name or "" for v in deep_values(model.graph)}
+        moving = [body for body in loops if _Ahead(program, model, taken).move(nodes[body.position])]
+        if len(moving) == len(loops):
+            return model
+        loops = moving  # of the others, products may have been parted for nothing
+    return None
 
 
 class _Ahead:
@@ -53,7 +55,9 @@ class _Ahead:
         self._turns, self._slices = AllTurns(program, model, taken), set[ir.Value]()
 
     def move(self, loop: ir.Node) -> bool:
-        """Move what turns compute of their rows alone before a loop, where that takes time; whether anything was."""
+        """Move what turns compute of their rows alone before a loop, where that takes time; where nothing was, the copy
+        is not to be used.
+        """
         body, graph = loop.attributes[BODY].as_graph(), self._model.graph
         slices = slices_of(self._program, graph, loop, body)
         if slices is None:
@@ -67,7 +71,6 @@ class _Ahead:
         read = {v: row.value for v, row in apart.items() if any(user not in moved for user, _ in v.uses())}
         matrices = [matrix for part in parts for matrix in part.matrices]
         if not read or all(node.op_type in FREE for node in moved) or not fits(apart.values(), given):
-            graph.insert_before(loop, self._turns.placed(matrices))
             return False
         graph.insert_before(loop, self._turns.placed([*read.values(), *matrices]))
         slices.give(self._taken, read, moved)
@@ -95,10 +98,7 @@ class _Ahead:
         known = [v for v in node.outputs if v in self._turns.rows]  # slices that a node takes
         if known or any(v.is_graph_output() for v in node.outputs) or self._turns.take(node):
             return None
-        found = parted(self._turns, body, node, self._taken)
-        if found is not None:
-            self._turns.take(found.step)
-        return found
+        return parted(self._turns, body, node, self._taken)
 
     def _is_own(self, node: ir.Node) -> bool:
         """Whether a node computes rows, and does not only take them."""

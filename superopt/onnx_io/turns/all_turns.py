@@ -1,6 +1,7 @@
 """What a turn of a loop computes of its own row, computed of all rows at once: along one more axis in front.
 
-So JAX's `vmap` does it (Bradbury et al. 2018), for what has one of the forms of `forms.py`.
+So JAX's `vmap` does it (Bradbury et al. 2018), for what has one of the forms of `forms.py`. What is the same in all
+turns is computed only where that cannot fail: a loop without a turn would not have computed it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import let_go
+from superopt.onnx_io.tensors import NUMPY_NAMES
 from superopt.onnx_io.turns.forms import FORMS, Form
 from superopt.onnx_io.turns.rows import Nodes, Row, held
+from superopt.onnx_io.turns.unfailing import fails_for_elements
 
 
 class AllTurns:
@@ -38,7 +41,7 @@ class AllTurns:
         return None if known is None else Row(value, known.shape, None)
 
     def take(self, node: ir.Node) -> bool:
-        """Compute a node in all turns; False where it is none that can be."""
+        """Compute a node in all turns; False where it is none that can be, or computes the same in all and may fail."""
         if node.op_type == "Constant" and (data := held(node.outputs[0])) is not None:
             value = self.made.node("Constant", [], list(node.attributes.values()))
             self.rows[node.outputs[0]] = Row(value, tuple(data.shape.numpy()), None)
@@ -47,11 +50,27 @@ class AllTurns:
         form = self._forms.get(node.op_type) if node.domain in ONNX_DOMAIN else None
         if form is None or not rows or len(rows) < len(node.inputs):
             return False
+        if all(row.turns is None for row in rows) and fails_for_elements(node.op_type, self._dtype(rows[0].value)):
+            return False
         made = form(self.made, node, rows)
         if made is None or len(made) != len(node.outputs):
             return False
         self.rows.update(zip(node.outputs, made, strict=True))
         return True
+
+    def _dtype(self, value: ir.Value) -> str | None:
+        """The type of the elements of a value outside, as far as it is told by what that is computed of."""
+        node, known = value.producer(), self._program.values.get(value.name or "")
+        if (data := held(value)) is not None:
+            return NUMPY_NAMES.get(data.dtype)
+        if known is not None and value.graph is self._graph:
+            return known.type.dtype
+        if node is None or not node.inputs:
+            return None
+        if node.op_type == "Cast":
+            return NUMPY_NAMES.get(ir.DataType(node.attributes["to"].as_int()))
+        read = node.inputs[-1 if node.op_type == "Where" else 0]
+        return None if read is None else self._dtype(read)
 
     def enter(self, body: ir.Graph, kept: Iterable[tuple[ir.Value, ir.Value]]) -> None:
         """Let weights of a body be known, which keeps its own, and states that are kept by what they begin with."""

@@ -1,6 +1,7 @@
 """What computes of rows that each turn of a loop has the same of all at once: they stand along one axis in front.
 
-Each form is right whatever the numbers are, and fails for no number of rows, also none, if a turn does not.
+Each form is right whatever the numbers are, and fails for no number of rows, also none, if a turn does not. Of what is
+the same in all turns it fails where a turn would have failed.
 """
 
 from __future__ import annotations

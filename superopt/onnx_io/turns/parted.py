@@ -11,9 +11,10 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.surgery import let_go
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.turns.rows import Row, number
 
 _END = 2**31 - 1
 """Where a slice ends that goes to the end."""
@@ -29,10 +30,50 @@ class Parted(NamedTuple):
     matrices: tuple[ir.Value, ir.Value]
 
 
+class _Join(NamedTuple):
+    """A turn's own row, what it is joined with in what node, and what both are multiplied by."""
+
+    own: ir.Value
+    width: int
+    rest: list[ir.Value]
+    is_first: bool
+    node: ir.Node
+    matrix: Row
+
+
 def parted(turns: AllTurns, body: ir.Graph, node: ir.Node, taken: set[str]) -> Parted | None:
-    """Multiply a turn's own row apart from what it is joined with, where a node of a body multiplies both by a matrix
-    that is the same in all turns, in place; None where it does not. The row is the first or the last that is joined.
+    """Put in the place of a node of a body that multiplies a turn's own row, and what it is joined with, by a matrix
+    that is the same in all turns, a product of each: that of the row is computed of all rows at once. None, and nothing
+    is changed, where it is no such node. The row is the first or the last that is joined.
     """
+    join = _joined(turns, node)
+    if join is None:
+        return None
+    axis, width = number(node, "transB", 0), join.width
+    bounds = ((0, width), (width, _END)) if join.is_first else ((-width, _END), (0, -width))
+    mine, others = (_slice(turns, join.matrix, begin, end, axis) for begin, end in bounds)
+    turns.rows[mine] = Row(mine, tuple(width if a == axis else d for a, d in enumerate(join.matrix.shape)), None)
+    made, said = NewNodes("parted", taken), list(node.attributes.values())
+    step = made.node(node.op_type, [join.own, mine, *(v for v in node.inputs[2:] if v is not None)], said)
+    if not turns.take(first := made.nodes[0]):  # what is added to it may be no row's
+        let_go(first)
+        return None
+    rest = join.rest
+    beside = rest[0] if len(rest) == 1 else made.node("Concat", rest, list(join.node.attributes.values()))
+    if node.op_type == "Gemm":
+        whole = made.node("Gemm", [beside, others, step], said)
+    else:
+        whole = made.node("Add", [made.node("MatMul", [beside, others]), step])
+    body.insert_before(node, made.nodes)
+    old = node.outputs[0]
+    whole.name, whole.type, step.type = old.name, old.type, old.type
+    old.replace_all_uses_with(whole, replace_graph_outputs=True)
+    body.remove(node, safe=True)
+    return Parted(first, (mine, others))
+
+
+def _joined(turns: AllTurns, node: ir.Node) -> _Join | None:
+    """What a node multiplies of a turn's own row; None where it is nothing, or not of a known width."""
     join = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
     if join is None or join.op_type != "Concat" or join.domain not in ONNX_DOMAIN or join.outputs[0] in turns.rows:
         return None
@@ -42,27 +83,10 @@ def parted(turns: AllTurns, body: ir.Graph, node: ir.Node, taken: set[str]) -> P
     row, matrix = _own(turns, own), _matrix(turns, node)
     if row is None or matrix is None or join.attributes["axis"].as_int() not in (-1, len(row.shape) - 1):
         return None
-    if not rest or not isinstance(width := row.shape[-1], int):
+    width = row.shape[-1]
+    if not rest or not isinstance(width, int) or width == 0:  # of a width of 0 the rest's slice would be nothing
         return None
-    axis = 1 if "transB" in node.attributes and node.attributes["transB"].as_int() else 0
-    bounds = ((0, width), (width, _END)) if is_first else ((-width, _END), (0, -width))
-    mine, others = (_slice(turns, matrix, begin, end, axis) for begin, end in bounds)
-    turns.rows[mine] = Row(mine, tuple(width if a == axis else d for a, d in enumerate(matrix.shape)), None)
-    made = NewNodes("parted", taken)
-    beside = rest[0] if len(rest) == 1 else made.node("Concat", rest, list(join.attributes.values()))
-    said = list(node.attributes.values())
-    step = made.node(node.op_type, [own, mine, *(v for v in node.inputs[2:] if v is not None)], said)
-    if node.op_type == "Gemm":
-        whole = made.node("Gemm", [beside, others, step], said)
-    else:
-        whole = made.node("Add", [made.node("MatMul", [beside, others]), step])
-    body.insert_before(node, made.nodes)
-    old, first = node.outputs[0], step.producer()
-    assert first is not None
-    whole.name, whole.type, step.type = old.name, old.type, old.type
-    old.replace_all_uses_with(whole, replace_graph_outputs=True)
-    body.remove(node, safe=True)
-    return Parted(first, (mine, others))
+    return _Join(own, width, rest, is_first, join, matrix)
 
 
 def _own(turns: AllTurns, value: ir.Value) -> Row | None:
@@ -75,10 +99,9 @@ def _matrix(turns: AllTurns, node: ir.Node) -> Row | None:
     """What a node multiplies matrices by, which are scaled by nothing: a matrix that is the same in all turns."""
     if node.op_type not in ("Gemm", "MatMul") or node.domain not in ONNX_DOMAIN or turns.made.opset < _SLICED:
         return None
-    turned = "transA" in node.attributes and node.attributes["transA"].as_int() != 0
     matrix = turns.row(node.inputs[1])
     known = matrix is not None and matrix.turns is None and len(matrix.shape) == 2
-    return matrix if known and not is_scaled(node) and not turned else None
+    return matrix if known and not is_scaled(node) and not number(node, "transA", 0) else None
 
 
 def _slice(turns: AllTurns, matrix: Row, begin: int, end: int, axis: int) -> ir.Value:

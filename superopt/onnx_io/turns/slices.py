@@ -56,7 +56,7 @@ def slices_of(program: Program, graph: ir.Graph, loop: ir.Node, body: ir.Graph) 
 
 
 class _Scanned(Slices):
-    """Slices that a Scan takes itself, all from the same end."""
+    """Slices that a Scan takes itself, all from the same end and surely as many."""
 
     def __init__(self, loop: ir.Node, body: ir.Graph, found: Sequence[Slice], backwards: int) -> None:
         super().__init__(loop, body, found)
@@ -106,14 +106,15 @@ def _said(scan: ir.Node, name: str) -> list[int]:
 def _of_scan(program: Program, scan: ir.Node, body: ir.Graph) -> Slices | None:
     count = _count(scan)
     axes, directions = _said(scan, "scan_input_axes"), _said(scan, "scan_input_directions")
-    first, found = len(scan.inputs) - count, list[Slice]()
+    first, found, lengths = len(scan.inputs) - count, list[Slice](), list[Dim]()
     if not count or len(body.inputs) != len(scan.inputs) or {len(axes), len(directions)} != {count}:
         return None
     for i, outer in enumerate(scan.inputs[first:]):
         known = program.values.get(outer.name or "") if outer is not None else None
         if outer is None or known is None or not -known.type.rank <= axes[i] < known.type.rank:
             return None
-        if directions[i] == directions[0]:
+        lengths.append(known.shape[axes[i]])
+        if directions[i] == directions[0] and are_equal(lengths[i], lengths[0]):
             found.append(Slice(body.inputs[first + i], outer, axes[i] % known.type.rank))
     return _Scanned(scan, body, found, directions[0])
 

@@ -27,7 +27,7 @@ _ALONE = _named(
 _BROADCAST = _named(
     "Add And Cast Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mul Or Pow Sub Sum Where Xor"
 )
-"""What takes inputs whose sizes go together; division does of floating-point numbers only."""
+"""What takes inputs whose sizes go together; some only of elements of some types."""
 
 _READ = _named(
     """Clip Concat ConstantOfShape Flatten Gemm MatMul PRelu ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax
@@ -50,6 +50,13 @@ def may_be_unfailing(node: ir.Node) -> bool:
     return named and node.domain in ONNX_DOMAIN and not any(True for _ in subgraphs(node))
 
 
+def fails_for_elements(op_type: str, dtype: str | None) -> bool:
+    """Whether an operator may fail for elements of a type, or of one that is not known, where it does not for others:
+    integers are not divided by 0, and not all words are numbers.
+    """
+    return (op_type == "Div" and dtype not in _FLOATS) or (op_type == "Cast" and dtype in (None, "string"))
+
+
 def failing(program: Program, names: Iterable[str]) -> set[str]:
     """Which of these values of a program, whose operators may be unfailing, are not known to be computed without fail
     whatever comes.
@@ -69,8 +76,8 @@ def _is_unfailing(program: Program, node: ir.Node | None, is_read: bool) -> bool
         return False
     shapes = [program.values[name].shape for name in names]
     if node.op_type in _BROADCAST:
-        divides = node.op_type == "Div" and program.values[names[-1]].type.dtype not in _FLOATS
-        return not divides and _go_together(shapes[: -len(node.outputs)])
+        fails = fails_for_elements(node.op_type, program.values[names[0]].type.dtype)
+        return not fails and _go_together(shapes[: -len(node.outputs)])
     if node.op_type == "MatMul" and _multiply(*shapes[:2]):  # also of types that nothing is declared of
         return True
     is_sized = node.op_type not in _SIZED or all(isinstance(d, int) for shape in shapes for d in shape)

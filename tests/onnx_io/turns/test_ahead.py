@@ -132,6 +132,27 @@ def test_a_loop_over_all_rows_computes_the_same_of_any_number_of_these(length: i
     np.testing.assert_allclose(run(ir.to_proto(found), feeds)[0], run(source, feeds)[0], rtol=1e-5)
 
 
+FAILING = {
+    "integers that are divided by how many rows there are": "q = Div(n, t) f = Cast<to = 1>(q)",
+    "words that are no numbers": "f = Cast<to = 1>(s)",
+}
+
+
+@pytest.mark.parametrize("nodes", FAILING.values(), ids=FAILING)
+def test_a_loop_without_a_turn_does_not_fail_for_what_it_would_not_have_computed(nodes: str) -> None:
+    text = loop(f"e = Gather(x, i) {nodes} m = Mul(e, f) a = MatMul(m, w) g = MatMul(e, w) p = Add(a, g) r = Add(p, h)",
+                "t", x="T, 2, 4", before="l = Shape(x) k = Constant<value = int64 {0}>() t = Gather(l, k)")  # fmt: skip
+    found = ahead(understand(load(model(text.replace("z) =>", "z, string s) =>")))))
+    assert found is not None
+    feeds = FEEDS | {"x": np.zeros((0, 2, 4), np.float32), "s": np.array("none")}
+    np.testing.assert_array_equal(run(ir.to_proto(found), feeds)[0], FEEDS["z"])
+
+
+def test_weights_of_floats_are_divided_before_the_turns() -> None:
+    made = moved(scan("k = Exp(b) v = Div(w, k) a = MatMul(e, v) r = Add(a, h)"))
+    assert outside(made) == ["Exp", "Div", "MatMul", "Scan"]
+
+
 JOINED = {
     "in front of the state": "j = Concat<axis = 1>(e, h) a = MatMul(j, m7)",
     "behind it": "j = Concat<axis = -1>(h, e) a = Gemm(j, m7, b)",
@@ -152,6 +173,22 @@ def test_rows_that_are_joined_with_rows_alone_are_rows() -> None:
     assert turns(made) == ["Add"]
 
 
+def test_a_row_whose_product_stays_in_its_turn_is_not_multiplied_apart() -> None:
+    made = moved(scan("j = Concat<axis = 1>(e, h) a = Gemm(j, m7, h) p = MatMul(e, w) r = Sub(a, p)"))
+    assert turns(made) == ["Concat", "Gemm", "Sub"]
+
+
+def test_a_loop_of_which_nothing_moves_stays_as_it_is_beside_one_of_which_something_does() -> None:
+    """Its row's product would be much more than that."""
+    made = moved(f"""g (float[3, 2, 4] x, float[2, 3] z) => (float[2, 3] y) {HELD} {{
+      k = Constant<value = int64[2] {{7, 20000}}>() l = Constant<value = float {{0.5}}>() v = Expand(l, k)
+      q = Scan<num_scan_inputs = 1, body = p (float[2, 3] h, float[2, 4] e) => (float[2, 3] r)
+        {{ a = MatMul(e, w) r = Add(a, h) }}>(z, x)
+      y = Scan<num_scan_inputs = 1, body = o (float[2, 3] h, float[2, 4] e) => (float[2, 3] r)
+        {{ j = Concat<axis = 1>(e, h) u = MatMul(j, v) m = ReduceMax<axes = [1]>(u) r = Add(h, m) }}>(q, x) }}""")
+    assert turns(made) == ["Add", "Concat", "MatMul", "ReduceMax", "Add"]
+
+
 LINEAR = "e = Gather(x, i) a = MatMul(e, w) r = Add(a, h)"
 
 WIDE = "k = Constant<value = int64[2] {4, 20000}>() j = Constant<value = float {0.5}>() v = Expand(j, k) y = Scan"
@@ -167,6 +204,12 @@ STAYING = {
     "what takes no time": scan("k = Cast<to = 6>(e) l = Cast<to = 1>(k) m = ReduceMax(h) r = Gemm(l, w, m)"),
     "much more than its row": scan("u = MatMul(e, v) m = ReduceMax<axes = [1]>(u) r = Add(h, m)").replace(
         "y = Scan", WIDE),
+    "what is joined of no width": loop("""u = Gather(x, i) s = Constant<value = int64[2] {0, 4}>()
+      e, f = Split<axis = 1>(u, s) j = Concat<axis = 1>(h, e) a = MatMul(j, v) r = Tanh(a)""",
+        before="v = Constant<value = float[3, 3] {1, 2, 3, 4, 5, 6, 7, 8, 9}>()"),
+    "rows of two inputs whose lengths may differ": scan(
+        "s = Add(e, f) a = MatMul(s, w) r = Add(a, h)", "", "z, x, v", "float[2, 4] e, float[2, 4] f"
+    ).replace("float[3, 2, 4] x", "float[A, 2, 4] x, float[B, 2, 4] v"),
     "what the body gives": scan("r = MatMul(e, w)"),
 }  # fmt: skip
 

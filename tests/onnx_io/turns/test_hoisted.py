@@ -102,6 +102,8 @@ FAILING = {
                                       "float[m] v, float[l] u, float[2] z", {"v": [1, 2], "u": [1, 2, 3]}),
     "matrices that do not": ("e = MatMul(v, u) a = ReduceSum<keepdims = 0>(e)",
                              "float[1, m] v, float[l, 1] u, float[2] z", {"v": [[1, 2]], "u": [[1], [2], [3]]}),
+    "words that are no numbers": ("e = Cast<to = 1>(v) a = ReduceSum<keepdims = 0>(e)", "string[2] v, float[2] z",
+                                  {"v": ["one", "two"]}),
     "a window that does not fit": ("""k = Constant<value = float[1, 1, 3] {1, 1, 1}>() e = Conv(v, k)
       a = ReduceSum<keepdims = 0>(e)""", "float[1, 1, m] v, float[2] z", {"v": [[[1]]]}),
 }  # fmt: skip

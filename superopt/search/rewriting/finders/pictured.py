@@ -35,7 +35,7 @@ class Picturing(Fewer):
     name = "layers as convolutions at once"
 
     def may_be(self, term: Term) -> bool:
-        """Whether it may be a layer of functions of elements, of few rows: of many each gains by itself, or none does."""
+        """Whether it may be a layer of functions of elements, of few rows: of many each gains by itself, or none."""
         rows = _rows(term)
         if rows is None or not _stays(rows):
             return False

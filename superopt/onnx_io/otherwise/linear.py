@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, is_one, product, substitute, symbols
+from superopt.dim import Dim, is_one
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import number
+from superopt.onnx_io.turns.rows import elements, number
 
 LEAST_STEPS, MOST_ROWS = 4, 32
 """So many steps are multiplied at once, of which each has so many rows: the matrix of larger ones is read seldom."""
@@ -34,8 +34,7 @@ def layer(node: ir.Node) -> object:
 
 def are_few(rows: list[Dim]) -> bool:
     """Whether sizes are those of few rows, where each symbolic one is 1."""
-    number = substitute(product(rows), dict.fromkeys(symbols(product(rows)), 1))
-    return isinstance(number, int) and number <= MOST_ROWS
+    return elements(tuple(rows)) <= MOST_ROWS
 
 
 def multiplied(made: NewNodes, node: ir.Node, x: ir.Value) -> ir.Value:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from superopt.dim import product, substitute, symbols
 from superopt.errors import SuperoptError
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
@@ -20,7 +19,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import bury, replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.turns.rows import Row, elements
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
 """What turns compute on the way takes this many times what they give, at most, and of one row of all symbolic sizes so
@@ -117,7 +116,4 @@ class _Placing:
 
 def _elements(row: Row, size: int) -> int:
     """The elements of all turns where symbolic sizes are this one."""
-    whole = product((row.turns or 1, *row.shape))
-    found = substitute(whole, dict.fromkeys(symbols(whole), size))
-    assert isinstance(found, int)
-    return found
+    return elements((row.turns or 1, *row.shape), size)

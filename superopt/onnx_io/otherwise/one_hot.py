@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import are_equal, product, substitute, symbols
+from superopt.dim import are_equal
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import is_linear
@@ -21,6 +21,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import elements
 
 LEAST, LEAST_GUARDED, MOST_GUARDED = 2**14, 2**18, 2**24
 """So many products are left out at least, where numbers are rows', and where that has to be seen to; a matrix that has
@@ -141,13 +142,12 @@ def _pays(program: Program, hot: _Hot, node: ir.Node) -> bool:
     """Whether a node multiplies such rows by a matrix of finite numbers, which takes time."""
     known = program.values[hot.numbers.name or ""]
     matrix = _data(program, node.inputs[1]) if is_linear(program, node, known.type.rank + 1) else None
-    rows = product(known.shape)
-    number = substitute(rows, dict.fromkeys(symbols(rows), 1))
-    if matrix is None or not np.isfinite(matrix).all() or not isinstance(number, int):
+    if matrix is None or not np.isfinite(matrix).all():
         return False
+    times = elements(known.shape) * matrix.size
     if hot.fails or _is_place(program, hot):
-        return number * matrix.size >= LEAST
-    return number * matrix.size >= LEAST_GUARDED and matrix.size <= MOST_GUARDED
+        return times >= LEAST
+    return times >= LEAST_GUARDED and matrix.size <= MOST_GUARDED
 
 
 def _is_place(program: Program, hot: _Hot) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from superopt.dim import product, substitute, symbols
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.naming import deep_values
@@ -19,7 +18,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.parted import Parted, parted
-from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.turns.rows import Row, elements
 from superopt.onnx_io.turns.slices import Slice, slices_of
 
 MOST_TIMES, MOST_ELEMENTS = 32, 2**13
@@ -109,13 +108,5 @@ class _Ahead:
 
 def fits(apart: Iterable[Row], given: Iterable[Row]) -> bool:
     """Whether rows take not much more memory than those which are there anyway."""
-    most = max(MOST_ELEMENTS, MOST_TIMES * sum(map(_elements, given)))
-    return all(_elements(row) <= most for row in apart)
-
-
-def _elements(row: Row) -> int:
-    """The elements of one turn, for one of each symbolic size."""
-    size = product(row.shape)
-    found = substitute(size, dict.fromkeys(symbols(size), 1))
-    assert isinstance(found, int)
-    return found
+    most = max(MOST_ELEMENTS, MOST_TIMES * sum(elements(row.shape) for row in given))
+    return all(elements(row.shape) <= most for row in apart)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 from onnx_ir.convenience import get_const_tensor
 
-from superopt.dim import Dim, Shape, are_equal, is_one
+from superopt.dim import Dim, Shape, are_equal, is_one, product, substitute, symbols
 from superopt.onnx_io.new_nodes import NewNodes
 
 
@@ -48,6 +48,14 @@ def common(dims: Sequence[Dim]) -> Dim | None:
     """The size along an axis of what broadcasts; None where these differ."""
     several = [d for d in dims if not is_one(d)]
     return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
+
+
+def elements(shape: Shape, size: int = 1) -> int:
+    """How many elements a shape has where all symbolic sizes are this one."""
+    whole = product(shape)
+    found = substitute(whole, dict.fromkeys(symbols(whole), size))
+    assert isinstance(found, int)
+    return found
 
 
 def number(node: ir.Node, name: str, default: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
-from superopt.onnx_io import check, load, understand
+from superopt.onnx_io import Program, check, load, understand
 from superopt.onnx_io.turns.ahead import ahead
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
@@ -45,9 +47,13 @@ def outside(made: onnx.ModelProto) -> list[str]:
 
 def moved(text: str, opset: int = 17) -> onnx.ModelProto:
     """The model with what is of rows alone before the turns, which computes the same under the same interface."""
-    source = model(text, opset)
+    return written(model(text, opset), ahead)
+
+
+def written(source: onnx.ModelProto, way: Callable[[Program], ir.Model | None]) -> onnx.ModelProto:
+    """What a way makes of a model, which computes the same under the same interface."""
     onnx.checker.check_model(source, full_check=True)
-    found = ahead(understand(load(source)))
+    found = way(understand(load(source)))
     assert found is not None
     check(found)
     made = ir.to_proto(found)

@@ -8,13 +8,13 @@ import onnx_ir as ir
 import pytest
 
 from superopt.errors import Undecided
-from superopt.onnx_io import Program, check, load, understand
+from superopt.onnx_io import Program, load, understand
 from superopt.onnx_io.turns import apart as apart_module
 from superopt.onnx_io.turns.apart import apart
 from superopt.onnx_io.turns.behind import behind
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.onnx_io.turns.test_ahead import FEEDS, HELD, outside
+from tests.onnx_io.turns.test_ahead import FEEDS, HELD, outside, written
 from tests.onnx_io.turns.test_hoisted import turns
 
 GIVEN = "float[3, 2, 4] x, float[2, 3] z"
@@ -38,17 +38,7 @@ def loop(body: str, times: str = "n", inputs: str = GIVEN, last: str = "l, y") -
 
 def moved(text: str) -> onnx.ModelProto:
     """The model with what is only given behind the turns, which computes the same under the same interface."""
-    source = model(text)
-    onnx.checker.check_model(source, full_check=True)
-    found = behind(understand(load(source)))
-    assert found is not None
-    check(found)
-    made = ir.to_proto(found)
-    onnx.checker.check_model(made, full_check=True)
-    assert (made.graph.input, made.graph.output) == (source.graph.input, source.graph.output)
-    for ours, theirs in zip(run(made, FEEDS), run(source, FEEDS), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
-    return made
+    return written(model(text), behind)
 
 
 NEXT = "v = Transpose(w) q = MatMul(h, v) t = Tanh(q) u = Add(t, e) r = MatMul(u, w)"

@@ -12,13 +12,12 @@ from superopt.dim import product
 from superopt.operators.declare import Declared
 from superopt.operators.definitions.pictures import (
     ENOUGH_ROWS,
-    brings_channels_first,
     gemm_as_convolution,
     product_as_convolution,
     stays_a_picture,
     sum_as_convolution,
 )
-from superopt.operators.layout import Reshape
+from superopt.operators.layout import Reshape, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
@@ -51,9 +50,14 @@ class Picturing(Fewer):
         made = _convolved(make(term.operator, replace_all(term.inputs, layers)))
         if made is None:
             return None
-        brought = [t for t in subterms(made) if brings_channels_first(t)]
-        stay = {t: p for t in brought if (p := stays_a_picture(t.operator, *t.inputs)) is not None}  # type: ignore[arg-type]
+        stay = {t: picture for t in subterms(made) if (picture := _staying(t)) is not None}
         return replace_all((made,), stay)[0] if stay else None
+
+
+def _staying(term: Term) -> Term | None:
+    """The picture that need not be brought into that layout, as all that it is computed of are such."""
+    op = term.operator
+    return stays_a_picture(op, *term.inputs) if isinstance(op, Transpose) else None
 
 
 def _rows(term: Term) -> Term | None:

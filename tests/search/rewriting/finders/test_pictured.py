@@ -26,12 +26,12 @@ def weights(name: str, *shape: int) -> Term:
 
 def layer(x: Term, wide: int, name: str) -> Term:
     """Rows times a matrix."""
-    w, rank = weights(name, x.shape[-1], wide), x.type.rank  # type: ignore[arg-type]
+    w, rank = weights(name, x.shape[-1], wide), x.type.rank
     return MatMul()(x, w if rank == 2 else Expand((rank - 2, rank - 1), (*x.shape[:-2], *w.shape))(w))
 
 
 def biased(x: Term, name: str) -> Term:
-    return Add()(x, Expand((x.type.rank - 1,), x.shape)(weights(name, x.shape[-1])))  # type: ignore[arg-type]
+    return Add()(x, Expand((x.type.rank - 1,), x.shape)(weights(name, x.shape[-1])))
 
 
 def gated(x: Term) -> Term:

@@ -22,6 +22,7 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.splicing import spliced
 from superopt.onnx_io.standalone import op_types, standalone, standalone_apart
 from superopt.onnx_io.turns.apart import apart
+from superopt.onnx_io.turns.row_by_row import row_by_row
 from superopt.onnx_io.widened import is_rounding, widened
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "outdated",
     "random_weights",
     "rewritten",
+    "row_by_row",
     "save",
     "save_nudged",
     "save_showing",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from superopt.errors import NoRoom, OutOfTime, SuperoptError, VerificationFailed
+from superopt.errors import SuperoptError, VerificationFailed
 from superopt.onnx_io import (
     Branch,
     Program,
@@ -23,23 +23,21 @@ from superopt.onnx_io import (
     understand,
 )
 from superopt.search.accepting.trial import Attempt, Trial
-from superopt.search.hoisting import hoisting
 from superopt.search.lifting import inner_trials, name_of, patience_s
 from superopt.search.running import Run, reachable_of, ways_of
 
 SHARE = 0.7
 """Of the time that is left, what optimizing branches may take."""
 
-LEAST_LEFT = 0.5
-"""Where less of the time is left, what gained nothing with nodes written otherwise is not tried without."""
-
-_APART = "with what can be computed apart from its loops' turns"
 _LOG = logging.getLogger("superopt")
 
 Solve = Callable[[Trial, float], Attempt]
 """Optimizes a model, or applies again what was found, where what ran out of time counts as searched within this part of
 the time that there is; raises `SuperoptError`.
 """
+
+Optimize = Callable[[Trial, Solve], tuple[Trial, Attempt]]
+"""Optimizes a model in all ways, and tells of which trial that is."""
 
 
 @dataclass(frozen=True)
@@ -51,67 +49,16 @@ class _Found:
     model: Path
 
 
-def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """What optimizing a model comes to with what is better for its branches in it, and with some of its nodes written
-    otherwise, and what can be computed apart from its loops' turns, if that is better; else without, also where nothing
-    can be said of that. And the trial of which it tells. Raises what `solve` does.
+def attempted(trial: Trial, solve: Solve, optimize: Optimize) -> tuple[Trial, Attempt]:
+    """What optimizing a model comes to with what is better for its branches in it, each optimized by itself, if that is
+    better; else without, also where nothing can be said of that. And the trial of which it tells. Raises what `solve`
+    does.
     """
-    if trial.program.plain is None:
-        return _apart(trial, solve)
-    found, _ = _or_warned("with nodes written otherwise", lambda: _apart(trial, solve))
-    if found is not None and (found[1].accepted or found[1].interrupted or trial.left < LEAST_LEFT * trial.limit):
-        return found
-    try:
-        return _apart(replace(trial, program=understand(trial.program.plain, plainly=True)), solve)
-    except SuperoptError:
-        if found is None:
-            raise
-        return found
-
-
-def _apart(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """`attempted` of nodes as they are."""
-
-    def hoisted() -> tuple[Trial, Attempt] | None:
-        apart = hoisting(trial)
-        return _attempted(apart, solve) if apart is not None else None
-
-    found, refused = _or_warned(_APART, hoisted)
-    if found is not None:
-        told, tried = found
-        if tried.accepted:
-            tried.reason += "; what turns of a loop need not compute one after the other is computed apart from them"
-        if tried.accepted or tried.interrupted:
-            return told, tried
-        refused = tried.reason
-    told, tried = _attempted(trial, solve)
-    if refused and not tried.accepted:
-        tried.reason += f"; and {_APART}: {refused}"
-    return told, tried
-
-
-def _or_warned(
-    of: str, attempt: Callable[[], tuple[Trial, Attempt] | None]
-) -> tuple[tuple[Trial, Attempt] | None, str]:
-    """What an attempt comes to, or else why it does not, of which is warned: what is about the original is said of that
-    again.
-    """
-    try:
-        return attempt(), ""
-    except (OutOfTime, NoRoom):
-        raise
-    except SuperoptError as error:
-        _LOG.warning("%s, %s", of, error)
-        return None, str(error)
-
-
-def _attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
-    """`attempted` where nothing is computed apart from turns."""
     ways = ways_of(trial.program, trial.inputs) if trial.objective.better == "faster" else []
     inner = inner_trials(trial, ways)
     reachable = reachable_of(trial, inner, ways, patience_s(trial)) if inner else []
     reached = {branch for choice in reachable for branch in choice.branches}
-    found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve)
+    found, refused = _optimized(trial, {b: t for b, t in inner.items() if b in reached}, solve, optimize)
     while found:
         changed = _changed(trial, found, reachable)
         try:
@@ -140,7 +87,9 @@ def _without_losing(found: Mapping[Branch, _Found], tried: Attempt, reachable: I
     return {b: f for b, f in found.items() if b not in run} if run.intersection(found) else {}
 
 
-def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tuple[dict[Branch, _Found], str]:
+def _optimized(
+    trial: Trial, inner: Mapping[Branch, Trial], solve: Solve, optimize: Optimize
+) -> tuple[dict[Branch, _Found], str]:
     """What is better than its branch, and why the last one is not of which nothing is.
 
     Branches are made of the same pieces, mostly. Each is searched with what was measured for those before it, as if
@@ -155,7 +104,7 @@ def _optimized(trial: Trial, inner: Mapping[Branch, Trial], solve: Solve) -> tup
         start, left = time.monotonic(), len(inner) - len(found) if is_second else len(inner) - number
         own = replace(inner[branch], start=start, limit=(end - start) / max(left, 1))
         try:
-            own, tried = attempted(own, _in_part(solve, 1.0 if is_second else (number + 1) / len(inner)))
+            own, tried = optimize(own, _in_part(solve, 1.0 if is_second else (number + 1) / len(inner)))
             if tried.accepted and tried.candidate is not None:
                 kept = tried.candidate.replace(trial.folder / f"{name_of(trial, number)}-better.onnx")
                 found[branch] = _Found(own, tried, kept)

@@ -172,6 +172,27 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return statistics.geometric_mean(ways)
 
 
+def glance(
+    original: Model,
+    candidate: Model,
+    runtime: Runtime,
+    budget_s: float,
+    seed: int = 0,
+    draw: Draw | None = None,
+    caller: Caller | None = None,
+    most_s: float = math.inf,
+    one_by_one: bool = False,
+) -> float:
+    """How many times faster a candidate is in one pair of sessions, as `compare` measures them: it claims nothing.
+    Raises what that does.
+    """
+    both = original, candidate
+    ((ours, theirs),) = _measure(
+        both, runtime, 1, budget_s, seed, None, draw, None, caller, most_s, least=1, one_by_one=one_by_one
+    )
+    return _ratio(ours, theirs)
+
+
 def latency(
     model: Model,
     runtime: Runtime,
@@ -239,7 +260,7 @@ def _measure(
             if done < FEWEST_SESSIONS:
                 raise
             break
-        if not done:
+        if not done and sessions > 1:
             sessions = _fitting(sessions, time.monotonic() - begun, most_s)
     if progress:
         progress(done, done)

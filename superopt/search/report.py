@@ -192,7 +192,8 @@ measured, 4 had no objective but latency, 5 no pieces that overlap, 6 did not sa
 class Report(Part):
     """Everything about one optimization. `outcome` is *smaller* where bytes were to be lessened, and *original* where
     nothing better was found, for `reason`. `predicted` is there where time was. `constants` counts the values that the
-    original makes anew in each run, though they are constant, and the optimized model has as weights.
+    original makes anew in each run, though they are constant, and the optimized model has as weights; `in_turn` says
+    whether that computes rows of its batch one after the other.
     """
 
     format: int = FORMAT
@@ -205,6 +206,7 @@ class Report(Part):
     rewrites: tuple[Rewritten, ...]
     solutions: tuple[Solution, ...]
     constants: int = 0
+    in_turn: bool = False
     predicted: Predicted | None
     taken: Taken | None
     measured: Measured | None

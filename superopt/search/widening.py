@@ -12,7 +12,7 @@ from superopt.cost.liveness import activations
 from superopt.cost.whole import take_much
 from superopt.errors import OutOfTime, VerificationFailed
 from superopt.onnx_io import LARGE, facts, highest_opset, save, understand, widened
-from superopt.search import branches
+from superopt.search import variants
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import Solve
 
@@ -29,7 +29,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
     wide, refused = _in_32_bits(trial), ""
     if wide is not None:
         try:
-            told, tried = branches.attempted(wide, solve)
+            told, tried = variants.attempted(wide, solve)
         except (VerificationFailed, OutOfTime) as error:
             _LOG.info("in 32 bits, %s", error)
             refused = f"; and in 32 bits {error}"
@@ -38,7 +38,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
             if tried.accepted:
                 tried.reason += "; what had 16 bits is computed in 32, as the runtime does"
             return told, tried
-    trial, tried = branches.attempted(trial, solve)
+    trial, tried = variants.attempted(trial, solve)
     if not tried.accepted:
         tried.reason += refused
     return trial, tried

@@ -18,8 +18,9 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, SuperoptError, VerificationFailed
 from superopt.onnx_io import Branch, load, understand
 from superopt.search.accepting.trial import Attempt, Trial
-from superopt.search.branches import _share, attempted
+from superopt.search.branches import _share
 from superopt.search.settings import Setting
+from superopt.search.variants import attempted
 from tests.models import normalized, weight
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

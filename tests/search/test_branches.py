@@ -16,12 +16,12 @@ from superopt.cost.measured import MeasuredCost
 from superopt.errors import VerificationFailed
 from superopt.onnx_io import Branch, load, spliced, understand
 from superopt.search.accepting.trial import Attempt, Trial
-from superopt.search.branches import attempted
 from superopt.search.objectives.latency import Latency
 from superopt.search.optimize import attempt
 from superopt.search.rewriting.rewrites import Unfold
 from superopt.search.settings import Setting
 from superopt.search.strategies.backtrack import backtrack
+from superopt.search.variants import attempted
 from tests.merged import by_rate, merged
 from tests.models import normalized, weight
 from tests.onnx_io.networks import run

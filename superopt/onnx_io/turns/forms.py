@@ -15,10 +15,11 @@ from superopt.dim import are_equal
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
 from superopt.operators import CATALOGUE
 
-_ELEMENTWISE = frozenset(cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain) - {"PRelu"}
+_POINTWISE = (cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain)
+ELEMENTWISE = frozenset(name for name in _POINTWISE if name is not None) - {"PRelu"}
 """What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
 
-_REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
+REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
 
 
 Form: TypeAlias = Callable[[Nodes, ir.Node, Sequence[Row]], "Sequence[Row] | None"]
@@ -181,7 +182,7 @@ FORMS: Mapping[str, Form] = {
     "Softmax": along,
     "Split": parts,
     "Transpose": turned,
-    **dict.fromkeys(_REDUCES, reduced),
-    **dict.fromkeys((name for name in _ELEMENTWISE if name is not None), elementwise),
+    **dict.fromkeys(REDUCES, reduced),
+    **dict.fromkeys(ELEMENTWISE, elementwise),
 }
 """By ONNX's operators."""

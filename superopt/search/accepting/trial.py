@@ -89,7 +89,8 @@ class Trial:
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
     which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
     that is left so many seconds are kept for measuring (`kept_s`), as far as that is known. Where the program computes
-    in 32 bits what the original does in 16, the model that it is of lies at `wide`.
+    in 32 bits what the original does in 16, the model that it is of lies at `wide`. Whether rows of a batch are to be
+    computed one after the other is said by `in_turn`; where that is None, it is if it takes no longer at first sight.
     """
 
     program: Program
@@ -110,6 +111,7 @@ class Trial:
     is_branch: bool = False
     kept_s: float = 0.0
     wide: Path | None = None
+    in_turn: bool | None = None
 
     def of(self, program: Program, sizes: Mapping[str, int], weights: int, values: int | None, highest: int) -> Trial:
         """The same of another program, of so many bytes of weights and of values, which may be written in an opset as

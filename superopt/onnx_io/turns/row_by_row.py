@@ -1,0 +1,208 @@
+"""Models that compute the rows of a batch one after the other, as far as that should pay.
+
+Values of one row stay in the caches between the layer that makes them and the next that reads them, where those of a
+whole batch have to come from memory again: compilers tile loops so (Wolf and Lam 1991). onnxruntime computes all rows
+of a layer before the next layer. Weights are read in each turn instead of once: so layers whose weights are larger than
+what they read and make stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.dim import Dim, Shape, product, substitute, symbols
+from superopt.onnx_io.naming import deep_values, rename
+from superopt.onnx_io.opsets import highest_opset, raise_opset
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.surgery import bury, let_go, pass_on, sort
+from superopt.onnx_io.turns.along_batch import Batch
+from superopt.onnx_io.turns.rows import Nodes, elements
+
+LEAST_ELEMENTS = 2**20
+"""The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.
+"""
+
+WEIGHED = 0.25
+"""How much an element of weights counts, which is read in each turn, for one of rows that is not read from memory."""
+
+_SCANS, _SLICES = 9, 10
+"""Since these opsets a Scan has no axis of batches, and a Slice may end where an input says."""
+
+_FREE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""What reads and makes nothing."""
+
+
+class _Chosen(NamedTuple):
+    """Nodes of a graph that go into turns, and the rows that they are given."""
+
+    batch: Batch
+    given: list[ir.Value]
+    nodes: dict[ir.Node, None]
+
+
+def row_by_row(program: Program, sizes: Mapping[str, int]) -> ir.Model | None:
+    """The model with nodes that compute each row of a batch alone in the turns of a Scan, in a copy; None where there
+    is no batch of several rows at these sizes, or nothing that should pay. Of a symbolic number of rows there may also
+    be none. The interface stays as it is.
+    """
+    model = clone(program.model)
+    size = _batch_size(program, sizes)
+    if size is None or model.ir_version < 4:
+        return None
+    opset = max(opset_of(model), _SCANS if isinstance(size, int) else _SLICES)
+    if opset > highest_opset(program):
+        return None
+    if opset > opset_of(model):
+        raise_opset(model, opset)
+    chosen = _chosen(Batch(program, model.graph, size, opset), sizes)
+    if chosen is None:
+        return None
+    _Turns(model, chosen).put()
+    return model
+
+
+def _batch_size(program: Program, sizes: Mapping[str, int]) -> Dim | None:
+    """The size of the first axis of the largest input, where that has several rows."""
+    shapes = [v.shape for name in program.inputs if (v := program.values.get(name)) is not None and v.shape]
+    shape = max(shapes, key=lambda s: _elements(s, sizes), default=())
+    return shape[0] if len(shape) > 1 and _elements(shape[:1], sizes) > 1 else None
+
+
+def _elements(shape: Shape, sizes: Mapping[str, int]) -> int:
+    """How many elements a shape has at these sizes, where all others are one."""
+    whole = product(shape)
+    return elements((substitute(whole, {s: sizes[s] for s in symbols(whole) & sizes.keys()}),))
+
+
+def _chosen(batch: Batch, sizes: Mapping[str, int]) -> _Chosen | None:
+    """The nodes that should pay: of those that come first, as many as save the most."""
+    batch.rows |= {v for v in batch.graph.inputs if v.name in batch.program.inputs and batch.begins(v)}
+    given, taken = set(batch.rows), list[ir.Node]()
+    saved, best, count, most = 0.0, 0.0, 0, 0
+    for node in batch.graph:
+        if batch.rows.isdisjoint(node.inputs) or not batch.take(node):
+            continue
+        taken.append(node)
+        rows, weights = _passed(batch, node, sizes)
+        saved, most = saved + rows - WEIGHED * weights, max(most, rows)
+        if saved > best:
+            best, count = saved, len(taken)
+    if most * _elements((batch.size,), sizes) < LEAST_ELEMENTS:
+        return None
+    nodes = dict.fromkeys(taken[:count])
+    return _Chosen(batch, [v for v in batch.graph.inputs if v in given and any(n in nodes for n, _ in v.uses())], nodes)
+
+
+def _passed(batch: Batch, node: ir.Node, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """The elements of one row that a node reads and makes, and those of weights that it reads."""
+    if node.op_type in _FREE:
+        return 0, 0
+    values = dict.fromkeys([*batch.reads(node), *node.outputs])
+    rows = sum(_elements((batch.shape(v) or ())[1:], sizes) for v in values if v in batch.rows)
+    held = [v for v in values if (v.name or "") in batch.program.constants]
+    return rows, sum(_elements(batch.shape(v) or (), sizes) for v in held)
+
+
+class _Turns:
+    """Moves nodes of a copy of a model into the turns of a Scan."""
+
+    def __init__(self, model: ir.Model, chosen: _Chosen) -> None:
+        self._model, self._chosen = model, chosen
+        self._taken = {v.name or "" for v in deep_values(model.graph)}
+        self._made = Nodes("rows", self._taken, opset_of(model))
+        self._within, self._nodes, self._held = dict[ir.Value, ir.Value](), list[ir.Node](), list[ir.Value]()
+
+    def put(self) -> None:
+        """Put the Scan in the place of the nodes."""
+        graph, (batch, given, nodes) = self._model.graph, self._chosen
+        leaving = [v for node in nodes for v in node.outputs if self._leaves(v)]
+        body = self._body(leaving)
+        several = None if isinstance(batch.size, int) else self._count(given[0])
+        through = [self._made.over(self._some(v) if several else v, "Unsqueeze", [1], 13) for v in given]
+        results = self._made.several(
+            "Scan", through, [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))], len(leaving)
+        )
+        for old, stacked in zip(leaving, results, strict=True):
+            new = self._made.over(stacked, "Squeeze", [1], 13)
+            if several is not None:
+                new = self._made.node("Slice", [new, self._made.integers([0]), several, self._made.integers([0])])
+            name = old.name
+            pass_on(old, new)
+            old.replace_all_uses_with(new, replace_graph_outputs=True)
+            old.name, new.name = None, name
+        first = next(iter(nodes))
+        graph.insert_before(first, self._made.nodes)
+        read = [v for node in nodes for v in let_go(node)]
+        graph.remove(nodes)
+        bury(self._model, dict.fromkeys(read))
+        sort(graph)
+
+    def _leaves(self, value: ir.Value) -> bool:
+        """Whether something else reads a value than what goes into turns."""
+        return value.is_graph_output() or any(node not in self._chosen.nodes for node, _ in value.uses())
+
+    def _body(self, leaving: Collection[ir.Value]) -> ir.Graph:
+        """What is computed in a turn, of a batch of one row. Weights are its own: runtimes prepare those of a graph."""
+        _, given, nodes = self._chosen
+        self._within.update({v: self._inner(v, is_row=True) for v in given})
+        for node in nodes:
+            self._copy(node, leaving)
+        inputs, outputs = ([self._within[v] for v in some] for some in (given, leaving))
+        return ir.Graph(inputs, outputs, nodes=self._nodes, initializers=self._held, name="row")
+
+    def _inner(self, value: ir.Value, *, is_row: bool, renamed: bool = True) -> ir.Value:
+        """A value of a turn."""
+        shape = value.shape if value.shape is None or not is_row else ir.Shape([1, *value.shape[1:]])
+        new = ir.Value(name=value.name, type=value.type, shape=shape, const_value=value.const_value)
+        if renamed:
+            rename(new, self._taken)
+        return new
+
+    def _read(self, value: ir.Value | None) -> ir.Value | None:
+        """What a node of a turn reads for a value: an outer one where that is no row, and not known before."""
+        if value is None or value in self._within or (value.name or "") not in self._chosen.batch.program.constants:
+            return value and self._within.get(value, value)
+        if (node := value.producer()) is not None:
+            self._copy(node)
+        else:
+            self._within[value] = self._inner(value, is_row=False, renamed=self._leaves(value))
+            self._held.append(self._within[value])
+        return self._within[value]
+
+    def _copy(self, node: ir.Node, leaving: Collection[ir.Value] = ()) -> None:
+        """Put a node into a turn, and before it what computes constants that it reads; a Reshape is told the shape of
+        one row.
+        """
+        is_row = node in self._chosen.nodes
+        read = [self._read(v) for v in node.inputs]
+        if is_row and node.op_type == "Reshape" and (shape := self._chosen.batch.row_shape(node)) is not None:
+            own = Nodes("row_shape", self._taken, self._made.opset)
+            read[1] = own.integers(shape)
+            self._nodes += own.nodes
+        outputs = [self._inner(v, is_row=is_row, renamed=not is_row or v in leaving) for v in node.outputs]
+        self._within.update(zip(node.outputs, outputs, strict=True))
+        new = ir.Node(node.domain, node.op_type, read, list(node.attributes.values()), outputs=outputs, name=node.name)
+        new.doc_string = node.doc_string
+        new.metadata_props.update(node.metadata_props)
+        self._nodes.append(new)
+
+    def _count(self, value: ir.Value) -> ir.Value:
+        """How many rows there are, as a row of one integer."""
+        return self._made.node("Gather", [self._made.node("Shape", [value]), self._made.integers([0])])
+
+    def _some(self, value: ir.Value) -> ir.Value:
+        """Rows, and one more where there are none: a Scan has a turn, at least."""
+        shape, rank = self._made.node("Shape", [value]), len(self._chosen.batch.shape(value) or ())
+        count, rest = (self._made.node("Gather", [shape, self._made.integers(at)]) for at in ([0], range(1, rank)))
+        is_none = self._made.node("Equal", [count, self._made.integers([0])])
+        more = self._made.node("Cast", [is_none], [ir.AttrInt64("to", ir.DataType.INT64)])
+        sizes = self._made.node("Concat", [more, rest], [ir.AttrInt64("axis", 0)])
+        assert value.dtype is not None
+        nothing = ir.AttrTensor("value", ir.tensor(np.zeros(1, value.dtype.numpy())))
+        row = self._made.node("ConstantOfShape", [sizes], [nothing])
+        return self._made.node("Concat", [value, row], [ir.AttrInt64("axis", 0)])

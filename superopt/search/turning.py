@@ -1,0 +1,55 @@
+"""The model with rows of its batch computed one after the other, if it is no slower so at first sight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import OutOfTime
+from superopt.onnx_io import row_by_row, save, understand
+from superopt.search.accepting.trial import Trial
+from superopt.search.paired import glance
+
+GLANCE_S, SEEN_SHARE = 1.0, 0.2
+"""The seconds that the first sight may take, and the part of the time that is left which is more than it can take."""
+
+LEAST_RATIO = 1.0
+"""How many times faster it has to be by that: of rows that gain nothing by themselves, what else there is to gain is
+found of the whole batch as well.
+"""
+
+
+def turning(trial: Trial) -> Trial | None:
+    """The trial of the model with rows of its batch computed one after the other; None where there is no batch, or they
+    take longer than all at once.
+    """
+    if trial.in_turn is False or trial.objective.better != "faster":
+        return None
+    found = row_by_row(trial.program, trial.bench.sizes)
+    if found is None:
+        return None
+    path = trial.folder / f"{trial.original.stem}-rows.onnx"
+    save(found, path, external_data=True, shared=True)
+    if trial.in_turn is None and _ratio(trial, path) < LEAST_RATIO:
+        return None
+    return replace(trial, program=understand(found), branched=True, in_turn=True)
+
+
+def _ratio(trial: Trial, path: Path) -> float:
+    """How many times faster a model is than the original at first sight; 0 where that does not run, or takes too long
+    to be seen.
+    """
+    try:
+        return glance(
+            trial.working,
+            path,
+            trial.bench.runtime,
+            budget_s=GLANCE_S,
+            draw=trial.measured_on(0),
+            caller=trial.bench.child,
+            most_s=SEEN_SHARE * trial.left,
+            one_by_one=trial.one_by_one,
+        )
+    except (RuntimeFailed, OutOfTime):
+        return 0.0

@@ -47,30 +47,68 @@ def attempted(trial: Trial, solve: Solve) -> Found:
 
 
 def _varied(trial: Trial, solve: Solve) -> Found:
-    """`attempted` of nodes as they are."""
-    refused = ""
-    for of, vary, said in (
-        (_ROWS, turning, "rows of the batch are computed one after the other"),
-        (_APART, hoisting, "what turns of a loop need not compute one after the other is computed apart from them"),
-    ):
+    """`attempted` of nodes as they are. Where time is left, what rows gain one after the other is compared with what is
+    found of all at once.
+    """
+    rows, refused = _in_a_way(_ROWS, turning, trial, solve, "rows of the batch are computed one after the other")
+    enough = trial.in_turn or trial.left < LEAST_LEFT * trial.limit
+    if rows is not None and (rows[1].interrupted or (rows[1].accepted and enough)):
+        return rows
+    if rows is not None:
+        _set_aside(*rows)
+    try:
+        told, tried = _apart(trial, solve)
+    except OutOfTime:
+        if rows is None:
+            raise
+        return rows  # which says more of the original than that no time was left to search it again
+    if rows is not None and rows[1].accepted and _gain(tried) <= _gain(rows[1]):
+        return rows
+    if not tried.accepted:
+        tried.reason += refused
+    return told, tried
 
-        def varied(vary: Callable[[Trial], Trial | None] = vary) -> Found | None:
-            other = vary(trial)
-            return None if other is None else branches.attempted(other, solve, attempted)
 
-        found, why = _or_warned(of, varied)
-        if found is not None:
-            told, tried = found
-            if tried.accepted:
-                tried.reason += f"; {said}"
-            if tried.accepted or tried.interrupted:
-                return told, tried
-            why = tried.reason
-        refused += f"; and {of}: {why}" if why else ""
+def _set_aside(trial: Trial, tried: Attempt) -> None:
+    """Let a candidate be where the next is not written."""
+    if tried.accepted and tried.candidate is not None:
+        tried.candidate = tried.candidate.replace(trial.folder / f"{trial.original.stem}-rows-better.onnx")
+
+
+def _gain(tried: Attempt) -> float:
+    """How many times faster a candidate was measured to be, where it is the answer."""
+    return tried.pairs[0][1].ratio if tried.accepted and tried.pairs else 1.0
+
+
+def _apart(trial: Trial, solve: Solve) -> Found:
+    """`attempted` of all rows at once."""
+    said = "what turns of a loop need not compute one after the other is computed apart from them"
+    found, refused = _in_a_way(_APART, hoisting, trial, solve, said)
+    if found is not None and (found[1].accepted or found[1].interrupted):
+        return found
     told, tried = branches.attempted(trial, solve, attempted)
     if not tried.accepted:
         tried.reason += refused
     return told, tried
+
+
+def _in_a_way(
+    of: str, way: Callable[[Trial], Trial | None], trial: Trial, solve: Solve, said: str
+) -> tuple[Found | None, str]:
+    """What optimizing a model comes to that a way makes of it, which says so; and what is to be said where that is not
+    the answer.
+    """
+
+    def varied() -> Found | None:
+        other = way(trial)
+        return None if other is None else branches.attempted(other, solve, attempted)
+
+    found, why = _or_warned(of, varied)
+    if found is not None and found[1].accepted:
+        found[1].reason += f"; {said}"
+    elif found is not None:
+        why = found[1].reason
+    return found, f"; and {of}: {why}" if why else ""
 
 
 def _or_warned(of: str, attempt: Callable[[], Found | None]) -> tuple[Found | None, str]:

@@ -90,7 +90,7 @@ def _chosen(batch: Batch, sizes: Mapping[str, int]) -> _Chosen | None:
         taken.append(node)
         rows, weights = _passed(batch, node, sizes)
         saved, most = saved + rows - WEIGHED * weights, max(most, rows)
-        if saved > best:
+        if saved >= best:
             best, count = saved, len(taken)
     if most * _elements((batch.size,), sizes) < LEAST_ELEMENTS:
         return None
@@ -165,13 +165,19 @@ class _Turns:
 
     def _read(self, value: ir.Value | None) -> ir.Value | None:
         """What a node of a turn reads for a value: an outer one where that is no row, and not known before."""
-        if value is None or value in self._within or (value.name or "") not in self._chosen.batch.program.constants:
+        name, program = value.name or "" if value is not None else "", self._chosen.batch.program
+        if value is None or value in self._within or name not in program.constants:
             return value and self._within.get(value, value)
-        if (node := value.producer()) is not None:
-            self._copy(node)
-        else:
+        node = value.producer()
+        if node is None:
             self._within[value] = self._inner(value, is_row=False, renamed=self._leaves(value))
             self._held.append(self._within[value])
+        elif all(v is None or (v.name or "") in program.constants for v in node.inputs):
+            self._copy(node)
+        else:  # of the shape of something, which in a turn is another
+            data = Nodes(name, self._taken, self._made.opset)
+            self._within[value] = data.held(program.data(name))
+            self._nodes += data.nodes
         return self._within[value]
 
     def _copy(self, node: ir.Node, leaving: Collection[ir.Value] = ()) -> None:

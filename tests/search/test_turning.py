@@ -1,0 +1,94 @@
+"""Rows of a batch are computed one after the other where that is faster, and again where a report says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import superopt
+from superopt.api import Options
+from superopt.api import replay as apply_again
+from superopt.cost.measured import MeasuredCost
+from superopt.onnx_io import load, to_proto, understand
+from superopt.search import turning
+from superopt.search.accepting.trial import Trial
+from superopt.search.objectives.latency import Latency
+from superopt.search.settings import Setting
+from tests.onnx_io.models import model
+from tests.onnx_io.networks import run
+
+BODY = " ".join(f"h{i + 1} = Floor(g{i}) g{i + 1} = Mul(h{i + 1}, c)" for i in range(6))
+ROWS, MAP = 48, (32, 64, 64)
+TIME = 12.0
+
+
+def batch(size: str = str(ROWS)) -> onnx.ModelProto:
+    """Steps on maps that take half a megabyte each, and of all rows more than caches hold."""
+    sizes = f"{size}, {', '.join(map(str, MAP))}"
+    held = f"<float[32, 1, 1] c = {{{', '.join(['1.5'] * 32)}}}>"
+    return model(f"g (float[{sizes}] g0) => (float[{size}, 32, 1, 1] y) {held} {{ {BODY} y = GlobalMaxPool(g6) }}")
+
+
+@pytest.fixture(scope="module")
+def optimized(tmp_path_factory: pytest.TempPathFactory) -> superopt.Result:
+    """What optimizing the batch comes to."""
+    return superopt.optimize(batch(), Options(time=TIME, timings=tmp_path_factory.mktemp("rows") / "table"))
+
+
+def test_rows_whose_values_stay_in_caches_gain(optimized: superopt.Result) -> None:
+    assert optimized.report.outcome == "faster"
+    assert optimized.report.in_turn
+    assert "one after the other" in optimized.report.reason
+    assert [node.op_type for node in optimized.model.graph if node.op_type == "Scan"]
+
+
+def test_a_report_says_that_they_are_computed_so_again(optimized: superopt.Result, tmp_path: Path) -> None:
+    again = apply_again(optimized.report, batch(), Options(time=TIME, timings=tmp_path / "table"))
+    assert again.report.in_turn
+
+
+def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_path: Path) -> None:
+    path = tmp_path / "symbolic.onnx"
+    onnx.save(batch("N"), path)
+    own = MeasuredCost(replace(cost.bench, sizes={"N": ROWS}))
+    settings = (Setting({"N": ROWS}, {"g0": (ROWS, *MAP)}),)
+    trial = Trial(
+        understand(load(path)), path, path, tmp_path, Latency(own), 9.0, 0, [], lambda stage, done: None, settings
+    )
+    found = turning.turning(trial)
+    assert found is not None
+    x = np.random.default_rng(0).standard_normal((3, *MAP)).astype(np.float32)
+    for rows in (0, 1, 3):
+        ours, theirs = (run(made, {"g0": x[:rows]}) for made in (to_proto(found.program.model), batch("N")))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.fixture
+def trial(cost: MeasuredCost, tmp_path: Path) -> Trial:
+    """A trial of the batch."""
+    path = tmp_path / "batch.onnx"
+    onnx.save(batch(), path)
+    return Trial(understand(load(path)), path, path, tmp_path, Latency(cost), 9.0, 0, [], lambda stage, done: None)
+
+
+def test_rows_that_take_longer_by_themselves_are_not(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = turning.turning(trial)
+    assert found is not None
+    assert found.in_turn
+    monkeypatch.setattr(turning, "LEAST_RATIO", np.inf)
+    assert turning.turning(trial) is None
+
+
+def test_what_a_report_says_is_not_measured_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: pytest.fail("measured"))
+    assert turning.turning(replace(trial, in_turn=True)) is not None
+    assert turning.turning(replace(trial, in_turn=False)) is None
+
+
+def test_what_is_not_seen_in_time_stays_as_it_is(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "SEEN_SHARE", 0.0)
+    assert turning.turning(trial) is None

@@ -195,7 +195,7 @@ def replay(
             fitting[id(tried)] = found
             return tried
 
-        trial, tried = attempted(replace(trial, in_turn=report.in_turn), solve)
+        trial, tried = attempted(replace(trial, way=report.way), solve)
         found = [fit for one in (tried, *(branch for _, branch in tried.branches)) for fit in fitting[id(one)]]
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":
@@ -278,9 +278,7 @@ def _result(
         held(optimized)  # the folder goes, and with it the files of the weights
     after = None if optimized is None else facts(optimized)
     asked = _settings(options, files, assumed(trial.program, trial.asked[0], trial.settings[0]))
-    report = report_of(
-        tried, before, after, trial.program, trial.cost, asked, str(trial.settings[0]), in_turn=trial.in_turn is True
-    )
+    report = report_of(tried, before, after, trial.program, trial.cost, asked, str(trial.settings[0]), trial.way)
     return Result(load(model) if optimized is None else optimized, report)
 
 

@@ -33,11 +33,10 @@ def report_of(
     cost: MeasuredCost,
     settings: parts.Settings,
     shapes: str,
-    *,
-    in_turn: bool = False,
+    way: parts.Way | None = None,
 ) -> parts.Report:
     """What was tried and found; `after` is None where the original comes back, `shapes` at which sizes
-    it was measured, and `in_turn` whether it computes rows one after the other.
+    it was measured, and in which `way` it was written.
     """
     attempts = [tried, *(branch for _, branch in tried.branches)]
     programs = [program, *(branch for branch, _ in tried.branches)]
@@ -53,7 +52,7 @@ def report_of(
         rewrites=tuple(_rewritten([s for one in attempts for s in one.cover])) if after is not None else (),
         solutions=_solutions(attempts) if after is not None else (),
         constants=sum(len(hidden_constants(one)) for one in programs) if after is not None else 0,
-        in_turn=in_turn and after is not None,
+        way=way,
         predicted=_predicted(tried) if settings.objective == "latency" else None,
         taken=None if tried.weighed is None else _taken(tried.weighed),
         measured=_measured(tried, shapes),

@@ -69,6 +69,7 @@ def _lifted(trial: Trial, branch: Branch, number: int, deciding: Sequence[Mappin
         branched=False,
         is_branch=True,
         wide=None,
+        way=None,
     )
 
 

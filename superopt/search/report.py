@@ -10,6 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from superopt.onnx_io import ModelFacts
 from superopt.versioned import read_versioned
 
+Way = Literal["rows", "apart", "whole"]
+"""How a model is written: with rows of its batch one after the other, with what can be computed apart from the turns
+of its loops, or as it stands.
+"""
+
 
 class Part(BaseModel):
     """Base of the parts of a report: immutable, and nothing in it that is not declared."""
@@ -192,8 +197,8 @@ measured, 4 had no objective but latency, 5 no pieces that overlap, 6 did not sa
 class Report(Part):
     """Everything about one optimization. `outcome` is *smaller* where bytes were to be lessened, and *original* where
     nothing better was found, for `reason`. `predicted` is there where time was. `constants` counts the values that the
-    original makes anew in each run, though they are constant, and the optimized model has as weights; `in_turn` says
-    whether that computes rows of its batch one after the other.
+    original makes anew in each run, though they are constant, and the optimized model has as weights; `way` is how
+    the model was written that it was found of, where that is known.
     """
 
     format: int = FORMAT
@@ -206,7 +211,7 @@ class Report(Part):
     rewrites: tuple[Rewritten, ...]
     solutions: tuple[Solution, ...]
     constants: int = 0
-    in_turn: bool = False
+    way: Way | None = None
     predicted: Predicted | None
     taken: Taken | None
     measured: Measured | None

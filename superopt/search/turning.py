@@ -24,16 +24,14 @@ def turning(trial: Trial) -> Trial | None:
     """The trial of the model with rows of its batch computed one after the other; None where there is no batch, or they
     take longer than all at once.
     """
-    if trial.in_turn is False or trial.objective.better != "faster":
-        return None
-    found = row_by_row(trial.program, trial.bench.sizes)
+    found = row_by_row(trial.program, trial.bench.sizes) if trial.objective.by_rows else None
     if found is None:
         return None
     path = trial.folder / f"{trial.original.stem}-rows.onnx"
     save(found, path, external_data=True, shared=True)
-    if trial.in_turn is None and _ratio(trial, path) < LEAST_RATIO:
+    if trial.way is None and _ratio(trial, path) < LEAST_RATIO:
         return None
-    return replace(trial, program=understand(found), branched=True, in_turn=True)
+    return replace(trial, program=understand(found), branched=True)
 
 
 def _ratio(trial: Trial, path: Path) -> float:

@@ -41,14 +41,14 @@ def optimized(tmp_path_factory: pytest.TempPathFactory) -> superopt.Result:
 
 def test_rows_whose_values_stay_in_caches_gain(optimized: superopt.Result) -> None:
     assert optimized.report.outcome == "faster"
-    assert optimized.report.in_turn
+    assert optimized.report.way == "rows"
     assert "one after the other" in optimized.report.reason
     assert [node.op_type for node in optimized.model.graph if node.op_type == "Scan"]
 
 
 def test_a_report_says_that_they_are_computed_so_again(optimized: superopt.Result, tmp_path: Path) -> None:
     again = apply_again(optimized.report, batch(), Options(time=TIME, timings=tmp_path / "table"))
-    assert again.report.in_turn
+    assert again.report.way == "rows"
 
 
 def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_path: Path) -> None:
@@ -78,15 +78,13 @@ def trial(cost: MeasuredCost, tmp_path: Path) -> Trial:
 def test_rows_that_take_longer_by_themselves_are_not(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     found = turning.turning(trial)
     assert found is not None
-    assert found.in_turn
     monkeypatch.setattr(turning, "LEAST_RATIO", np.inf)
     assert turning.turning(trial) is None
 
 
 def test_what_a_report_says_is_not_measured_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turning, "glance", lambda *_, **__: pytest.fail("measured"))
-    assert turning.turning(replace(trial, in_turn=True)) is not None
-    assert turning.turning(replace(trial, in_turn=False)) is None
+    assert turning.turning(replace(trial, way="rows")) is not None
 
 
 def test_what_is_not_seen_in_time_stays_as_it_is(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:

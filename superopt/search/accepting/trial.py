@@ -22,6 +22,7 @@ from superopt.search.cutting.pieces import Piece
 from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
 from superopt.search.paired import Paired, Timed
+from superopt.search.report import Way
 from superopt.search.settings import Setting
 from superopt.search.strategies.found import Progress, Solved, expected_gain
 
@@ -89,8 +90,8 @@ class Trial:
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
     which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
     that is left so many seconds are kept for measuring (`kept_s`), as far as that is known. Where the program computes
-    in 32 bits what the original does in 16, the model that it is of lies at `wide`. Whether rows of a batch are to be
-    computed one after the other is said by `in_turn`; where that is None, it is if it takes no longer at first sight.
+    in 32 bits what the original does in 16, the model that it is of lies at `wide`. In which `way` the model is
+    written is told where a report says so, and known of what was found; None where all are to be tried.
     """
 
     program: Program
@@ -111,7 +112,7 @@ class Trial:
     is_branch: bool = False
     kept_s: float = 0.0
     wide: Path | None = None
-    in_turn: bool | None = None
+    way: Way | None = None
 
     def of(self, program: Program, sizes: Mapping[str, int], weights: int, values: int | None, highest: int) -> Trial:
         """The same of another program, of so many bytes of weights and of values, which may be written in an opset as

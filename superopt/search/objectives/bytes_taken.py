@@ -48,6 +48,8 @@ class _Bytes(Objective):
 class Size(_Bytes):
     """The bytes of a model's weights."""
 
+    by_rows = False
+
     def cost(self, place: Place) -> Cost:
         """Bytes of weights, wherever the graph stands."""
         return WeightsCost(self.machine.bench.sizes)

@@ -42,13 +42,14 @@ class Objective(ABC):
 
     `better` says what a model is that takes less; `worth_trying` is how many times less a joined piece must
     cost than its parts together, by sums, to be looked at closely; `times_whole` whether all that `choose` adds to
-    sums is times of whole graphs.
+    sums is times of whole graphs; `by_rows` whether rows of a batch may take less one after the other.
     """
 
     machine: MeasuredCost
     better: ClassVar[str] = "smaller"
     worth_trying: ClassVar[float] = LEAST_LESS
     times_whole: ClassVar[bool] = False
+    by_rows: ClassVar[bool] = True
 
     @abstractmethod
     def cost(self, place: Place) -> Cost:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -146,12 +146,12 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     progress("load", 0.0)
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
+    rewrites = cache(partial(_rewrites, files, options, progress))  # 15 MB; a second is read for each search otherwise
     with _trial(model, options, progress) as (before, trial):
 
         def solve(own: Trial, share: float) -> Attempt:
             way, limit = _way(options, files, own.cost), share * options.time
             memory = Memory(own.bench.table, own.bench.runtime.key, way, limit)
-            rewrites = partial(_rewrites, files, options, progress)
             return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
 
         trial, tried = attempted(trial, solve)

@@ -78,7 +78,7 @@ def attempt(
         return original(tried, trial, str(error))
     if cost.bench.unwritable and not any(s.gain > 1.0 for s in tried.cover):
         raise NoRoom(cost.bench.unwritable)
-    del given  # thousands of rewrites, and what the search saw: the models need the memory
+    del given  # and what the search saw: the models need the memory
     cost.forget_terms()
     forget_terms()
     tried.search_seconds = time.monotonic() - start

@@ -16,7 +16,9 @@ from superopt.cost.measured import MeasuredCost
 from superopt.onnx_io import load, to_proto, understand
 from superopt.search import turning
 from superopt.search.accepting.trial import Trial
+from superopt.search.objectives.bytes_taken import Peak, Size
 from superopt.search.objectives.latency import Latency
+from superopt.search.objectives.objective import Objective
 from superopt.search.settings import Setting
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
@@ -65,6 +67,25 @@ def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_pa
     for rows in (0, 1, 3):
         ours, theirs = (run(made, {"g0": x[:rows]}) for made in (to_proto(found.program.model), batch("N")))
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_values_of_one_row_take_less_memory_than_those_of_a_batch(tmp_path: Path) -> None:
+    found = superopt.optimize(batch(), Options(time=TIME, timings=tmp_path / "table", objective="memory"))
+    assert (found.report.outcome, found.report.way) == ("smaller", "rows")
+    told = found.report.taken
+    assert told is not None
+    assert told.original > 4 * told.optimized
+    assert told.optimized_counted is None
+
+
+@pytest.mark.parametrize(("objective", "is_asked"), [(Latency, True), (Peak, True), (Size, False)])
+def test_rows_are_of_no_use_for_fewer_weights(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, objective: type[Objective], is_asked: bool
+) -> None:
+    asked = []
+    monkeypatch.setattr(turning, "row_by_row", lambda *_: asked.append(True))
+    assert turning.turning(replace(trial, objective=objective(trial.cost))) is None
+    assert bool(asked) is is_asked
 
 
 @pytest.fixture

@@ -50,10 +50,10 @@ def row_by_row(program: Program, sizes: Mapping[str, int]) -> ir.Model | None:
     is no batch of several rows at these sizes, or nothing that should pay. Of a symbolic number of rows there may also
     be none. The interface stays as it is.
     """
-    model = clone(program.model)
     size = _batch_size(program, sizes)
-    if size is None or model.ir_version < 4:
+    if size is None or program.model.ir_version < 4:
         return None
+    model = clone(program.model)
     opset = max(opset_of(model), _SCANS if isinstance(size, int) else _SLICES)
     if opset > highest_opset(program):
         return None

@@ -14,7 +14,7 @@ from superopt.cost.model import Cost
 from superopt.cost.peak import peak_of_runs
 from superopt.cost.weights import WeightsCost
 from superopt.errors import SuperoptError
-from superopt.onnx_io import Program, facts, load, understand
+from superopt.onnx_io import Program, bodies, facts, load, understand
 from superopt.search.objectives.objective import LEAST_LESS, Objective, Weighed
 from superopt.search.objectives.promises import promise
 from superopt.search.settings import Setting
@@ -73,8 +73,10 @@ class Peak(_Bytes):
 
     def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float) -> Weighed:
         """What the runtime takes for both, at most. Raises `RuntimeFailed`."""
-        expected = activations(program, setting.sizes), activations(understand(load(candidate)), setting.sizes)
-        counted = None if expected[0] is None or expected[1] is None else (expected[0], expected[1])
+        changed = understand(load(candidate))
+        expected = activations(program, setting.sizes), activations(changed, setting.sizes)
+        within = any(bodies(p) for p in (program, changed))  # what turns take is not counted
+        counted = None if within or expected[0] is None or expected[1] is None else (expected[0], expected[1])
         before, after = (self._peak(model, setting, longest_s / 2) for model in (original, candidate))
         return Weighed(before, after, counted)
 

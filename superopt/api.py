@@ -180,8 +180,6 @@ def replay(
     """
     options, progress = replace(options or Options(), objective=report.settings.objective), progress or _silent
     solutions = [s for s in report.solutions if s.text is not None]
-    if not solutions and report.solutions:
-        raise UsageError("the pieces of the report have no text, so they cannot be replayed; optimize the model again")
     if not report.solutions and not report.constants and report.outcome == "original":
         raise UsageError("the report found nothing faster, so there is nothing to replay")
     if len(solutions) < len(report.solutions):
@@ -195,7 +193,13 @@ def replay(
             fitting[id(tried)] = found
             return tried
 
-        trial, tried = attempted(replace(trial, way=report.way), solve)
+        try:
+            trial, tried = attempted(replace(trial, way=report.way), solve)
+        except UsageError:
+            if solutions or not report.solutions:
+                raise
+            why = "the pieces of the report have no text, so they cannot be replayed; optimize the model again"
+            raise UsageError(why) from None
         found = [fit for one in (tried, *(branch for _, branch in tried.branches)) for fit in fitting[id(one)]]
         again = _result(model, before, trial, tried, options, ())
     if again.report.outcome == "original":

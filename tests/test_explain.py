@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from superopt.api import Options, replay
+from superopt.errors import UsageError
 from superopt.explanation import explanation
 from superopt.search.report import (
     FORMAT,
@@ -19,6 +21,7 @@ from superopt.search.report import (
     Versions,
 )
 from tests.commands import assert_refused, superopt
+from tests.onnx_io.models import model
 
 FACTS = ModelFacts(nodes={"Relu": 2}, bytes=0, inputs={}, outputs={}, opset=17, ir_version=8)
 REWRITES = (
@@ -129,3 +132,9 @@ def test_what_is_no_report_is_refused(command: str, text: str, says: str, tmp_pa
     (tmp_path / "m.onnx").write_bytes(b"")
     more = ["m.onnx"] if command == "replay" else []
     assert_refused(superopt(command, "r.json", *more, cwd=tmp_path), 2, "r.json", says)
+
+
+def test_a_report_whose_pieces_have_no_text_is_not_replayed(tmp_path: Path) -> None:
+    source = model("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    with pytest.raises(UsageError, match="the pieces of the report have no text"):
+        replay(report(REWRITES), source, Options(timings=tmp_path / "table"))

@@ -19,6 +19,7 @@ from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.bytes_taken import Peak, Size
 from superopt.search.objectives.latency import Latency
 from superopt.search.objectives.objective import Objective
+from superopt.search.report import Solution
 from superopt.search.settings import Setting
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
@@ -51,6 +52,13 @@ def test_rows_whose_values_stay_in_caches_gain(optimized: superopt.Result) -> No
 def test_a_report_says_that_they_are_computed_so_again(optimized: superopt.Result, tmp_path: Path) -> None:
     again = apply_again(optimized.report, batch(), Options(time=TIME, timings=tmp_path / "table"))
     assert again.report.way == "rows"
+
+
+def test_they_are_where_no_piece_of_the_report_has_a_text(optimized: superopt.Result, tmp_path: Path) -> None:
+    piece = Solution(text=None, piece="0", places=1, gain=1.1, saved=0.1)
+    report = optimized.report.model_copy(update={"solutions": (piece,)})
+    again = apply_again(report, batch(), Options(time=TIME, timings=tmp_path / "table"))
+    assert (again.report.way, again.report.solutions) == ("rows", ())
 
 
 def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ what they read and make stay as they are.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,14 @@ from superopt.onnx_io.turns.rows import Nodes, elements
 
 LEAST_ELEMENTS = 2**20
 """The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.
+"""
+
+LEAST_ROW = 2**13
+"""The elements of one row that it reads and makes, at least: a turn takes some 10 µs by itself."""
+
+LEAST_SHARE = 0.25
+"""Of all that is read and made of rows, what goes into turns, at least: for the first layers alone, before those whose
+weights are large, nothing is changed.
 """
 
 WEIGHED = 0.25
@@ -82,17 +91,15 @@ def _elements(shape: Shape, sizes: Mapping[str, int]) -> int:
 def _chosen(batch: Batch, sizes: Mapping[str, int]) -> _Chosen | None:
     """The nodes that should pay: of those that come first, as many as save the most."""
     batch.rows |= {v for v in batch.graph.inputs if v.name in batch.program.inputs and batch.begins(v)}
-    given, taken = set(batch.rows), list[ir.Node]()
-    saved, best, count, most = 0.0, 0.0, 0, 0
-    for node in batch.graph:
-        if batch.rows.isdisjoint(node.inputs) or not batch.take(node):
-            continue
-        taken.append(node)
-        rows, weights = _passed(batch, node, sizes)
-        saved, most = saved + rows - WEIGHED * weights, max(most, rows)
-        if saved >= best:
-            best, count = saved, len(taken)
-    if most * _elements((batch.size,), sizes) < LEAST_ELEMENTS:
+    given = set(batch.rows)
+    taken = [node for node in batch.graph if not batch.rows.isdisjoint(node.inputs) and batch.take(node)]
+    passed = [_passed(batch, node, sizes) for node in taken]
+    saved = list(accumulate(rows - WEIGHED * weights for rows, weights in passed))
+    count = max(range(len(taken)), key=lambda i: (saved[i], i), default=-1) + 1
+    rows = [rows for rows, _ in passed]
+    most = max(rows[:count], default=0)
+    is_little = most < LEAST_ROW or most * _elements((batch.size,), sizes) < LEAST_ELEMENTS
+    if is_little or saved[count - 1] < 0 or sum(rows[:count]) < LEAST_SHARE * sum(rows):
         return None
     nodes = dict.fromkeys(taken[:count])
     return _Chosen(batch, [v for v in batch.graph.inputs if v in given and any(n in nodes for n, _ in v.uses())], nodes)

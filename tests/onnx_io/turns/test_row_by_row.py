@@ -118,7 +118,8 @@ def turned(source: onnx.ModelProto, sizes: dict[str, int] | None = None) -> tupl
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of small models as of large ones."""
-    monkeypatch.setattr(module, "LEAST_ELEMENTS", 0)
+    for name in ("LEAST_ELEMENTS", "LEAST_ROW", "LEAST_SHARE"):
+        monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(module, "WEIGHED", 0)
 
 
@@ -171,9 +172,22 @@ def test_one_row_stays_as_it_is(sizes: dict[str, int]) -> None:
     assert row_by_row(understand(load(declared(text("y = Relu(c)", "N"), 13))), sizes) is None
 
 
-def test_few_elements_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LEAST_ELEMENTS", 2**20)
-    assert row_by_row(understand(load(declared(text("y = Relu(c)"), 13))), {}) is None
+@pytest.mark.parametrize(("name", "most"), [("LEAST_ELEMENTS", 6 * 144 * 2), ("LEAST_ROW", 144 * 2)])
+def test_few_elements_stay_as_they_are(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    monkeypatch.setattr(module, name, most)
+    turned(declared(text("y = Relu(c)", "6"), 13))
+    monkeypatch.setattr(module, name, most + 1)
+    assert row_by_row(understand(load(declared(text("y = Relu(c)", "6"), 13))), {}) is None
+
+
+def test_a_first_layer_before_large_weights_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WEIGHED", 1)
+    given = "g (float[3, 8] x) => (float[3, 8] y)"
+    layers = " ".join(f"h{i} = MatMul(h{i - 1}, w)" for i in range(1, 4))
+    source = declared(f"{given} <float[8, 8] w = {drawn(64)}> {{ h0 = Relu(x) {layers} y = Relu(h3) }}", 13)
+    assert turned(source)[1] == ["Relu"]
+    monkeypatch.setattr(module, "LEAST_SHARE", 0.25)
+    assert row_by_row(understand(load(source)), {}) is None
 
 
 def test_large_weights_are_not_read_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:

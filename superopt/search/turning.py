@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
@@ -20,18 +22,28 @@ values take longer to be read.
 """
 
 
-def turning(trial: Trial) -> Trial | None:
-    """The trial of the model with rows of its batch computed one after the other; None where there is no batch, or they
-    take longer than all at once.
+class Turned(NamedTuple):
+    """The trial of a model with rows of its batch computed one after the other, and how many times faster that is at
+    first sight; infinite where it is not looked at, as a report says so.
+    """
+
+    trial: Trial
+    ratio: float
+
+
+def turning(trial: Trial) -> Turned | None:
+    """The model with rows of its batch computed one after the other; None where there is no batch, or they take longer
+    than all at once.
     """
     found = row_by_row(trial.program, trial.bench.sizes) if trial.objective.by_rows else None
     if found is None:
         return None
     path = trial.folder / f"{trial.original.stem}-rows.onnx"
     save(found, path, external_data=True, shared=True)
-    if trial.way is None and _ratio(trial, path) < LEAST_RATIO:
+    ratio = _ratio(trial, path) if trial.way is None else math.inf
+    if ratio < LEAST_RATIO:
         return None
-    return replace(trial, program=understand(found), branched=True)
+    return Turned(replace(trial, program=understand(found), branched=True), ratio)
 
 
 def _ratio(trial: Trial, path: Path) -> float:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TypeVar
 
 from superopt.errors import NoRoom, OutOfTime, SuperoptError
 from superopt.onnx_io import understand
@@ -21,33 +21,29 @@ from superopt.search.hoisting import hoisting
 from superopt.search.report import Way
 from superopt.search.turning import turning
 
-LEAST_LEFT = 0.5
-"""Where less of the time is left, what gained in one way is not tried in the next; and what gained nothing with nodes
-written otherwise is not tried without.
+LEAST_LEFT, LEAST_AGAIN = 0.5, 0.3
+"""Where less of the time is left, what gained in one way is not tried in the next, and what gained nothing with nodes
+written otherwise not without; and where less is, what gained nothing is not tried with rows one after the other.
+"""
+
+CLEARLY = 1.03
+"""Rows that are so many times faster one after the other, at first sight, are tried so first, or where that is not what
+is looked for; else last.
 """
 
 _LOG = logging.getLogger("superopt")
+T = TypeVar("T")
 
 Found = tuple[Trial, Attempt]
 
-
-class _Way(NamedTuple):
-    """How a model is varied, what that is called where it does not gain, and what is said of it where it does."""
-
-    vary: Callable[[Trial], Trial | None]
-    called: str
-    said: str
-
-
-_WAYS: Mapping[Way, _Way] = {
-    "rows": _Way(
-        turning, "with rows computed one after the other", "; rows of the batch are computed one after the other"
-    ),
-    "apart": _Way(
-        hoisting,
-        "with what can be computed apart from its loops' turns",
-        "; what turns of a loop need not compute one after the other is computed apart from them",
-    ),
+_CALLED: Mapping[Way, str] = {
+    "rows": "with rows computed one after the other",
+    "apart": "with what can be computed apart from its loops' turns",
+}
+_SAID: Mapping[Way, str] = {
+    "rows": "; rows of the batch are computed one after the other",
+    "apart": "; what turns of a loop need not compute one after the other is computed apart from them",
+    "whole": "",
 }
 
 
@@ -71,56 +67,73 @@ def attempted(trial: Trial, solve: Solve) -> Found:
 
 
 def _varied(trial: Trial, solve: Solve) -> Found:
-    """`attempted` of nodes as they are: in one way after the other and as they stand, while time is left or in that
-    which is told; what gains most is the answer.
+    """`attempted` of nodes as they are: in one way after the other while time is left, or in that which is told; what
+    gains most is the answer.
     """
-    best, refused = None, ""
-    for name, way in _WAYS.items():
-        if trial.way not in (None, name) or (best is not None and _is_enough(trial, *best)):
-            continue
-        found, why = _or_warned(way.called, partial(_in_a_way, name, trial, solve))
-        if found is not None and not found[1].accepted:
-            why = found[1].reason
-        refused += f"; and {way.called}: {why}" if why else ""
-        if found is not None:
-            best = found if best is None else _better(best, found)
-    if best is not None and _is_enough(trial, *best):
-        return best
-    try:
-        told, tried = branches.attempted(trial, solve, attempted)
-    except SuperoptError as error:
-        if best is None or not (best[1].accepted or isinstance(error, OutOfTime)):
-            raise
-        return best  # which says more of the original than that no time was left to search it again
-    if not tried.accepted:
+    found, refused = dict[Way, Found](), ""
+    for name, written in _ways(trial):
+        if found and _is_enough(trial, _best(found)[1], name):
+            break
+        attempt = partial(_in_a_way, name, written, solve)
+        try:
+            one, why = _or_warned(_CALLED[name], attempt) if name in _CALLED else (attempt(), "")
+        except SuperoptError as error:
+            if not found or not (_best(found)[1].accepted or isinstance(error, OutOfTime)):
+                raise
+            break  # what is known says more of the original than that no time is left
+        if one is not None:
+            found[name] = one
+            why = "" if name == "whole" or one[1].accepted else one[1].reason
+        refused += f"; and {_CALLED[name]}: {why}" if why else ""
+    told, tried = _best(found)
+    if not tried.accepted and "whole" in found:
+        told, tried = found["whole"]
         tried.reason += refused
-    whole = replace(told, way="whole") if tried.accepted else told, tried
-    return whole if best is None else _better(whole, best)
+    return told, tried
 
 
-def _in_a_way(name: Way, trial: Trial, solve: Solve) -> Found | None:
-    """What optimizing a model comes to that a way makes of it, which says so; None where it makes none."""
-    way, number = _WAYS[name], len(list(trial.folder.iterdir()))
-    other = way.vary(trial)
+def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
+    """In which ways the model is tried, in their order, and what writes it so; last, or before what does not gain by
+    itself, as it stands.
+    """
+    ways: list[tuple[Way, Callable[[], Trial | None]]]
+    ways = [("apart", partial(hoisting, trial)), ("whole", lambda: trial)]
+    turned = None
+    if trial.way in (None, "rows"):
+        turned, _ = _or_warned(_CALLED["rows"], partial(turning, trial))
+    if turned is not None:
+        rows = turned.trial
+        is_first = turned.ratio >= CLEARLY or trial.objective.better != "faster"
+        ways.insert(0 if is_first else len(ways), ("rows", lambda: rows))
+    return [(name, written) for name, written in ways if trial.way in (None, name) or name == "whole"]
+
+
+def _in_a_way(name: Way, written: Callable[[], Trial | None], solve: Solve) -> Found | None:
+    """What optimizing a model comes to that is written in a way, which says so; None where none is."""
+    other = written()
     if other is None:
         return None
+    number = len(list(other.folder.iterdir()))
     told, tried = branches.attempted(other, solve, attempted)
+    if not tried.accepted:
+        return told, tried
+    tried.reason += _SAID[name]
+    if tried.candidate is not None:  # the next is written there
+        tried.candidate = tried.candidate.replace(other.folder / f"{name}-{number}.onnx")
+    return replace(told, way=name), tried
+
+
+def _is_enough(trial: Trial, tried: Attempt, name: Way) -> bool:
+    """Whether a way need not be tried any more, after what came to this."""
+    share = trial.left / trial.limit
     if tried.accepted:
-        tried.reason += way.said
-    if tried.accepted and tried.candidate is not None:  # the next is written there
-        tried.candidate = tried.candidate.replace(trial.folder / f"{name}-{number}.onnx")
-    return replace(told, way=name) if tried.accepted else told, tried
+        return tried.interrupted or trial.way is not None or share < LEAST_LEFT
+    return tried.interrupted or (name == "rows" and share < LEAST_AGAIN)
 
 
-def _is_enough(trial: Trial, _: Trial, tried: Attempt) -> bool:
-    """Whether no other way need be tried."""
-    is_late = trial.left < LEAST_LEFT * trial.limit
-    return tried.interrupted or (tried.accepted and (trial.way is not None or is_late))
-
-
-def _better(one: Found, other: Found) -> Found:
-    """That which gains more, the first of equals."""
-    return other if _gain(other[1]) > _gain(one[1]) else one
+def _best(found: Mapping[Way, Found]) -> Found:
+    """That which gains most, the first of equals."""
+    return max(found.values(), key=lambda one: _gain(one[1]))
 
 
 def _gain(tried: Attempt) -> float:
@@ -132,7 +145,7 @@ def _gain(tried: Attempt) -> float:
     return tried.pairs[0][1].ratio if tried.pairs else 1.0
 
 
-def _or_warned(of: str, attempt: Callable[[], Found | None]) -> tuple[Found | None, str]:
+def _or_warned(of: str, attempt: Callable[[], T | None]) -> tuple[T | None, str]:
     """What an attempt comes to, or else why it does not, of which is warned: what is about the original is said of that
     again.
     """

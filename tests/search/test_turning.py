@@ -73,7 +73,7 @@ def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_pa
     assert found is not None
     x = np.random.default_rng(0).standard_normal((3, *MAP)).astype(np.float32)
     for rows in (0, 1, 3):
-        ours, theirs = (run(made, {"g0": x[:rows]}) for made in (to_proto(found.program.model), batch("N")))
+        ours, theirs = (run(made, {"g0": x[:rows]}) for made in (to_proto(found.trial.program.model), batch("N")))
         np.testing.assert_array_equal(ours, theirs)
 
 

@@ -21,6 +21,7 @@ from superopt.onnx_io.opsets import highest_opset, raise_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go, pass_on, sort
+from superopt.onnx_io.tensors import IR_TYPES
 from superopt.onnx_io.turns.along_batch import Batch
 from superopt.onnx_io.turns.rows import Nodes, elements
 
@@ -164,8 +165,11 @@ class _Turns:
 
     def _inner(self, value: ir.Value, *, is_row: bool, renamed: bool = True) -> ir.Value:
         """A value of a turn."""
-        shape = value.shape if value.shape is None or not is_row else ir.Shape([1, *value.shape[1:]])
-        new = ir.Value(name=value.name, type=value.type, shape=shape, const_value=value.const_value)
+        shape, known = value.shape, self._chosen.batch.program.values.get(value.name or "")
+        if shape is not None and is_row:
+            shape = ir.Shape([1, *shape[1:]])
+        type_ = value.type or (ir.TensorType(IR_TYPES[known.type.dtype]) if known is not None else None)
+        new = ir.Value(name=value.name, type=type_, shape=shape, const_value=value.const_value)
         if renamed:
             rename(new, self._taken)
         return new

@@ -166,6 +166,8 @@ def _outcome(report: Report) -> Iterable[str]:
         where = f" at {m.shapes}" if m.shapes else ""
         pairs = f"{m.sessions} fresh pairs of sessions, {m.runs} runs each{at}"
         yield f"{m.speedup:.3f}x {than}{where} ({interval}; {pairs})"
+        if report.way == "rows":
+            yield "rows of the batch are computed one after the other"
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""

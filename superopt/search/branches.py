@@ -152,7 +152,7 @@ def _changed(trial: Trial, found: Mapping[Branch, _Found], reachable: Sequence[R
     ordered = sorted(reachable, key=rank, reverse=True)
     return replace(
         trial,
-        program=understand(spliced(trial.program, {b: load(f.model) for b, f in found.items()})),
+        program=understand(spliced(trial.program, {b: load(f.model) for b, f in found.items()}), plainly=True),
         settings=tuple(setting for choice in ordered for setting in choice.settings),
         branched=True,
     )

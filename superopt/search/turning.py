@@ -1,4 +1,4 @@
-"""The model with rows of its batch computed one after the other, if it is no slower so at first sight."""
+"""The model with rows of its batch computed one after the other, if it is hardly slower so at first sight."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Turned(NamedTuple):
 
 def turning(trial: Trial) -> Turned | None:
     """The model with rows of its batch computed one after the other; None where there is no batch, or they take longer
-    than all at once.
+    than all at once, and of branches, of which reports do not say it.
     """
-    found = row_by_row(trial.program, trial.bench.sizes) if trial.objective.by_rows else None
+    may_be = trial.objective.by_rows and not trial.is_branch
+    found = row_by_row(trial.program, trial.bench.sizes) if may_be else None
     if found is None:
         return None
     path = trial.folder / f"{trial.original.stem}-rows.onnx"
@@ -43,16 +44,20 @@ def turning(trial: Trial) -> Turned | None:
     ratio = _ratio(trial, path) if trial.way is None else math.inf
     if ratio < LEAST_RATIO:
         return None
-    return Turned(replace(trial, program=understand(found), branched=True), ratio)
+    return Turned(replace(trial, program=understand(found, plainly=True), branched=True), ratio)
 
 
 def _ratio(trial: Trial, path: Path) -> float:
-    """How many times faster a model is than the original at first sight; 0 where that does not run, or takes too long
-    to be seen.
+    """How many times faster a model is at first sight than that of the trial's program, with rows all at once; 0 where
+    it does not run, or takes too long to be seen.
     """
+    before = trial.wide or trial.working
+    if trial.program.otherwise:
+        before = trial.folder / f"{trial.original.stem}-otherwise.onnx"
+        save(trial.program.model, before, external_data=True, shared=True)
     try:
         return glance(
-            trial.working,
+            before,
             path,
             trial.bench.runtime,
             budget_s=GLANCE_S,

@@ -77,6 +77,11 @@ def _varied(trial: Trial, solve: Solve) -> Found:
         attempt = partial(_in_a_way, name, written, solve)
         try:
             one, why = _or_warned(_CALLED[name], attempt) if name in _CALLED else (attempt(), "")
+        except KeyboardInterrupt:
+            if not found or not _best(found)[1].accepted:
+                raise
+            _best(found)[1].interrupted = True
+            break
         except SuperoptError as error:
             if not found or not (_best(found)[1].accepted or isinstance(error, OutOfTime)):
                 raise

@@ -13,9 +13,10 @@ import superopt
 from superopt.api import Options
 from superopt.api import replay as apply_again
 from superopt.cost.measured import MeasuredCost
+from superopt.errors import OutOfTime, VerificationFailed
 from superopt.onnx_io import load, to_proto, understand
-from superopt.search import turning
-from superopt.search.accepting.trial import Trial
+from superopt.search import turning, variants
+from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.objectives.bytes_taken import Peak, Size
 from superopt.search.objectives.latency import Latency
 from superopt.search.objectives.objective import Objective
@@ -119,3 +120,61 @@ def test_what_a_report_says_is_not_measured_again(trial: Trial, monkeypatch: pyt
 def test_what_is_not_seen_in_time_stays_as_it_is(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turning, "SEEN_SHARE", 0.0)
     assert turning.turning(trial) is None
+
+
+def test_what_is_searched_is_what_was_looked_at(trial: Trial) -> None:
+    """Steps on small rows are written without a loop where a model is read."""
+    small = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]> g (float[16, 256, 256] x, float[256] w) => (float[16, 256, 256] y)
+        { a = Mul(x, w) b = Sigmoid(a) c = Tanh(b) y = Softmax<axis = -1>(c) }"""
+    )
+    onnx.save(small, trial.original)
+    found = turning.turning(replace(trial, program=understand(load(trial.original)), way="rows"))
+    assert found is not None
+    assert "Scan" in [node.op_type for node in found.trial.program.model.graph]
+
+
+def test_branches_are_not_computed_so(trial: Trial) -> None:
+    assert turning.turning(replace(trial, is_branch=True, way="rows")) is None
+
+
+@pytest.mark.parametrize("kind", ["wide", "otherwise"])
+def test_rows_are_looked_at_beside_what_they_are_of(trial: Trial, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    asked = []
+    monkeypatch.setattr(turning, "glance", lambda before, *_, **__: asked.append(before) or 1.0)
+    wide = trial.folder / "wide.onnx"
+    other = replace(trial, wide=wide) if kind == "wide" else trial
+    turning.turning(replace(other, program=replace(trial.program, otherwise=kind == "otherwise")))
+    assert asked == [wide if kind == "wide" else trial.folder / "batch-otherwise.onnx"]
+    assert asked[0].exists() is (kind == "otherwise")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), VerificationFailed("it differs"), OutOfTime("over")])
+def test_what_gained_in_one_way_is_not_lost_in_the_next(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    monkeypatch.setattr(variants, "CLEARLY", 0.0)
+
+    def solve(own: Trial, _: float) -> Attempt:
+        if own.branched:
+            return Attempt([], accepted=True)
+        raise error
+
+    told, tried = variants.attempted(replace(trial, limit=1e3), solve)
+    assert (told.way, tried.accepted) == ("rows", True)
+    assert tried.interrupted is isinstance(error, KeyboardInterrupt)
+
+
+@pytest.mark.parametrize(("ratio", "order"), [(1.1, ["rows", "whole"]), (1.0, ["whole", "rows"])])
+def test_rows_that_gain_by_themselves_are_tried_first(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, ratio: float, order: list[str]
+) -> None:
+    tried = []
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: ratio)
+
+    def solve(own: Trial, _: float) -> Attempt:
+        tried.append("branch" if own.is_branch else "rows" if own.branched else "whole")
+        return Attempt([], reason="nothing was found")
+
+    variants.attempted(replace(trial, limit=1e3), solve)
+    assert [way for way in tried if way != "branch"] == order

@@ -3,124 +3,58 @@
 Values of one row stay in the caches between the layer that makes them and the next that reads them, where those of a
 whole batch have to come from memory again: compilers tile loops so (Wolf and Lam 1991). onnxruntime computes all rows
 of a layer before the next layer. Weights are read in each turn instead of once: so layers whose weights are larger than
-what they read and make stay as they are.
+what they read and make stay as they are. Of a symbolic number of rows what is given is copied, with a row of zeros
+where it has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from itertools import accumulate
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, product, substitute, symbols
 from superopt.onnx_io.naming import deep_values, rename
-from superopt.onnx_io.opsets import highest_opset, raise_opset
+from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go, pass_on, sort
 from superopt.onnx_io.tensors import IR_TYPES
-from superopt.onnx_io.turns.along_batch import Batch
-from superopt.onnx_io.turns.rows import Nodes, elements
-
-LEAST_ELEMENTS = 2**20
-"""The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.
-"""
-
-LEAST_ROW = 2**13
-"""The elements of one row that it reads and makes, at least: a turn takes some 10 µs by itself."""
-
-LEAST_SHARE = 0.25
-"""Of all that is read and made of rows, what goes into turns, at least: for the first layers alone, before those whose
-weights are large, nothing is changed.
-"""
-
-WEIGHED = 0.25
-"""How much an element of weights counts, which is read in each turn, for one of rows that is not read from memory."""
+from superopt.onnx_io.turns.along_batch import KEEPS
+from superopt.onnx_io.turns.batch import Batch
+from superopt.onnx_io.turns.choosing import Chosen, batch_size, chosen
+from superopt.onnx_io.turns.rows import Nodes
 
 _SCANS, _SLICES = 9, 10
 """Since these opsets a Scan has no axis of batches, and a Slice may end where an input says."""
-
-_FREE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""What reads and makes nothing."""
-
-
-class _Chosen(NamedTuple):
-    """Nodes of a graph that go into turns, and the rows that they are given."""
-
-    batch: Batch
-    given: list[ir.Value]
-    nodes: dict[ir.Node, None]
 
 
 def row_by_row(program: Program, sizes: Mapping[str, int]) -> ir.Model | None:
     """The model with nodes that compute each row of a batch alone in the turns of a Scan, in a copy; None where there
     is no batch of several rows at these sizes, or nothing that should pay. Of a symbolic number of rows there may also
-    be none. The interface stays as it is.
+    be none; inputs that begin with it have as many. The interface stays as it is.
     """
-    size = _batch_size(program, sizes)
+    size = batch_size(program, sizes)
     if size is None or program.model.ir_version < 4:
         return None
     model = clone(program.model)
     opset = max(opset_of(model), _SCANS if isinstance(size, int) else _SLICES)
-    if opset > highest_opset(program):
+    if opset > highest_opset(program) or (opset > opset_of(model) and outdated(program, opset)):
         return None
     if opset > opset_of(model):
         raise_opset(model, opset)
-    chosen = _chosen(Batch(program, model.graph, size, opset), sizes)
-    if chosen is None:
+    found = chosen(Batch(program, model.graph, size, opset, KEEPS), sizes)
+    if found is None:
         return None
-    _Turns(model, chosen).put()
+    _Turns(model, found).put()
     return model
-
-
-def _batch_size(program: Program, sizes: Mapping[str, int]) -> Dim | None:
-    """The size of the first axis of the largest input, where that has several rows."""
-    shapes = [v.shape for name in program.inputs if (v := program.values.get(name)) is not None and v.shape]
-    shape = max(shapes, key=lambda s: _elements(s, sizes), default=())
-    return shape[0] if len(shape) > 1 and _elements(shape[:1], sizes) > 1 else None
-
-
-def _elements(shape: Shape, sizes: Mapping[str, int]) -> int:
-    """How many elements a shape has at these sizes, where all others are one."""
-    whole = product(shape)
-    return elements((substitute(whole, {s: sizes[s] for s in symbols(whole) & sizes.keys()}),))
-
-
-def _chosen(batch: Batch, sizes: Mapping[str, int]) -> _Chosen | None:
-    """The nodes that should pay: of those that come first, as many as save the most."""
-    batch.rows |= {v for v in batch.graph.inputs if v.name in batch.program.inputs and batch.begins(v)}
-    given = set(batch.rows)
-    taken = [node for node in batch.graph if not batch.rows.isdisjoint(node.inputs) and batch.take(node)]
-    passed = [_passed(batch, node, sizes) for node in taken]
-    saved = list(accumulate(rows - WEIGHED * weights for rows, weights in passed))
-    count = max(range(len(taken)), key=lambda i: (saved[i], i), default=-1) + 1
-    rows = [rows for rows, _ in passed]
-    most = max(rows[:count], default=0)
-    is_little = most < LEAST_ROW or most * _elements((batch.size,), sizes) < LEAST_ELEMENTS
-    if is_little or saved[count - 1] < 0 or sum(rows[:count]) < LEAST_SHARE * sum(rows):
-        return None
-    nodes = dict.fromkeys(taken[:count])
-    return _Chosen(batch, [v for v in batch.graph.inputs if v in given and any(n in nodes for n, _ in v.uses())], nodes)
-
-
-def _passed(batch: Batch, node: ir.Node, sizes: Mapping[str, int]) -> tuple[int, int]:
-    """The elements of one row that a node reads and makes, and those of weights that it reads."""
-    if node.op_type in _FREE:
-        return 0, 0
-    values = dict.fromkeys([*batch.reads(node), *node.outputs])
-    rows = sum(_elements((batch.shape(v) or ())[1:], sizes) for v in values if v in batch.rows)
-    held = [v for v in values if (v.name or "") in batch.program.constants]
-    return rows, sum(_elements(batch.shape(v) or (), sizes) for v in held)
 
 
 class _Turns:
     """Moves nodes of a copy of a model into the turns of a Scan."""
 
-    def __init__(self, model: ir.Model, chosen: _Chosen) -> None:
-        self._model, self._chosen = model, chosen
+    def __init__(self, model: ir.Model, chosen: Chosen) -> None:
+        self._model, self._chosen, self._constant = model, chosen, chosen.batch.program.constants
         self._taken = {v.name or "" for v in deep_values(model.graph)}
         self._made = Nodes("rows", self._taken, opset_of(model))
         self._within, self._nodes, self._held = dict[ir.Value, ir.Value](), list[ir.Node](), list[ir.Value]()
@@ -131,7 +65,9 @@ class _Turns:
         leaving = [v for node in nodes for v in node.outputs if self._leaves(v)]
         body = self._body(leaving)
         several = None if isinstance(batch.size, int) else self._count(given[0])
-        through = [self._made.over(self._some(v) if several else v, "Unsqueeze", [1], 13) for v in given]
+        through = [
+            self._made.over(v if several is None else self._some(v, several), "Unsqueeze", [1], 13) for v in given
+        ]
         results = self._made.several(
             "Scan", through, [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))], len(leaving)
         )
@@ -158,8 +94,10 @@ class _Turns:
         """What is computed in a turn, of a batch of one row. Weights are its own: runtimes prepare those of a graph."""
         _, given, nodes = self._chosen
         self._within.update({v: self._inner(v, is_row=True) for v in given})
-        for node in nodes:
-            self._copy(node, leaving)
+        held = self._constants(nodes)
+        for node in self._model.graph:
+            if node in held or node in nodes:
+                self._copy(node, leaving)
         inputs, outputs = ([self._within[v] for v in some] for some in (given, leaving))
         return ir.Graph(inputs, outputs, nodes=self._nodes, initializers=self._held, name="row")
 
@@ -174,20 +112,27 @@ class _Turns:
             rename(new, self._taken)
         return new
 
+    def _constants(self, nodes: Iterable[ir.Node]) -> set[ir.Node]:
+        """The nodes that compute constants for these, of constants alone."""
+        found, stack = set[ir.Node](), list(nodes)
+        while stack:
+            read = [v for v in stack.pop().inputs if v is not None and (v.name or "") in self._constant]
+            made = [node for v in read if (node := v.producer()) is not None and node not in found]
+            more = [n for n in made if all(v is None or (v.name or "") in self._constant for v in n.inputs)]
+            found.update(more)
+            stack.extend(more)
+        return found
+
     def _read(self, value: ir.Value | None) -> ir.Value | None:
         """What a node of a turn reads for a value: an outer one where that is no row, and not known before."""
-        name, program = value.name or "" if value is not None else "", self._chosen.batch.program
-        if value is None or value in self._within or name not in program.constants:
+        if value is None or value in self._within or (value.name or "") not in self._constant:
             return value and self._within.get(value, value)
-        node = value.producer()
-        if node is None:
+        if value.producer() is None:
             self._within[value] = self._inner(value, is_row=False, renamed=self._leaves(value))
             self._held.append(self._within[value])
-        elif all(v is None or (v.name or "") in program.constants for v in node.inputs):
-            self._copy(node)
         else:  # of the shape of something, which in a turn is another
-            data = Nodes(name, self._taken, self._made.opset)
-            self._within[value] = data.held(program.data(name))
+            data = Nodes(value.name or "", self._taken, self._made.opset)
+            self._within[value] = data.held(self._constant.data(value.name or ""))
             self._nodes += data.nodes
         return self._within[value]
 
@@ -212,10 +157,10 @@ class _Turns:
         """How many rows there are, as a row of one integer."""
         return self._made.node("Gather", [self._made.node("Shape", [value]), self._made.integers([0])])
 
-    def _some(self, value: ir.Value) -> ir.Value:
-        """Rows, and one more where there are none: a Scan has a turn, at least."""
-        shape, rank = self._made.node("Shape", [value]), len(self._chosen.batch.shape(value) or ())
-        count, rest = (self._made.node("Gather", [shape, self._made.integers(at)]) for at in ([0], range(1, rank)))
+    def _some(self, value: ir.Value, count: ir.Value) -> ir.Value:
+        """So many rows, and one of zeros where there are none: a Scan has a turn, at least."""
+        further = self._made.integers(range(1, len(self._chosen.batch.shape(value) or ())))
+        rest = self._made.node("Gather", [self._made.node("Shape", [value]), further])
         is_none = self._made.node("Equal", [count, self._made.integers([0])])
         more = self._made.node("Cast", [is_none], [ir.AttrInt64("to", ir.DataType.INT64)])
         sizes = self._made.node("Concat", [more, rest], [ir.AttrInt64("axis", 0)])

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from superopt.onnx_io import check, load, understand
-from superopt.onnx_io.turns import row_by_row as module
+from superopt.onnx_io.turns import choosing as module
 from superopt.onnx_io.turns.row_by_row import row_by_row
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import Array, run
@@ -218,3 +218,74 @@ def test_weights_stand_within_and_once() -> None:
     (scan,) = [node for node in made.graph.node if node.op_type == "Scan"]
     assert sorted(i.name for i in scan.attribute[0].g.initializer) == ["b", "w"]
     assert not {"b", "w"} & {i.name for i in made.graph.initializer}
+
+
+WAITING = {  # a node that reads rows, and beside them what has to wait for all rows
+    "largest": ("float[3,4] x", "c = Relu(x) m = ReduceMax<keepdims = 1>(c) y = Sub(c, m)", 13),
+    "size": (
+        "float[N,S,4] x",
+        "c = Relu(x) e = Shape(c) t = Slice(e, one, two) f = Cast<to = 1>(t) y = Div(c, f)",
+        13,
+    ),
+    "quantized": ("float[3,4] x", "r = Relu(x) q, e, z = DynamicQuantizeLinear(r) y = Mul(r, e)", 13),
+    "captured": (
+        "float[3,4] x",
+        """c = Relu(x) l = ReduceMax<keepdims = 0>(c) z = Greater(l, zero)
+      i = If(z) <then_branch = a () => (float[3, 4] u) { u = Neg(c) },
+        else_branch = b () => (float[3, 4] v) { v = Abs(c) }>
+      y = Add(i, c)""",
+        13,
+    ),
+    "trained": ("float[3,4] x", "r = Relu(x) y, m, v, sm, sv = BatchNormalization(r, s, s, s, s)", 9),
+    "blocks": ("uint8[3,8] x", "r = Identity(x) y = DequantizeLinear<axis = 1, block_size = 4>(r, k)", 21),
+    "factors": ("float[3,2,4] x", "r = Relu(x) y = LayerNormalization<axis = -1>(r, f3)", 17),
+    "divided": ("int64[N,4] x, int64[N,4] z", "r = Neg(x) y = Div(r, z)", 13),
+    "remainder": ("int64[N,4] x, int64[N,4] z", "r = Neg(x) y = Mod(r, z)", 13),
+    "perhaps-empty": ("int64[N,4] x, float[M,2] t", "r = Neg(x) n = Neg(r) y = Gather(t, n)", 13),
+}
+"""What cannot go into turns, with another node before it that can."""
+
+
+@pytest.mark.parametrize(("given", "body", "opset"), WAITING.values(), ids=WAITING)
+def test_what_waits_for_all_rows_or_may_fail_for_none_stays(given: str, body: str, opset: int) -> None:
+    held = f"""<float[4] s = {{1, 1, 2, 2}}, float[3, 2] k = {drawn(6)}, float[3, 1, 4] f3 = {drawn(12)},
+      float zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}>"""
+    source = declared(f"g ({given}) => (float[] y) {held} {{ {body} }}".replace("float[] y", of(given, body)), opset)
+    _, within = turned(source, {"N": 3, "M": 3, "S": 2})
+    assert set(within) <= {"Relu", "Identity", "Neg"}
+
+
+def of(given: str, body: str) -> str:
+    """How an output is declared."""
+    is_integer = given.startswith("int64") and "Gather" not in body
+    return "int64[] y" if is_integer else "float[] y"
+
+
+def test_a_chain_of_constants_may_be_long() -> None:
+    chain = "c0 = Neg(w) " + " ".join(f"c{i} = Neg(c{i - 1})" for i in range(1, 1500))
+    source = declared(
+        f"g (float[3, 4] x) => (float[] y) <float[4] w = {{1, 2, 3, 4}}> {{ {chain} y = Add(x, c1499) }}", 13
+    )
+    assert row_by_row(understand(load(source)), {}) is not None
+
+
+def test_words_stay() -> None:
+    body = "{ a = Identity(x) b, c = Split<axis = 1>(a) y = Concat<axis = 1>(c, b) }"
+    source = model(f"g (string[N, 4] x) => (string[N, 4] y) {body}", 11)
+    assert row_by_row(understand(load(source)), {"N": 64}) is None
+
+
+@pytest.mark.parametrize("size", ["3", "N"])
+def test_forms_of_an_opset_before_loops_over_rows_stay(size: str) -> None:
+    body = "{ r = Relu(x) y = Upsample<scales = [1.0, 1.0, 2.0, 2.0]>(r) }"
+    source = model(f"g (float[{size}, 4, 2, 2] x) => (float[{size}, 4, 4, 4] y) {body}", 8)
+    assert row_by_row(understand(load(source)), {"N": 3}) is None
+
+
+def test_casts_at_the_ends_stay_outside() -> None:
+    body = "{ a = Cast<to = 1>(x) b = Relu(a) y = Cast<to = 10>(b) }"
+    source = model(f"g (float16[3, 4] x) => (float16[3, 4] y) {body}", 13)
+    made, within = turned(source)
+    assert within == ["Relu"]
+    x = {"x": DRAWN.standard_normal((3, 4)).astype(np.float16)}
+    same(run(made, x), run(source, x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -15,6 +16,8 @@ from superopt.onnx_io import Program
 from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Step
 from superopt.onnx_io.skeleton import subgraphs
+from superopt.operators.declare import concrete
+from superopt.operators.reduce import Pool
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.same import Reference
 from superopt.term import REAL, TRUTH, Graph, Term, variables
@@ -45,6 +48,9 @@ MOVING = frozenset(
     ]
 )
 """Operators that move numbers and compute none: opaque ones, of sizes that are not decided, are run in 64 bits."""
+
+LAID_OUT = 2**20
+"""How many elements of windows are laid out at a time: 8 MB."""
 
 
 def reference_of(program: Program, names: Sequence[str] = ()) -> Reference | None:
@@ -135,7 +141,22 @@ def _results(program: Program, step: Step, values: dict[str, Array], sizes: dict
     given: dict[Term, Array] = {}
     for leaf, sized in zip(leaves, graph.inputs, strict=True):
         given[sized] = _value(program, leaf, values, sizes)
-    return dict(zip(step.outputs, evaluate_all(graph.outputs, FLOAT, given), strict=False))
+    return dict(zip(step.outputs, _evaluated(graph.outputs, given), strict=False))
+
+
+def _evaluated(roots: tuple[Term, ...], given: Mapping[Term, Array]) -> tuple[Array, ...]:
+    """The values of terms. Those of pools of large maps some channels after the others: what stands at each place of
+    their windows is laid out side by side.
+    """
+    (pool, *more), size = roots, 0
+    if not more and isinstance(pool.operator, Pool):
+        (x,) = evaluate_all(pool.inputs, FLOAT, given)
+        size = x.size * math.prod(concrete(pool.operator.kernel, "window"))
+    if size <= LAID_OUT:
+        return evaluate_all(roots, FLOAT, given)
+    step = max(LAID_OUT * x.shape[1] // size, 1)
+    blocks = [{pool.inputs[0]: x[:, i : i + step]} for i in range(0, x.shape[1], step)]
+    return (np.concatenate([evaluate_all(roots, FLOAT, block)[0] for block in blocks], axis=1),)
 
 
 def _sizes(program: Program, feeds: Feeds) -> dict[str, int]:

@@ -14,10 +14,8 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.unfailing import fails_for_elements
 
-_TURNED = frozenset(
-    {"bool", "float16", "float32", "float64"}
-    | {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
-)
+_INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+_TURNED = frozenset({"bool", "float16", "float32", "float64", *_INTEGERS})
 """The types of elements that all operators take which put rows into turns."""
 
 Keeps: TypeAlias = "Callable[[Batch, ir.Node], bool]"
@@ -83,8 +81,9 @@ class Batch:
     def begins(self, value: ir.Value) -> bool:
         """Whether the first axis of a value has the size of the batch."""
         known = self.program.values.get(value.name or "")
-        fits = known is not None and bool(known.shape) and known.type.dtype in _TURNED
-        return fits and known is not None and value.graph is self.graph and are_equal(known.shape[0], self.size)
+        if known is None or not known.shape or value.graph is not self.graph:
+            return False
+        return known.type.dtype in _TURNED and are_equal(known.shape[0], self.size)
 
     def told(self, node: ir.Node, name: str, place: int) -> list[float]:
         """Numbers that an attribute says or, in later opsets, an input at a place; none where they are not known."""

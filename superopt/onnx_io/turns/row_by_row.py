@@ -136,10 +136,8 @@ class _Turns:
             self._nodes += data.nodes
         return self._within[value]
 
-    def _copy(self, node: ir.Node, leaving: Collection[ir.Value] = ()) -> None:
-        """Put a node into a turn, and before it what computes constants that it reads; a Reshape is told the shape of
-        one row.
-        """
+    def _copy(self, node: ir.Node, leaving: Collection[ir.Value]) -> None:
+        """Put a node into a turn; a Reshape is told the shape of one row."""
         is_row = node in self._chosen.nodes
         read = [self._read(v) for v in node.inputs]
         if is_row and node.op_type == "Reshape" and (shape := self._chosen.batch.row_shape(node)) is not None:

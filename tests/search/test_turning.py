@@ -156,8 +156,8 @@ def test_what_gained_in_one_way_is_not_lost_in_the_next(
     monkeypatch.setattr(variants, "CLEARLY", 0.0)
 
     def solve(own: Trial, _: float) -> Attempt:
-        if own.branched:
-            return Attempt([], accepted=True)
+        if own.branched or own.is_branch:
+            return Attempt([], accepted=own.branched, reason="nothing was found")
         raise error
 
     told, tried = variants.attempted(replace(trial, limit=1e3), solve)

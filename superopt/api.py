@@ -149,12 +149,14 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     rewrites = cache(partial(_rewrites, files, options, progress))  # 15 MB; a second is read for each search otherwise
     with _trial(model, options, progress) as (before, trial):
 
-        def solve(own: Trial, share: float) -> Attempt:
-            way, limit = _way(options, files, own.cost), share * options.time
-            memory = Memory(own.bench.table, own.bench.runtime.key, way, limit)
-            return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory)
+        def memory(own: Trial, share: float = 1.0) -> Memory:
+            table, way = own.bench.table, _way(options, files, own.cost)
+            return Memory(table, own.bench.runtime.key, way, share * options.time)
 
-        trial, tried = attempted(trial, solve)
+        def solve(own: Trial, share: float) -> Attempt:
+            return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory(own, share))
+
+        trial, tried = attempted(trial, solve, memory(trial))
         return _result(model, before, trial, tried, options, files)
 
 

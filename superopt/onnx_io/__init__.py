@@ -18,10 +18,11 @@ from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
-from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.skeleton import fingerprint, opset_of
 from superopt.onnx_io.splicing import spliced
 from superopt.onnx_io.standalone import op_types, standalone, standalone_apart
 from superopt.onnx_io.turns.apart import apart
+from superopt.onnx_io.turns.choosing import batch_size
 from superopt.onnx_io.turns.row_by_row import row_by_row
 from superopt.onnx_io.widened import is_rounding, widened
 
@@ -36,6 +37,7 @@ __all__ = [
     "Step",
     "Summary",
     "apart",
+    "batch_size",
     "bodies",
     "changed_values",
     "check",
@@ -43,6 +45,7 @@ __all__ = [
     "copy_model",
     "demand_inputs",
     "facts",
+    "fingerprint",
     "gone_after",
     "held",
     "hidden_constants",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -90,6 +91,11 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
         if not value.is_graph_input():
             small.graph.inputs.append(value)
     return _with_open_sizes(to_proto(model, without=ir.external_data.load_to_model(small)))
+
+
+def fingerprint(model: ir.Model) -> str:
+    """A digest of a model without its large weights."""
+    return hashlib.sha256(skeleton(model).SerializeToString(deterministic=True)).hexdigest()[:32]
 
 
 def bare(proto: onnx.ModelProto) -> onnx.ModelProto:

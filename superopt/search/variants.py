@@ -6,19 +6,21 @@ loops. The model as it stands is what is left.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from superopt.errors import NoRoom, OutOfTime, SuperoptError
-from superopt.onnx_io import understand
+from superopt.onnx_io import batch_size, bodies, fingerprint, understand
 from superopt.search import branches
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import Solve
 from superopt.search.hoisting import hoisting
 from superopt.search.report import Way
+from superopt.search.solving.remembered import Memory
 from superopt.search.turning import turning
 
 LEAST_LEFT, LEAST_AGAIN = 0.5, 0.3
@@ -47,32 +49,34 @@ _SAID: Mapping[Way, str] = {
 }
 
 
-def attempted(trial: Trial, solve: Solve) -> Found:
+def attempted(trial: Trial, solve: Solve, memory: Memory | None = None) -> Found:
     """What optimizing a model comes to with what is better for its branches in it, and with some of its nodes written
     otherwise, with rows of its batch one after the other, and with what can be computed apart from its loops' turns, if
-    that is better; else without, also where nothing can be said of that. And the trial of which it tells. Raises what
-    `solve` does.
+    that is better; else without, also where nothing can be said of that. And the trial of which it tells. Where the
+    memory holds in which way a model of this structure gained most, that is tried first. Raises what `solve` does.
     """
     if trial.program.plain is None:
-        return _varied(trial, solve)
-    found, _ = _or_warned("with nodes written otherwise", lambda: _varied(trial, solve))
+        return _varied(trial, solve, memory)
+    found, _ = _or_warned("with nodes written otherwise", lambda: _varied(trial, solve, memory))
     if found is not None and (found[1].accepted or found[1].interrupted or trial.left < LEAST_LEFT * trial.limit):
         return found
     try:
-        return _varied(replace(trial, program=understand(trial.program.plain, plainly=True)), solve)
+        return _varied(replace(trial, program=understand(trial.program.plain, plainly=True)), solve, memory)
     except SuperoptError:
         if found is None:
             raise
         return found
 
 
-def _varied(trial: Trial, solve: Solve) -> Found:
-    """`attempted` of nodes as they are: in one way after the other while time is left, or in that which is told; what
-    gains most is the answer.
+def _varied(trial: Trial, solve: Solve, memory: Memory | None) -> Found:
+    """`attempted` of nodes as they are: in one way after the other while time is left, or in that which is told or
+    remembered; what gains most is the answer.
     """
     found, refused = dict[Way, Found](), ""
-    for name, written in _ways(trial):
-        if found and _is_enough(trial, _best(found)[1], name):
+    recalled = Recalled(memory, trial) if memory is not None and _may_vary(trial) else None
+    told = trial.way or (recalled.way if recalled is not None else None)
+    for name, written in _ways(trial if told == trial.way else replace(trial, way=told)):
+        if found and _is_enough(trial, _best(found)[1], name, told):
             break
         attempt = partial(_in_a_way, name, written, solve)
         try:
@@ -90,11 +94,19 @@ def _varied(trial: Trial, solve: Solve) -> Found:
             found[name] = one
             why = "" if name == "whole" or one[1].accepted else one[1].reason
         refused += f"; and {_CALLED[name]}: {why}" if why else ""
-    told, tried = _best(found)
+    best, tried = _best(found)
     if not tried.accepted and "whole" in found:
-        told, tried = found["whole"]
+        best, tried = found["whole"]
         tried.reason += refused
-    return told, tried
+    if recalled is not None and tried.accepted and not tried.interrupted:
+        recalled.keep(best.way)
+    return best, tried
+
+
+def _may_vary(trial: Trial) -> bool:
+    """Whether there may be several ways to write a model."""
+    rows = batch_size(trial.program, trial.bench.sizes) if trial.objective.by_rows else None
+    return not trial.is_branch and (rows is not None or bool(bodies(trial.program)))
 
 
 def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
@@ -113,6 +125,23 @@ def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
     return [(name, written) for name, written in ways if trial.way in (None, name) or name == "whole"]
 
 
+class Recalled:
+    """In which way models of a trial's structure gained most, at its sizes and within its time, as far as a memory
+    holds that.
+    """
+
+    def __init__(self, memory: Memory, trial: Trial) -> None:
+        facts = memory.way, memory.limit, "way", fingerprint(trial.program.model), *map(str, trial.settings)
+        self._memory, self._asked = memory, hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+        known = memory.table.answer(memory.key, self._asked)
+        self.way: Way | None = next((way for way in get_args(Way) if way == known), None)
+
+    def keep(self, way: Way | None) -> None:
+        """Keep one that gained most now."""
+        if way is not None and way != self.way:
+            self._memory.table.keep_answer(self._memory.key, self._asked, way)
+
+
 def _in_a_way(name: Way, written: Callable[[], Trial | None], solve: Solve) -> Found | None:
     """What optimizing a model comes to that is written in a way, which says so; None where none is."""
     other = written()
@@ -121,18 +150,18 @@ def _in_a_way(name: Way, written: Callable[[], Trial | None], solve: Solve) -> F
     number = len(list(other.folder.iterdir()))
     told, tried = branches.attempted(other, solve, attempted)
     if not tried.accepted:
-        return told, tried
+        return told if told.way is None else replace(told, way=None), tried
     tried.reason += _SAID[name]
     if tried.candidate is not None:  # the next is written there
         tried.candidate = tried.candidate.replace(other.folder / f"{name}-{number}.onnx")
     return replace(told, way=name), tried
 
 
-def _is_enough(trial: Trial, tried: Attempt, name: Way) -> bool:
+def _is_enough(trial: Trial, tried: Attempt, name: Way, told: Way | None) -> bool:
     """Whether a way need not be tried any more, after what came to this."""
     share = trial.left / trial.limit
     if tried.accepted:
-        return tried.interrupted or trial.way is not None or share < LEAST_LEFT
+        return tried.interrupted or told is not None or share < LEAST_LEFT
     return tried.interrupted or (name == "rows" and share < LEAST_AGAIN)
 
 

@@ -15,6 +15,7 @@ from superopt.onnx_io import LARGE, facts, highest_opset, save, understand, wide
 from superopt.search import variants
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import Solve
+from superopt.search.solving.remembered import Memory
 
 _LOG = logging.getLogger("superopt")
 
@@ -22,14 +23,14 @@ WEIGHTS = 2
 """How many times the bytes of its weights a model takes when these have 32 bits."""
 
 
-def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
+def attempted(trial: Trial, solve: Solve, memory: Memory | None = None) -> tuple[Trial, Attempt]:
     """What optimizing a model comes to, in 32 bits where that is how the runtime computes its 16; and the trial of
     which it tells. What is not the same then is optimized as it stands. Raises what `solve` does.
     """
     wide, refused = _in_32_bits(trial), ""
     if wide is not None:
         try:
-            told, tried = variants.attempted(wide, solve)
+            told, tried = variants.attempted(wide, solve, memory)
         except (VerificationFailed, OutOfTime) as error:
             _LOG.info("in 32 bits, %s", error)
             refused = f"; and in 32 bits {error}"
@@ -38,7 +39,7 @@ def attempted(trial: Trial, solve: Solve) -> tuple[Trial, Attempt]:
             if tried.accepted:
                 tried.reason += "; what had 16 bits is computed in 32, as the runtime does"
             return told, tried
-    trial, tried = variants.attempted(trial, solve)
+    trial, tried = variants.attempted(trial, solve, memory)
     if not tried.accepted:
         tried.reason += refused
     return trial, tried

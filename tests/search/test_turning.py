@@ -38,9 +38,14 @@ def batch(size: str = str(ROWS)) -> onnx.ModelProto:
 
 
 @pytest.fixture(scope="module")
-def optimized(tmp_path_factory: pytest.TempPathFactory) -> superopt.Result:
+def options(tmp_path_factory: pytest.TempPathFactory) -> Options:
+    return Options(time=TIME, timings=tmp_path_factory.mktemp("rows") / "table")
+
+
+@pytest.fixture(scope="module")
+def optimized(options: Options) -> superopt.Result:
     """What optimizing the batch comes to."""
-    return superopt.optimize(batch(), Options(time=TIME, timings=tmp_path_factory.mktemp("rows") / "table"))
+    return superopt.optimize(batch(), options)
 
 
 def test_rows_whose_values_stay_in_caches_gain(optimized: superopt.Result) -> None:
@@ -48,6 +53,18 @@ def test_rows_whose_values_stay_in_caches_gain(optimized: superopt.Result) -> No
     assert optimized.report.way == "rows"
     assert "one after the other" in optimized.report.reason
     assert [node.op_type for node in optimized.model.graph if node.op_type == "Scan"]
+
+
+def test_in_which_way_a_model_gained_is_remembered(
+    optimized: superopt.Result, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert optimized.report.way == "rows"
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: pytest.fail("looked at again"))
+    monkeypatch.setattr(variants, "LEAST_LEFT", 0.0)
+    again = superopt.optimize(batch(), options)
+    assert (again.report.way, again.report.searched.pieces) == ("rows", optimized.report.searched.pieces)
+    assert again.report.measured is not None
+    assert again.report.measured.remembered
 
 
 def test_a_report_says_that_they_are_computed_so_again(optimized: superopt.Result, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeVar
 
+from superopt.cost.messages import receive, send
 from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import SuperoptError, one_line
 from superopt.interrupts import interrupts_held
@@ -87,8 +88,8 @@ class Child:
         """
         pipe = self.started()
         try:
-            pipe.send((function, arguments))
-            answer = pipe.recv() if pipe.poll(limit_s) else None
+            send(pipe, (function, arguments))
+            answer = receive(pipe) if pipe.poll(limit_s) else None
         except (EOFError, OSError):
             raise RuntimeFailed(f"{CRASHED} ({self._end()})") from None
         except BaseException:
@@ -150,10 +151,10 @@ def serve(fd: int, parent: int) -> None:
     with Connection(fd) as pipe:
         while True:
             try:
-                function, arguments = pipe.recv()
+                function, arguments = receive(pipe)
             except EOFError:
                 return
-            pipe.send(_done(function, arguments))
+            send(pipe, _done(function, arguments))
             del function, arguments
             trim_much()
 

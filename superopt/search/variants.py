@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar, get_args
 
-from superopt.errors import NoRoom, OutOfTime, SuperoptError
+from superopt.errors import NoRoom, OutOfTime, SuperoptError, UsageError
 from superopt.onnx_io import batch_size, bodies, fingerprint, understand
 from superopt.search import branches
 from superopt.search.accepting.trial import Attempt, Trial
@@ -32,6 +32,9 @@ CLEARLY = 1.03
 """Rows that are so many times faster one after the other, at first sight, are tried so first, or where that is not what
 is looked for; else last.
 """
+
+LEAST_SURE = 0.1
+"""Where less of the time is left and nothing gained, more may gain in another run."""
 
 _LOG = logging.getLogger("superopt")
 T = TypeVar("T")
@@ -87,20 +90,36 @@ def _varied(trial: Trial, solve: Solve, memory: Memory | None) -> Found:
             _best(found)[1].interrupted = True
             break
         except SuperoptError as error:
-            if not found or not (_best(found)[1].accepted or isinstance(error, OutOfTime)):
-                raise
-            break  # what is known says more of the original than that no time is left
+            if not found or not (_best(found)[1].accepted or isinstance(error, _SAYING_LESS)):
+                raise _of_another(trial, error) from None
+            break
         if one is not None:
             found[name] = one
             why = "" if name == "whole" or one[1].accepted else one[1].reason
         refused += f"; and {_CALLED[name]}: {why}" if why else ""
+        if one is not None and one[1].interrupted:
+            _best(found)[1].interrupted = True
+            break
     best, tried = _best(found)
-    if not tried.accepted and "whole" in found:
-        best, tried = found["whole"]
-        tried.reason += refused
-    if recalled is not None and tried.accepted and not tried.interrupted:
-        recalled.keep(best.way)
+    if not tried.accepted:  # what is told is about the model as it stands
+        best, tried = found.get("whole", (trial, tried))
+        tried.reason += refused if "whole" in found else ""
+    if recalled is not None and not tried.interrupted and (tried.accepted or trial.left > LEAST_SURE * trial.limit):
+        recalled.keep(best.way or "whole")
     return best, tried
+
+
+_SAYING_LESS = (OutOfTime, UsageError)
+"""Errors of a later way that say less of the original than what came of the first: that no time is left, or that of
+what is to be put in again nothing fits.
+"""
+
+
+def _of_another(trial: Trial, error: SuperoptError) -> SuperoptError:
+    """What is to be said where a model cannot be written in the way that is told."""
+    if trial.way is None or trial.way not in _CALLED or not isinstance(error, UsageError):
+        return error
+    return UsageError(f"the report is of a model {_CALLED[trial.way]}, which this one cannot be at its sizes: {error}")
 
 
 def _may_vary(trial: Trial) -> bool:
@@ -126,8 +145,8 @@ def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
 
 
 class Recalled:
-    """In which way models of a trial's structure gained most, at its sizes and within its time, as far as a memory
-    holds that.
+    """In which way models of a trial's structure gained most, at its sizes and of those that there was time for, as far
+    as a memory holds that; as they stand where none gained.
     """
 
     def __init__(self, memory: Memory, trial: Trial) -> None:

@@ -13,7 +13,8 @@ import superopt
 from superopt.api import Options
 from superopt.api import replay as apply_again
 from superopt.cost.measured import MeasuredCost
-from superopt.errors import OutOfTime, VerificationFailed
+from superopt.cost.table import Table
+from superopt.errors import OutOfTime, UsageError, VerificationFailed
 from superopt.onnx_io import load, to_proto, understand
 from superopt.search import turning, variants
 from superopt.search.accepting.trial import Attempt, Trial
@@ -22,6 +23,7 @@ from superopt.search.objectives.latency import Latency
 from superopt.search.objectives.objective import Objective
 from superopt.search.report import Solution
 from superopt.search.settings import Setting
+from superopt.search.solving.remembered import Memory
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
@@ -195,3 +197,67 @@ def test_rows_that_gain_by_themselves_are_tried_first(
 
     variants.attempted(replace(trial, limit=1e3), solve)
     assert [way for way in tried if way != "branch"] == order
+
+
+@pytest.mark.parametrize("order", [1.1, 1.0])
+def test_an_interrupt_ends_all_ways(trial: Trial, monkeypatch: pytest.MonkeyPatch, order: float) -> None:
+    tried = []
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: order)
+
+    def solve(own: Trial, _: float) -> Attempt:
+        if own.is_branch:
+            return Attempt([], reason="nothing was found")
+        tried.append(own.branched)
+        return Attempt([], accepted=len(tried) == 1, interrupted=len(tried) == 2, reason="nothing was found")
+
+    monkeypatch.setattr(variants, "hoisting", lambda trial: replace(trial))
+    _, found = variants.attempted(replace(trial, limit=1e3), solve)
+    assert len(tried) == 2
+    assert (found.accepted, found.interrupted) == (True, True)
+
+
+def test_where_nothing_gains_the_model_as_it_stands_is_told_of(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: 2.0)
+
+    def solve(own: Trial, _: float) -> Attempt:
+        if own.branched or own.is_branch:
+            return Attempt([], reason="it took too long")
+        raise OutOfTime("over")
+
+    told, found = variants.attempted(replace(trial, limit=1e3), solve)
+    assert told.program is trial.program
+    assert not found.accepted
+
+
+def test_a_replay_that_gains_nothing_says_why(trial: Trial) -> None:
+    def solve(own: Trial, _: float) -> Attempt:
+        if own.branched:
+            return Attempt([], reason="the gain was not confirmed")
+        raise UsageError("nothing fits")
+
+    _, found = variants.attempted(replace(trial, way="rows", limit=1e3), solve)
+    assert found.reason.startswith("the gain was not confirmed")
+    small = replace(trial, way="rows", program=understand(load(batch("1"))), limit=1e3)
+    with pytest.raises(UsageError, match="of a model with rows computed one after the other, which this one cannot be"):
+        variants.attempted(small, solve)
+
+
+@pytest.mark.parametrize("gains", ["rows", "whole", None])
+def test_the_next_run_tries_the_way_that_gained_most_alone(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, gains: str | None
+) -> None:
+    tried = []
+    monkeypatch.setattr(turning, "glance", lambda *_, **__: 2.0)
+
+    def solve(own: Trial, _: float) -> Attempt:
+        way = "branch" if own.is_branch else "rows" if own.branched else "whole"
+        tried.append(way)
+        return Attempt([], accepted=way == gains, reason="nothing was found")
+
+    memory = Memory(Table(trial.folder / "table"), trial.bench.runtime.key, "way", 9.0)
+    for _ in range(2):
+        variants.attempted(replace(trial, limit=1e3), solve, memory)
+        tried = [way for way in tried if way != "branch"] + ["next"]
+    assert tried == ["rows", "whole", "next", gains or "whole", "next"]
+    variants.attempted(replace(trial, limit=1e3), solve, replace(memory, limit=99.0))
+    assert [way for way in tried[5:] if way != "branch"] == ["rows", "whole"]

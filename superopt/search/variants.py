@@ -119,7 +119,8 @@ def _of_another(trial: Trial, error: SuperoptError) -> SuperoptError:
     """What is to be said where a model cannot be written in the way that is told."""
     if trial.way is None or trial.way not in _CALLED or not isinstance(error, UsageError):
         return error
-    return UsageError(f"the report is of a model {_CALLED[trial.way]}, which this one cannot be at its sizes: {error}")
+    why = f"the report is of a model {_CALLED[trial.way]}, which this one cannot be at its sizes"
+    return UsageError(f"{why}; give those of the report by --shape, or optimize this one")
 
 
 def _may_vary(trial: Trial) -> bool:

@@ -146,7 +146,7 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     progress("load", 0.0)
     declare_files(options.operators)
     files = tuple(shipped_rules()) if options.rules is None else options.rules
-    rewrites = cache(partial(_rewrites, files, options, progress))  # 15 MB; a second is read for each search otherwise
+    rewrites = cache(partial(_rewrites, files, options, progress))  # 15 MB, and more than a second for each search
     with _trial(model, options, progress) as (before, trial):
 
         def memory(own: Trial, share: float = 1.0) -> Memory:

@@ -71,7 +71,7 @@ def attempted(trial: Trial, solve: Solve, optimize: Optimize) -> tuple[Trial, At
             tried.branches = [one for f in found.values() for one in ((f.trial.program, f.tried), *f.tried.branches)]
             return changed, tried
         if not trial.left:
-            return changed, tried
+            return trial, tried
         refused = tried.reason
         found = _without_losing(found, tried, reachable)
     tried = solve(trial, 1.0)

@@ -76,7 +76,7 @@ def _varied(trial: Trial, solve: Solve, memory: Memory | None) -> Found:
     remembered; what gains most is the answer.
     """
     found, refused = dict[Way, Found](), ""
-    recalled = Recalled(memory, trial) if memory is not None and _may_vary(trial) else None
+    recalled = _Recalled(memory, trial) if memory is not None and _may_vary(trial) else None
     told = trial.way or (recalled.way if recalled is not None else None)
     for name, written in _ways(trial if told == trial.way else replace(trial, way=told)):
         if found and _is_enough(trial, _best(found)[1], name, told):
@@ -145,7 +145,7 @@ def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
     return [(name, written) for name, written in ways if trial.way in (None, name) or name == "whole"]
 
 
-class Recalled:
+class _Recalled:
     """In which way models of a trial's structure gained most, at its sizes and of those that there was time for, as far
     as a memory holds that; as they stand where none gained.
     """

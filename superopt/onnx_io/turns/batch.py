@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,9 +46,13 @@ class Batch:
         if self._behind.isdisjoint(read) and self._keeps(node):
             self.add(v for v in node.outputs if v.uses() or v.is_graph_output())
             return True
+        self.leave(node, read)
+        return False
+
+    def leave(self, node: ir.Node, read: Collection[str | None]) -> None:
+        """Let what a node gives be known to wait for all rows, where something that it reads is a row or does so."""
         if not (self._behind.isdisjoint(read) and self._names.isdisjoint(read)):
             self._behind.update(v.name for v in node.outputs if v.name and v.name not in self.program.constants)
-        return False
 
     def add(self, rows: Iterable[ir.Value]) -> None:
         """Let values be known to be rows."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product, substitute, symbols
+from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.batch import Batch
 from superopt.onnx_io.turns.rows import elements
@@ -58,8 +59,12 @@ def chosen(batch: Batch, sizes: Mapping[str, int]) -> Chosen | None:
     """The nodes that should pay: of those that come first, as many as save the most."""
     batch.add(v for v in batch.graph.inputs if v.name in batch.program.inputs and batch.begins(v))
     batch.add(v for node in batch.graph if _is_outer(node) for v in node.outputs if batch.begins(v))
-    given = set(batch.rows)
-    taken = [node for node in batch.graph if not _is_outer(node) and batch.take(node)]
+    given, taken = set(batch.rows), list[ir.Node]()
+    for node in batch.graph:
+        if not _is_outer(node):
+            taken += [node] if batch.take(node) else []
+        elif given.isdisjoint(node.outputs):
+            batch.leave(node, read_values(node))
     passed = [_passed(batch, node, sizes) for node in taken]
     saved = list(accumulate(rows - WEIGHED * weights for rows, weights in passed))
     count = max(range(len(taken)), key=lambda i: (saved[i], i), default=-1) + 1

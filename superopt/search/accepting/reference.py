@@ -148,13 +148,12 @@ def _evaluated(roots: tuple[Term, ...], given: Mapping[Term, Array]) -> tuple[Ar
     """The values of terms. Those of pools of large maps some channels after the others: what stands at each place of
     their windows is laid out side by side.
     """
-    (pool, *more), size = roots, 0
-    if not more and isinstance(pool.operator, Pool):
-        (x,) = evaluate_all(pool.inputs, FLOAT, given)
-        size = x.size * math.prod(concrete(pool.operator.kernel, "window"))
-    if size <= LAID_OUT:
+    (pool, *more) = roots
+    if more or not isinstance(pool.operator, Pool):
         return evaluate_all(roots, FLOAT, given)
-    step = max(LAID_OUT * x.shape[1] // size, 1)
+    (x,) = evaluate_all(pool.inputs, FLOAT, given)
+    size = x.size * math.prod(concrete(pool.operator.kernel, "window"))
+    step = max(LAID_OUT * x.shape[1] // max(size, 1), 1)
     blocks = [{pool.inputs[0]: x[:, i : i + step]} for i in range(0, x.shape[1], step)]
     return (np.concatenate([evaluate_all(roots, FLOAT, block)[0] for block in blocks], axis=1),)
 

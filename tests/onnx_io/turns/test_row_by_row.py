@@ -236,6 +236,11 @@ WAITING = {  # a node that reads rows, and beside them what has to wait for all 
       y = Add(i, c)""",
         13,
     ),
+    "cast": (
+        "float[3,4] x",
+        "c = Relu(x) m = ReduceMax<keepdims = 1>(c) p = Cast<to = 10>(m) e = Cast<to = 1>(p) y = Sub(c, e)",
+        13,
+    ),
     "trained": ("float[3,4] x", "r = Relu(x) y, m, v, sm, sv = BatchNormalization(r, s, s, s, s)", 9),
     "blocks": ("uint8[3,8] x", "r = Identity(x) y = DequantizeLinear<axis = 1, block_size = 4>(r, k)", 21),
     "factors": ("float[3,2,4] x", "r = Relu(x) y = LayerNormalization<axis = -1>(r, f3)", 17),
@@ -288,4 +293,13 @@ def test_casts_at_the_ends_stay_outside() -> None:
     made, within = turned(source)
     assert within == ["Relu"]
     x = {"x": DRAWN.standard_normal((3, 4)).astype(np.float16)}
+    same(run(made, x), run(source, x))
+
+
+def test_what_is_cast_to_an_output_and_read_again_waits_for_all_rows() -> None:
+    body = "{ c = Relu(x) m = ReduceMax<keepdims = 1>(c) p = Cast<to = 10>(m) e = Cast<to = 1>(p) y = Sub(c, e) }"
+    source = model(f"g (float[3, 4] x) => (float[3, 4] y, float16[1, 1] p) {body}", 13)
+    made, within = turned(source)
+    assert within == ["Relu"]
+    x = {"x": X[:, :, 0, 0]}
     same(run(made, x), run(source, x))

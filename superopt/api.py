@@ -150,8 +150,8 @@ def optimize(model: Model, options: Options | None = None, progress: Progress | 
     with _trial(model, options, progress) as (before, trial):
 
         def memory(own: Trial, share: float = 1.0) -> Memory:
-            table, way = own.bench.table, _way(options, files, own.cost)
-            return Memory(table, own.bench.runtime.key, way, share * options.time)
+            table, searched = own.bench.table, _search_digest(options, files, own.cost)
+            return Memory(table, own.bench.runtime.key, searched, share * options.time)
 
         def solve(own: Trial, share: float) -> Attempt:
             return attempt(own, rewrites, STRATEGIES[options.strategy], options.alpha, memory(own, share))
@@ -304,8 +304,8 @@ def _working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:
     return folder / "original.onnx"
 
 
-def _way(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
-    """All that what a search finds for a piece depends on, besides the piece and the runtime."""
+def _search_digest(options: Options, files: Sequence[Path], cost: MeasuredCost) -> str:
+    """A digest of all that what a search finds for a piece depends on, besides the piece and the runtime."""
     asked = (
         options.objective,
         options.strategy,

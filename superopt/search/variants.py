@@ -151,7 +151,7 @@ class _Recalled:
     """
 
     def __init__(self, memory: Memory, trial: Trial) -> None:
-        facts = memory.way, memory.limit, "way", fingerprint(trial.program.model), *map(str, trial.settings)
+        facts = memory.search_digest, memory.limit, "way", fingerprint(trial.program.model), *map(str, trial.settings)
         self._memory, self._asked = memory, hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
         known = memory.table.answer(memory.key, self._asked)
         self.way: Way | None = next((way for way in get_args(Way) if way == known), None)

@@ -74,7 +74,7 @@ class Question:
 
 def question(memory: Memory, models: Sequence[Path], *facts: object) -> Question:
     """The question about some models, with their weights, and facts that print."""
-    total = hashlib.sha256(repr((memory.way, "judgement", *facts)).encode())
+    total = hashlib.sha256(repr((memory.search_digest, "judgement", *facts)).encode())
     for path in dict.fromkeys(file for model in models for file in (model, *weight_files(model))):
         with path.open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())

@@ -69,24 +69,24 @@ class _Remembered(_Entry):
 
 @dataclass(frozen=True)
 class Memory:
-    """The solutions in a table that were found on a runtime, in one way of searching (a digest of it), within a time
-    limit in seconds.
+    """The solutions in a table that were found on a runtime within a time limit in seconds, by one search (a digest of
+    all that what it finds depends on besides).
     """
 
     table: Table
     key: Key
-    way: str
+    search_digest: str
     limit: float
 
     @property
     def of_joined(self) -> Memory:
         """That of joined pieces: these are searched in another way, and not as long."""
-        return replace(self, way=f"{self.way} joined")
+        return replace(self, search_digest=f"{self.search_digest} joined")
 
     @property
     def without_differences(self) -> Memory:
         """That of pieces in which what is spelled out is not read as an operator, and nothing rounds more."""
-        return replace(self, way=f"{self.way} without differences")
+        return replace(self, search_digest=f"{self.search_digest} without differences")
 
     def recall(self, places: Sequence[Piece]) -> Solved | None:
         """What was found for a piece that stands at these places, if anything. Raises as the table does."""
@@ -124,7 +124,7 @@ class Memory:
             self.table.forget_answer(self.key, self._asked(places[0]))
 
     def _asked(self, piece: Piece) -> str:
-        return hashlib.sha256(f"{self.way} {piece.fingerprint}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.search_digest} {piece.fingerprint}".encode()).hexdigest()[:32]
 
 
 def _entry(solved: Solved, limit: float | None) -> _Remembered | None:

@@ -124,7 +124,7 @@ def test_other_facts_another_way_or_the_models_swapped_are_another_question(
 ) -> None:
     others = [
         question(asked.memory, files, 1),
-        question(replace(asked.memory, way="another"), files, 0),
+        question(replace(asked.memory, search_digest="another"), files, 0),
         question(asked.memory, files[::-1], 0),
     ]
     assert len({asked.asked, *(o.asked for o in others)}) == 4

@@ -26,8 +26,10 @@ from superopt.search.report import Way
 from superopt.search.settings import Setting
 from superopt.search.strategies.found import Progress, Solved, expected_gain
 
-LATEST = 0.1
-"""How much later than the limit an answer may come, of the limit."""
+LATEST = 0.07
+"""How much later than the limit what is still measured or compared may end, of the limit: an answer comes within a
+tenth of it, and telling, writing and closing take time as well.
+"""
 
 LEAST_LONGEST_S = 5.0
 """For so long a model may run, however little time is left."""

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
-    from superopt.api import Options, Result, optimize
+    from superopt.api import Result, optimize
+    from superopt.asked import Options
     from superopt.errors import InvalidModel, OutOfTime, RuleError, SuperoptError, UsageError, VerificationFailed
     from superopt.operators.files import declare_files
     from superopt.search.report import Report
 
 _HOMES = {
-    "superopt.api": ("Options", "Result", "optimize"),
+    "superopt.api": ("Result", "optimize"),
+    "superopt.asked": ("Options",),
     "superopt.errors": ("InvalidModel", "OutOfTime", "RuleError", "SuperoptError", "UsageError", "VerificationFailed"),
     "superopt.operators.files": ("declare_files",),
     "superopt.search.report": ("Report",),

@@ -342,6 +342,6 @@ def test_where_a_copy_of_the_model_finds_no_room_that_is_said_as_such(
     def full(*_: object, **__: object) -> None:
         raise UsageError("original.onnx: cannot be written: No space left on device")
 
-    monkeypatch.setattr("superopt.api.save", full)
+    monkeypatch.setattr("superopt.onnx_io.external.save", full)
     with pytest.raises(NoRoom, match="make room for a copy of the model, or name another folder by TMPDIR"):
         superopt.optimize(normalized(), options)

@@ -8,8 +8,9 @@ from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.drawn_weights import DrawnWeights, random_weights
 from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, rewritten
+from superopt.onnx_io.external import working_copy
 from superopt.onnx_io.facts import ModelFacts, facts
-from superopt.onnx_io.files import LARGE, check, gone_after, load, may_hold_weights, save, weight_files
+from superopt.onnx_io.files import LARGE, Model, check, gone_after, load, may_hold_weights, save, weight_files
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
@@ -32,6 +33,7 @@ __all__ = [
     "Choice",
     "DrawnWeights",
     "Limit",
+    "Model",
     "ModelFacts",
     "Program",
     "Step",
@@ -76,4 +78,5 @@ __all__ = [
     "understand",
     "weight_files",
     "widened",
+    "working_copy",
 ]

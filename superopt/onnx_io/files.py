@@ -23,6 +23,9 @@ from superopt.onnx_io.sparse import dense
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
 
+Model = str | Path | onnx.ModelProto | ir.Model
+"""What a model is given as."""
+
 PROTOBUF_LIMIT = 2**31 - 1
 """A protobuf message is shorter than this; larger models keep their weights in a file beside."""
 
@@ -35,7 +38,7 @@ _SMALL = 256
 """Weights of at most so many bytes stay in the model, where others go to a file."""
 
 
-def load(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
+def load(source: Model) -> ir.Model:
     """A checked model that shares tensors with its source and nothing else; external data stay on disk until used.
 
     Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read.

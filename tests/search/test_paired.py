@@ -14,7 +14,8 @@ from superopt.cost.runtime import RuntimeFailed
 from superopt.errors import OutOfTime
 from superopt.search import paired
 from superopt.search.interval import interval
-from superopt.search.paired import FEWEST_SESSIONS, Paired, Timed, _measure, _ratio, compare, faster, latency
+from superopt.search.paired import Paired, Timed, _ratio, compare, faster, latency
+from superopt.search.rounds import FEWEST_SESSIONS, rounds_of
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -76,10 +77,10 @@ def test_where_six_sessions_do_not_end_in_time_there_are_as_many_as_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fit: float, sessions: int
 ) -> None:
     clock = chain([0.0], repeat(10.0))
-    monkeypatch.setattr("superopt.search.paired.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr("superopt.search.paired._round", lambda *a, **k: ([1.0] * 3, [0.7] * 3))
+    monkeypatch.setattr("superopt.search.rounds.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("superopt.search.rounds._round", lambda *a, **k: ([1.0] * 3, [0.7] * 3))
     seen = list[tuple[int, int]]()
-    rounds = _measure(
+    rounds = rounds_of(
         (b"", b""), RUNTIME, 6, 1.0, 0, lambda *p: seen.append(p), None, tmp_path, None, most_s=10.0 * fit
     )
     assert len(rounds) == sessions
@@ -99,8 +100,8 @@ def test_what_others_take_to_measure_is_of_the_time_too(
             raise OutOfTime("another process has been measuring")
         yield
 
-    monkeypatch.setattr("superopt.search.paired.measuring", taken)
-    monkeypatch.setattr("superopt.search.paired._round", rounds(repeat(0.9)))
+    monkeypatch.setattr("superopt.search.rounds.measuring", taken)
+    monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(0.9)))
     with pytest.raises(OutOfTime) if ends == "late" else nullcontext():
         assert compare(b"", b"", RUNTIME, lock_directory=tmp_path, most_s=50).sessions == before
 
@@ -113,7 +114,7 @@ def rounds(candidates: Iterable[float]) -> Callable[..., list[list[float]]]:
 
 def test_what_ten_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_open = (0.9, 1.1, 1.0, 0.9, 0.9, 1.0, 0.8, 1.0, 0.9, 1.0)
-    monkeypatch.setattr("superopt.search.paired._round", rounds([*left_open, *[0.9] * 10]))
+    monkeypatch.setattr("superopt.search.rounds._round", rounds([*left_open, *[0.9] * 10]))
     found = compare(b"", b"", RUNTIME, budget_s=30, lock_directory=tmp_path)
     assert found.sessions == 20
     assert faster(found)
@@ -123,7 +124,7 @@ def test_what_ten_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeyp
 def test_what_ten_sessions_settle_is_not_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: float
 ) -> None:
-    monkeypatch.setattr("superopt.search.paired._round", rounds(repeat(candidate)))
+    monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(candidate)))
     assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 10
 
 
@@ -131,8 +132,8 @@ def test_sessions_of_models_that_take_long_are_as_many_as_a_look_has_time_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(0.0, 0.5)  # so each round takes half a second
-    monkeypatch.setattr("superopt.search.paired.time.perf_counter", lambda: next(clock))
-    monkeypatch.setattr("superopt.search.paired._round", rounds(repeat(0.9)))
+    monkeypatch.setattr("superopt.search.rounds.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(0.9)))
     assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 8
 
 
@@ -145,8 +146,8 @@ def test_who_is_first_goes_on_in_turns_where_a_second_look_begins(
         orders.append(bool(given[-1]))
         return [[1.0] * 4, [(0.8, 1.1)[len(orders) // 2 % 2]] * 4]  # which no seven rounds settle
 
-    monkeypatch.setattr("superopt.search.paired.time.perf_counter", lambda: next(clock))
-    monkeypatch.setattr("superopt.search.paired._round", _round)
+    monkeypatch.setattr("superopt.search.rounds.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("superopt.search.rounds._round", _round)
     assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 14
     assert orders == [False, True] * 7
 
@@ -157,7 +158,7 @@ def test_that_the_first_of_two_sessions_is_slower_neither_hides_a_gain_nor_makes
     for gain in (1.0, 1.02):
         luck = (0.999, 1.001, 1.002, 0.999, 1.001, 0.998, 1.0, 1.0, 1.001, 0.999)
         taken = [slow * x / gain for slow, x in zip(cycle((0.95, 1.05)), luck, strict=False)]
-        monkeypatch.setattr("superopt.search.paired._round", rounds([*taken, *taken]))
+        monkeypatch.setattr("superopt.search.rounds._round", rounds([*taken, *taken]))
         found = compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path)
         assert found.ratio == pytest.approx(gain, rel=0.003)
         assert faster(found) is (gain > 1)

@@ -20,8 +20,9 @@ from superopt.search.accepting.judgement import Judgement, now, question
 from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.latency import WORTH_KEEPING
 from superopt.search.objectives.promises import LEAST_LEFT
-from superopt.search.paired import LEAST_GAIN, LEAST_SESSIONS, Paired, compare, measuring_s
+from superopt.search.paired import LEAST_GAIN, Paired, compare, measuring_s
 from superopt.search.replay import Placement, placement
+from superopt.search.rounds import LEAST_SESSIONS
 from superopt.search.solving.nodes import written_in_fewer, written_otherwise
 from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import Applied, Found, Solved, taken_as_they_stand

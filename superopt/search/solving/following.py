@@ -14,7 +14,8 @@ from operator import itemgetter
 
 from superopt.errors import SuperoptError
 from superopt.search.cutting.pieces import Piece
-from superopt.search.rewriting.matching import Application, Matching
+from superopt.search.rewriting.application import Application
+from superopt.search.rewriting.matching import Matching
 from superopt.search.strategies.found import ALIKE, Applied, Found, Solved
 from superopt.search.strategies.space import applied
 from superopt.term import Graph, Term, running

@@ -10,7 +10,8 @@ from superopt.cost.model import Cost
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
-from superopt.search.rewriting.matching import Application, Matching
+from superopt.search.rewriting.application import Application
+from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.narrow import narrowed
 from superopt.search.rewriting.rewrites import Fold, Rewrite
 from superopt.search.strategies.found import INTERRUPTED, Applied, Found, Limits, Outcome, Replaced, Strategy

@@ -13,7 +13,8 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.rule import Rule
-from superopt.search.rewriting.matching import Application, Matching
+from superopt.search.rewriting.application import Application
+from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Abreast
 from superopt.search.strategies.space import applied
 from superopt.term import Graph, Term, replace_all, variable, variables

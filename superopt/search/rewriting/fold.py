@@ -20,11 +20,12 @@ from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Transpose
-from superopt.search.rewriting.forms import Forms, Poly, View, single
+from superopt.search.rewriting.forms import Forms, single
 from superopt.search.rewriting.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.rewriting.patterns import Match, Matcher
 from superopt.search.rewriting.ratios import Place, ratios
 from superopt.search.rewriting.rewrites import Fold
+from superopt.search.rewriting.sums import Poly, View
 from superopt.search.rewriting.templates import REST, STEP, Template, probes
 from superopt.term import REAL, Term, make, subterms
 

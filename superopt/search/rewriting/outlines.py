@@ -14,8 +14,9 @@ from typing import TypeAlias
 from superopt.dim import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
-from superopt.search.rewriting.forms import Forms, Poly
+from superopt.search.rewriting.forms import Forms
 from superopt.search.rewriting.rewrites import Fold
+from superopt.search.rewriting.sums import Poly
 from superopt.search.rewriting.templates import Template, templates, with_rest
 from superopt.term import Term
 

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from superopt.dim import Dim
 from superopt.operators.declare import Declared
-from superopt.search.rewriting.forms import Atom, Factors, Forms, Poly, View, axes_of, without
+from superopt.search.rewriting.forms import Forms
+from superopt.search.rewriting.sums import Atom, Factors, Poly, View, axes_of, without
 from superopt.term import Term
 
 Bound: TypeAlias = "tuple[View, Poly]"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from superopt.operators.declare import Declared
-from superopt.search.rewriting.forms import Atom, Factors, Forms, Poly
+from superopt.search.rewriting.forms import Forms
+from superopt.search.rewriting.sums import Atom, Factors, Poly
 
 Place: TypeAlias = "tuple[Poly, Factors]"
 """A coefficient: the sum that it is in, and the product that it is before."""

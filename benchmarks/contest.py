@@ -20,7 +20,7 @@ from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT,
 from benchmarks.table import speedup, without_gain
 from benchmarks.zoo import run_once
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import RuntimeFailed
+from superopt.errors import RuntimeFailed
 from superopt.onnx_io import load, understand
 from superopt.rules.format import load_rules, print_file
 from superopt.rules.rule import Rule

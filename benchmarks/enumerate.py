@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Shown
 
-from superopt.cost.runtime import device
+from superopt.cost.timing import device
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family
 from superopt.enumerate.grow import grow, memory_taken

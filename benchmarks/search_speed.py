@@ -29,8 +29,8 @@ from superopt.cost.kernels import Kernel, forget_terms
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.model import Cost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Timing
 from superopt.cost.table import Table
+from superopt.cost.timing import Timing
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import load, opset_of, understand
 from superopt.rules.format import load_rules

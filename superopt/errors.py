@@ -37,6 +37,10 @@ class Undecided(SuperoptError):
     """A comparison of sizes whose answer depends on symbols, used as if it were known."""
 
 
+class RuntimeFailed(SuperoptError):
+    """The runtime could not load or run a model; says on one line what it said."""
+
+
 class VerificationFailed(SuperoptError):
     """An optimized model that does not agree with the original; nothing was written."""
 

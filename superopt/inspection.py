@@ -13,9 +13,8 @@ from superopt.cost.child import Child, within
 from superopt.cost.flops import flops, is_floating
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.profile import Profile, profile
-from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.sizes import DEFAULT_SIZE, concretize
-from superopt.errors import SuperoptError
+from superopt.errors import RuntimeFailed, SuperoptError
 from superopt.folders import temporary_folder
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand, widened
 from superopt.onnx_io.tensors import Tensor, tensors

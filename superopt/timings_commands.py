@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from superopt.cost.exchange import exported, merged, read_exported
-from superopt.cost.runtime import Key
 from superopt.cost.table import Row, Table, own_table
+from superopt.cost.timing import Key
 from superopt.errors import UsageError
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 

@@ -17,8 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import superopt
 from superopt.api import Options
 from superopt.cost.child import Child, Unending
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import InvalidModel, NoRoom, OutOfTime, UsageError
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuntimeFailed, UsageError
 from superopt.search.accepting import trial
 from tests.commands import files
 from tests.models import Typed, assert_same, model, normalized, one_relu, weight, with_weights_beside

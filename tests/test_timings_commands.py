@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
+from superopt.cost.timing import Key, Timing
 from tests.commands import Ran, assert_refused, superopt
 
 KEY = Key("onnxruntime-cpu", "1.0", "a processor", 1)

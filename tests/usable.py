@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from onnx import parser
 
-from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.runtimes import RUNTIMES, runtime_named
-from superopt.errors import UsageError
+from superopt.errors import RuntimeFailed, UsageError
 
 
 @cache

@@ -8,12 +8,13 @@ from dataclasses import replace
 from superopt.cost.bench import LONGEST_S, UNDECLARED, Bench, told
 from superopt.cost.child import CRASHED, UNENDING
 from superopt.cost.indices import indexed
+from superopt.cost.inputs import KERNEL
 from superopt.cost.kernels import Kernel
-from superopt.cost.runtime import KERNEL, RuntimeFailed, Timing
 from superopt.cost.steps import is_normal_of_sum
 from superopt.cost.streamed import copied, copies
 from superopt.cost.timed import run_alone, time_alone
-from superopt.errors import OutOfTime, SuperoptError, UsageError
+from superopt.cost.timing import Timing
+from superopt.errors import OutOfTime, RuntimeFailed, SuperoptError, UsageError
 from superopt.operators.pointwise import Add
 from superopt.term import Graph, variable
 

@@ -13,9 +13,10 @@ from typing import TypeVar
 from superopt.cost.child import Child, Unending
 from superopt.cost.domains import unfolded
 from superopt.cost.lane import measuring
-from superopt.cost.runtime import Key, Runtime, Timing
+from superopt.cost.runtime import Runtime
 from superopt.cost.sizes import concretize
 from superopt.cost.table import Table
+from superopt.cost.timing import Key, Timing
 from superopt.cost.whole import Undeclared, Unwritable, written
 from superopt.errors import OutOfTime
 from superopt.onnx_io import DrawnWeights, needed_opset

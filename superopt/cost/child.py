@@ -14,8 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeVar
 
 from superopt.cost.messages import receive, send
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import SuperoptError, one_line
+from superopt.errors import RuntimeFailed, SuperoptError, one_line
 from superopt.interrupts import interrupts_held
 from superopt.memory import trim_much
 

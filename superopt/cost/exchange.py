@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
+from superopt.cost.timing import Key, Timing
 from superopt.versioned import read_versioned
 
 FORMAT = 1

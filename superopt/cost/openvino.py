@@ -14,9 +14,11 @@ import numpy as np
 import openvino  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from superopt.cost.inputs import Argument, Feeds
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, lasted
-from superopt.errors import one_line
+from superopt.cost.runtime import Runtime, Session, lasted
+from superopt.cost.timing import Key, device
+from superopt.errors import RuntimeFailed, one_line
 
 _FAILURES = (RuntimeError, ValueError, TypeError, OSError)
 """What OpenVINO raises."""

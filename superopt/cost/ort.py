@@ -16,8 +16,10 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as states
 
-from superopt.cost.runtime import Argument, Feeds, Key, Runtime, RuntimeFailed, Session, device, lasted
-from superopt.errors import one_line
+from superopt.cost.inputs import Argument, Feeds
+from superopt.cost.runtime import Runtime, Session, lasted
+from superopt.cost.timing import Key, device
+from superopt.errors import RuntimeFailed, one_line
 
 _FAILURES: tuple[type[Exception], ...] = (
     *(getattr(states, name) for name in dir(states) if isinstance(getattr(states, name), type)

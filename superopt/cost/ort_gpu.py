@@ -20,10 +20,12 @@ from typing import Any, ClassVar
 import onnxruntime
 from numpy.typing import NDArray
 
+from superopt.cost.inputs import Feeds
 from superopt.cost.ort import BoundSession, OnnxRuntime, Provider
 from superopt.cost.rates import GPU
-from superopt.cost.runtime import Feeds, Key, Runtime, RuntimeFailed, Session
-from superopt.errors import one_line
+from superopt.cost.runtime import Runtime, Session
+from superopt.cost.timing import Key
+from superopt.errors import RuntimeFailed, one_line
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _TENSORRT = "libonnxruntime_providers_tensorrt.so"

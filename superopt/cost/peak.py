@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from superopt.cost.runtime import WARM_UP, Draw, Runtime, RuntimeFailed
+from superopt.cost.inputs import Draw
+from superopt.cost.runtime import WARM_UP, Runtime
+from superopt.errors import RuntimeFailed
 from superopt.memory import trim
 
 _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from superopt.cost.inputs import Draw
 from superopt.cost.lane import measuring
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import WARM_UP, Draw
+from superopt.cost.runtime import WARM_UP
 
 RUNS, RUNS_S = (1, 20), 2.0
 """How often a model is run after the warm-up: at least, at most, and for about how many seconds."""

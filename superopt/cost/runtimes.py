@@ -6,8 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from superopt.cost.runtime import Runtime, RuntimeFailed
-from superopt.errors import UsageError
+from superopt.cost.runtime import Runtime
+from superopt.errors import RuntimeFailed, UsageError
 
 
 class Entry(NamedTuple):

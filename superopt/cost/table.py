@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from superopt.cost.lane import cache_directory
 from superopt.cost.opened import IN_MEMORY, is_damage, open_file
-from superopt.cost.runtime import Key, Timing
+from superopt.cost.timing import Key, Timing
 from superopt.errors import UsageError
 
 WHOLE = "(whole "

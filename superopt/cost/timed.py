@@ -11,19 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.cost.runtime import (
-    KERNEL,
-    Argument,
-    Draw,
-    Feeds,
-    Runtime,
-    Session,
-    Timing,
-    in_turn,
-    summary,
-    warmed_up,
-)
+from superopt.cost.inputs import KERNEL, Argument, Draw, Feeds
+from superopt.cost.runtime import Runtime, Session, in_turn, warmed_up
 from superopt.cost.steady import Steady
+from superopt.cost.timing import Timing, summary
 from superopt.memory import trim
 
 KERNEL_BUDGET_S = 0.15

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from superopt.cost.bench import UNDECLARED, Bench, told
 from superopt.cost.indices import indexed
+from superopt.cost.inputs import KERNEL
 from superopt.cost.liveness import PeakCost
-from superopt.cost.runtime import KERNEL, RuntimeFailed, Timing
 from superopt.cost.streamed import MOST_OF_PIECES, copied, copies
 from superopt.cost.table import WHOLE
 from superopt.cost.timed import time_in_turns
+from superopt.cost.timing import Timing
 from superopt.cost.whole import fingerprint
+from superopt.errors import RuntimeFailed
 from superopt.term import Graph, variables
 
 MOST_HELD = 10**8

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from superopt.cost.flops import is_floating
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import NoRoom
+from superopt.errors import NoRoom, RuntimeFailed
 from superopt.onnx_io import DrawnWeights, standalone_apart
 from superopt.operators.layout import Expand
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime, VerificationFailed
+from superopt.errors import OutOfTime, RuntimeFailed, VerificationFailed
 from superopt.onnx_io import apart, save, understand
 from superopt.search.accepting.same import DRAWS, examine
 from superopt.search.accepting.trial import Trial

@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from superopt.cost.child import Unending
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import NoRoom, OutOfTime, UsageError, VerificationFailed
+from superopt.errors import NoRoom, OutOfTime, RuntimeFailed, UsageError, VerificationFailed
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import hidden_constants, left_to_chance
 from superopt.search.accepting.anew import placed, with_anew

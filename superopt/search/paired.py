@@ -22,7 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller
-from superopt.cost.runtime import Draw, Runtime
+from superopt.cost.inputs import Draw
+from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime
 from superopt.search.interval import CONFIDENCE, interval
 from superopt.search.rounds import FEWEST_SESSIONS, LEAST_SESSIONS, LONG_S, Model, Progress, rounds_of

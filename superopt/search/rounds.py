@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from superopt.cost.child import Caller, Here, Unending
+from superopt.cost.inputs import Draw, Feeds
 from superopt.cost.lane import measuring
-from superopt.cost.runtime import Bound, Draw, Feeds, Runtime, in_turn, warmed_up
+from superopt.cost.runtime import Bound, Runtime, in_turn, warmed_up
 from superopt.cost.steady import Steady
 from superopt.errors import OutOfTime
 from superopt.memory import give_back, trim

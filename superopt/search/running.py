@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask, within
-from superopt.cost.runtime import RuntimeFailed
 from superopt.dim import symbols
+from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Branch, Choice, Program, bodies, choices
 from superopt.search.accepting.runs import first_that_runs
 from superopt.search.accepting.trial import Trial

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.cost.runtime import Draw
+from superopt.cost.inputs import Draw
 from superopt.cost.sizes import sized_dim
 from superopt.dim import Dim, substitute, symbol_name, symbols
 from superopt.errors import UsageError

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from superopt.cost.child import Ask
-from superopt.cost.runtime import Runtime, RuntimeFailed
-from superopt.errors import SuperoptError
+from superopt.cost.runtime import Runtime
+from superopt.errors import RuntimeFailed, SuperoptError
 from superopt.onnx_io import Program, gone_after, save_showing
 from superopt.search.accepting.runs import first_that_runs, shapes
 from superopt.search.joining import with_joined

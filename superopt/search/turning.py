@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime
+from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.onnx_io import row_by_row, save, understand
 from superopt.search.accepting.trial import Trial
 from superopt.search.paired import glance

@@ -14,9 +14,8 @@ import pytest
 from superopt.cost.bench import Bench
 from superopt.cost.child import Child, Unending
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.table import Table
-from superopt.errors import OutOfTime, UsageError
+from superopt.errors import OutOfTime, RuntimeFailed, UsageError
 from superopt.operators.pointwise import Relu, Sqrt
 from tests.cost.graphs import graph, tensor
 from tests.fragile import Fragile, Stuck

@@ -13,10 +13,11 @@ from onnx import TensorProto, helper
 
 from superopt.cost import peak
 from superopt.cost.child import Child
+from superopt.cost.inputs import Draw
 from superopt.cost.liveness import Execution, PeakCost, activations, peak_bytes
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.peak import peak_of_runs
-from superopt.cost.runtime import Draw, RuntimeFailed
+from superopt.errors import RuntimeFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.pointwise import Add, Relu

@@ -10,10 +10,11 @@ import pytest
 from superopt.cost import alone
 from superopt.cost.bench import Bench
 from superopt.cost.child import Here
+from superopt.cost.inputs import Draw
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Timing
 from superopt.cost.table import Table
+from superopt.cost.timing import Timing
 from superopt.dim import assuming, symbol
 from superopt.operators.norms import LayerNorm
 from superopt.operators.pointwise import Add

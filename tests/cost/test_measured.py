@@ -13,10 +13,10 @@ from onnx import numpy_helper
 from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Timing
 from superopt.cost.runtimes import runtime_named
 from superopt.cost.table import Table
 from superopt.cost.timed import time_alone, time_in_turns
+from superopt.cost.timing import Timing
 from superopt.cost.whole import fingerprint, written
 from superopt.dim import symbol
 from superopt.errors import OutOfTime, SuperoptError

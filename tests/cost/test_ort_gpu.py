@@ -26,10 +26,10 @@ from superopt.cost.child import Here
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.ort_gpu import OnnxCuda, OnnxTensorRt
-from superopt.cost.runtime import Key, RuntimeFailed
 from superopt.cost.runtimes import runtime_named
 from superopt.cost.table import Table
-from superopt.errors import UsageError
+from superopt.cost.timing import Key
+from superopt.errors import RuntimeFailed, UsageError
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'

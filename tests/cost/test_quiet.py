@@ -8,7 +8,8 @@ import pytest
 
 from superopt.cost import quiet, runtime
 from superopt.cost.quiet import Gauge
-from superopt.cost.runtime import Runtime, Timing
+from superopt.cost.runtime import Runtime
+from superopt.cost.timing import Timing
 
 EASE, CONTENTION = 3e-6, 5e-6
 """Seconds of the small computation, alone and beside somebody else."""

@@ -7,10 +7,12 @@ import pytest
 from onnx import parser
 
 from superopt.cost import runtimes
+from superopt.cost.inputs import Draw
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Runtime, RuntimeFailed, device, summary
+from superopt.cost.runtime import Runtime
 from superopt.cost.runtimes import RUNTIMES, runtime_named
-from superopt.errors import UsageError
+from superopt.cost.timing import device, summary
+from superopt.errors import RuntimeFailed, UsageError
 from superopt.memory import give_back, resident
 from tests.usable import where_usable
 

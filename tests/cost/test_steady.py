@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from superopt.cost.inputs import Argument, Feeds
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Argument, Feeds
 from superopt.cost.steady import FEW_FAULTS, MOST_AGAIN, Steady
 from superopt.cost.timed import ROUNDS_S, time_in_turns
 from superopt.search.paired import compare

@@ -18,9 +18,9 @@ from superopt.cost.bench import Bench
 from superopt.cost.kernels import cut
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Timing
 from superopt.cost.streamed import FEW_USES, MOST_BYTES, copied, copies
 from superopt.cost.table import Table
+from superopt.cost.timing import Timing
 from superopt.cost.whole import written
 from superopt.dim import assuming, symbol
 from superopt.evaluate import evaluate

@@ -15,8 +15,8 @@ from typing import IO
 import pytest
 
 from superopt.cost.lane import cache_directory, measuring
-from superopt.cost.runtime import Key, Timing
 from superopt.cost.table import Row, Table
+from superopt.cost.timing import Key, Timing
 from superopt.errors import OutOfTime, UsageError
 
 KEY = Key("runtime", "1.0", "cpu", 1)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from onnx import parser
 
+from superopt.cost.inputs import Argument, Draw, Feeds
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Argument, Draw, Feeds, Session
+from superopt.cost.runtime import Session
 from superopt.cost.timed import LONG_ROUNDS, ROUNDS, ROUNDS_S, time_in_turns
 
 

@@ -14,8 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import InvalidModel, NoRoom, OutOfTime, SuperoptError, VerificationFailed
+from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuntimeFailed, SuperoptError, VerificationFailed
 from superopt.onnx_io import Branch, load, understand
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import _share

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from superopt.cost.child import Here
+from superopt.cost.inputs import Draw, Feeds
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Feeds, Session
+from superopt.cost.runtime import Session
 from superopt.cost.timed import time_in_turns
 from superopt.cost.whole import take_much
 from superopt.search.accepting.judge import LARGE

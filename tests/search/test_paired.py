@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime
+from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.search import paired
 from superopt.search.interval import interval
 from superopt.search.paired import Paired, Timed, _ratio, compare, faster, latency

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.inputs import Draw
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, understand
 from superopt.search.accepting.trial import Trial

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
 
 from superopt.arithmetic import Array
-from superopt.cost.runtime import Feeds
+from superopt.cost.inputs import Feeds
 from superopt.search.accepting.distance import REFERENCE_EPS, relative_error, same_special, shows_two_values
 from superopt.search.accepting.laid import Value, taken
 

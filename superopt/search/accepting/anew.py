@@ -12,8 +12,7 @@ from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime, SuperoptError
+from superopt.errors import OutOfTime, RuntimeFailed, SuperoptError
 from superopt.onnx_io import Program, gone_after, hidden_constants
 from superopt.search.accepting.judge import together, written
 from superopt.search.accepting.judgement import Judgement, now, question

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.cost.runtime import Draw, Feeds
+from superopt.cost.inputs import Draw, Feeds
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import (
     Program,

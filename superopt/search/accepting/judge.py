@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from superopt.cost.child import UNENDING
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import InvalidModel, OutOfTime, SuperoptError, VerificationFailed
+from superopt.errors import InvalidModel, OutOfTime, RuntimeFailed, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared

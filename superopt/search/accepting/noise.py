@@ -10,7 +10,8 @@ import numpy as np
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask
-from superopt.cost.runtime import Feeds, Runtime
+from superopt.cost.inputs import Feeds
+from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
 from superopt.search.accepting.agreement import MOST_NOISE, NOISE_FACTOR, Sample

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.cost.runtime import Feeds
+from superopt.cost.inputs import Feeds
 from superopt.cost.sizes import concretize
 from superopt.evaluate import evaluate_all
 from superopt.memory import trim

@@ -7,7 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from superopt.cost.runtime import Argument, Draw, Feeds, Runtime, RuntimeFailed
+from superopt.cost.inputs import Argument, Draw, Feeds
+from superopt.cost.runtime import Runtime
+from superopt.errors import RuntimeFailed
 from superopt.search.accepting.laid import Value, all_laid
 
 Interface: TypeAlias = tuple[tuple[Argument, ...], tuple[Argument, ...]]

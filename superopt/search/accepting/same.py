@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask, Caller, Here, Unending, within
-from superopt.cost.runtime import Draw, Feeds, Runtime, RuntimeFailed
-from superopt.errors import OutOfTime
+from superopt.cost.inputs import Draw, Feeds
+from superopt.cost.runtime import Runtime
+from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
 from superopt.search.accepting.agreement import Agreement, Sample, judged

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime, SuperoptError
+from superopt.errors import OutOfTime, RuntimeFailed, SuperoptError
 from superopt.onnx_io import gone_after
 from superopt.search.accepting.anew import as_it_stands, measured_briefly, placed
 from superopt.search.accepting.judge import together, written

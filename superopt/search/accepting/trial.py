@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from superopt.cost.bench import Bench
+from superopt.cost.inputs import PHOTOGRAPH, Draw, Feeds
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import PHOTOGRAPH, Draw, Feeds
 from superopt.cost.whole import around
 from superopt.onnx_io import Program, opset_of
 from superopt.search.accepting.agreement import Agreement

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from superopt.cost.runtime import Key
 from superopt.cost.table import Table
+from superopt.cost.timing import Key
 from superopt.errors import SuperoptError, UsageError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.rewriting.rewrites import Known

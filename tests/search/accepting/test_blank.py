@@ -10,8 +10,8 @@ import onnx.parser
 
 import superopt
 from superopt.api import Options
+from superopt.cost.inputs import Draw
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw
 from superopt.search.accepting.same import DRAWS, examine
 from tests.onnx_io.networks import run
 

@@ -11,8 +11,8 @@ import pytest
 
 import superopt
 from superopt.api import Options
-from superopt.cost.runtime import Key
 from superopt.cost.table import Table
+from superopt.cost.timing import Key
 from superopt.search.accepting import compared, judge
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement, Question, question

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from superopt.cost.child import Unending
+from superopt.cost.inputs import Draw, Feeds
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import Draw, Feeds, RuntimeFailed
-from superopt.errors import OutOfTime
+from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.onnx_io import load, understand
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine

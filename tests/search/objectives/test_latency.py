@@ -12,8 +12,7 @@ from superopt.cost.kernels import Kernel, cut
 from superopt.cost.layouts import ALONE, Place
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import RuntimeFailed
-from superopt.errors import OutOfTime
+from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Exp, Neg
 from superopt.operators.linear import MatMul

@@ -15,9 +15,8 @@ from superopt.cost.bench import Bench
 from superopt.cost.layouts import ALONE
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
-from superopt.cost.runtime import RuntimeFailed
 from superopt.cost.table import Table
-from superopt.errors import UsageError
+from superopt.errors import RuntimeFailed, UsageError
 from superopt.operators.pointwise import Relu
 from superopt.search.accepting import judge
 from superopt.search.objectives.bytes_taken import Size

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.cost.measured import MeasuredCost
-from superopt.cost.runtime import Key
 from superopt.cost.table import Table
+from superopt.cost.timing import Key
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.rules.format import parse_file

@@ -11,8 +11,9 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reduce import AvgPool, MaxPool
-from superopt.rules.exchange.taso import cut_of, rules_of
+from superopt.rules.exchange.taso import rules_of
 from superopt.rules.exchange.taso_messages import KEYS, OPERATOR_NUMBERS, Node, Place, Published, encode
+from superopt.rules.exchange.taso_terms import cut_of
 from superopt.rules.naming import canonical
 from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule

@@ -18,10 +18,11 @@ from superopt.operators.files import declare_files
 from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term, term_text
 from superopt.options import OperatorFiles, RuleFiles
-from superopt.rules.derive import Rules, Step
-from superopt.rules.derive import operators as operators_of
+from superopt.rules.derive import Rules
 from superopt.rules.format import load_all_rules, load_rules
 from superopt.rules.rule import Rule
+from superopt.rules.steps import Step
+from superopt.rules.work import operators as operators_of
 from superopt.shipped import shipped_rules
 from superopt.term import Term, variable
 from superopt.text import Form, Sexp, read

@@ -10,11 +10,11 @@ from superopt.enumerate.generality import LADDER, Generality
 from superopt.enumerate.generalize import generalized
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import Judges, read_rule
-from superopt.rules.derive import operators
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted
 from superopt.rules.ranks import at_any_rank
 from superopt.rules.rule import Rule
+from superopt.rules.work import operators
 from superopt.term import Term
 from superopt.verify.elements import is_elementwise
 

@@ -22,11 +22,12 @@ from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
 from superopt.operators.layout import Expand
-from superopt.rules.derive import Rules, kinds_of_sizes, operators, work
+from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule, of_any_rank
+from superopt.rules.work import kinds_of_sizes, operators, work
 from superopt.term import Term, replace_all, subterms, variable, variables
 
 Changed = tuple[Term, dict[Term, Term]]

@@ -11,11 +11,13 @@ from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
-from superopt.rules.derive import Rules, State, operators
+from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.idle import enlarges
 from superopt.rules.match import instance_of
 from superopt.rules.rule import Rule
+from superopt.rules.steps import State
+from superopt.rules.work import operators
 from superopt.term import Fact, Term, subterms
 
 

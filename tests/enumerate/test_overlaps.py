@@ -9,10 +9,11 @@ from superopt.enumerate.overlaps import overlaps
 from superopt.enumerate.prune import MUCH
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu
-from superopt.rules.derive import Rules, kinds_of_sizes, work
+from superopt.rules.derive import Rules
 from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.match import instance_of
 from superopt.rules.rule import Rule
+from superopt.rules.work import kinds_of_sizes, work
 from superopt.shipped import shipped_rules
 from superopt.term import variable
 from superopt.verify.check import verify

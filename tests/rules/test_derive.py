@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from superopt.operators.reader import read_term
-from superopt.rules.derive import Rules, Target, operators
+from superopt.rules.derive import Rules
 from superopt.rules.format import parse_file
 from superopt.rules.match import commuted
 from superopt.rules.rule import Rule
+from superopt.rules.steps import Target
+from superopt.rules.work import operators
 from superopt.term import Fact, Term, subterms, variable
 from superopt.text import read
 

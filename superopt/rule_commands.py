@@ -27,7 +27,8 @@ from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.files import declare_files
 from superopt.options import OperatorFiles, RuleFiles
 from superopt.outputs import demand_writable, write_text
-from superopt.rules.format import laws_hash, load_rules, print_file, print_rule
+from superopt.rules.digests import laws_hash
+from superopt.rules.format import load_rules, print_file, print_rule
 from superopt.rules.picture import flowchart
 from superopt.shipped import shipped_rules
 from superopt.verify.prove import solver_version

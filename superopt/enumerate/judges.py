@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from superopt.enumerate.checkpoint import Verdict
 from superopt.errors import RuleError
-from superopt.rules.format import parse_rule, print_rule
+from superopt.rules.format import print_rule
+from superopt.rules.parser import parse_rule
 from superopt.rules.rule import Rule
 from superopt.text import Form, read
 from superopt.verify.check import UNCOMPUTABLE, Difference, attempt

@@ -14,40 +14,21 @@ term) …)` names a shared part of the right-hand side. The reference is `docs/r
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
 from pathlib import Path
-from types import ModuleType
 
-from superopt.dim import assuming
-from superopt.errors import ParseError, RuleError, SuperoptError
-from superopt.operators.declare import CATALOGUE, is_shipped
-from superopt.operators.laws import collected, derived, law, layout, reductions
-from superopt.operators.laws.collected import declared_laws
-from superopt.operators.reader import (
-    condition_sexp,
-    dim_sexp,
-    fact_sexp,
-    read_conditions,
-    read_dim,
-    read_term,
-    term_sexp,
-)
-from superopt.rules.code import meaning
+from superopt.errors import ParseError, RuleError
+from superopt.operators.reader import condition_sexp, dim_sexp, fact_sexp, term_sexp
+from superopt.rules.parser import parse_rule, shown, word_of
 from superopt.rules.rule import Rule
-from superopt.term import Term, subterms, variable
+from superopt.term import Term, subterms
 from superopt.text import Atom, Form, Place, Sexp, form, read, show
 
 FORMAT = 1
-LAW_MODULES = (law, collected, derived, layout, reductions)
-"""What laws are derived by."""
-_PARTS = ("given", "if", "from", "where", "to", "by")
 _DIGESTS = ("operators", "laws", "seal")
 
 
@@ -57,35 +38,6 @@ class RuleFile:
 
     rules: tuple[Rule, ...]
     header: Mapping[str, str] = field(default_factory=dict)
-
-
-def operators_hash(rules: Iterable[Rule] = ()) -> str:
-    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators.
-
-    Files of the user's count, with their laws, where rules are given that use an operator of theirs.
-    """
-    own = {name for name, cls in CATALOGUE.items() if not is_shipped(cls)}
-    with_own = bool(own) and any(t.operator.name in own for r in rules for t in subterms(*r.source, *r.target))
-    modules = {inspect.getmodule(cls) for cls in CATALOGUE.values() if with_own or is_shipped(cls)}
-    return _digest(_code(m) for m in modules if m is not None)
-
-
-def laws_hash() -> str:
-    """Changes whenever a law of superopt's may: a digest of the written ones and of the code that derives the others.
-
-    A law in a file of the user's proves only rules about the operators of such files: see `operators_hash`.
-    """
-    written = [show(sexp) for cls, _, sexp in declared_laws() if is_shipped(cls)]
-    return _digest([*map(_code, LAW_MODULES), *written])
-
-
-def _digest(texts: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
-
-
-@cache
-def _code(module: ModuleType) -> str:
-    return meaning(inspect.getsource(module))
 
 
 def print_file(file: RuleFile) -> str:
@@ -183,117 +135,30 @@ def _read_part(sexp: Sexp, comment: str) -> Rule | dict[str, str]:
             return _read_header(sexp)
         if isinstance(sexp, Form) and sexp.head == "rule":
             return parse_rule(sexp, comment)
-        raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
+        raise ParseError(f"{sexp.place}: expected (rule name …), found {shown(sexp)}")
     except RecursionError:
         raise ParseError(f"{sexp.place}: expected a rule, found forms that are nested too deeply") from None
-
-
-def parse_rule(sexp: Form, comment: str = "") -> Rule:
-    """One rule, with the comment above it. Raises `ParseError` or `RuleError`."""
-    if len(sexp.items) < 2:
-        raise ParseError(f"{sexp.place}: expected (rule name …), found {_shown(sexp)}")
-    name = _word(sexp.items[1], "(rule name …)")
-    parts: dict[str, tuple[Sexp, ...]] = {}
-    for part in sexp.items[2:]:
-        if not isinstance(part, Form) or part.head not in _PARTS:
-            raise ParseError(f"{part.place}: expected given, if, from, where, to or by, found {_shown(part)}")
-        if part.head in parts:
-            raise ParseError(f"{part.place}: expected one ({part.head} …), rule {name} has a second")
-        parts[part.head] = part.items[1:]
-    for needed in ("given", "from", "to"):
-        if needed not in parts:
-            raise ParseError(f"{sexp.place}: rule {name} has no ({needed} …)")
-    with assuming():
-        names = _read_given(parts["given"])
-        source = tuple(read_term(s, names) for s in parts["from"])
-        names = _read_where(parts.get("where", ()), names)
-        target = tuple(read_term(t, names) for t in parts["to"])
-        conditions, facts = read_conditions(parts.get("if", ()), names)
-    by = tuple(_word(law, "the name of a law") for law in parts.get("by", ()))
-    try:
-        return Rule(name, source, target, conditions, by, comment, facts)
-    except SuperoptError as error:
-        raise RuleError(f"{sexp.place}: {error}") from None
 
 
 def _read_header(sexp: Form) -> dict[str, str]:
     opening, items = sexp.items[1:3], sexp.items[3:]
     if len(opening) < 2 or opening[0] != Atom(":format"):
-        raise ParseError(f"{sexp.place}: expected (rules :format {FORMAT} …), found {_shown(sexp)}")
+        raise ParseError(f"{sexp.place}: expected (rules :format {FORMAT} …), found {shown(sexp)}")
     if show(opening[1]) != str(FORMAT):
-        raise RuleError(f"{sexp.place}: rule format {_shown(opening[1])}; this version reads format {FORMAT}")
+        raise RuleError(f"{sexp.place}: rule format {shown(opening[1])}; this version reads format {FORMAT}")
     header: dict[str, str] = {}
     for key, value in zip(items[::2], [*items[1::2], None], strict=False):
-        name = _word(key, ':name "value"')
+        name = word_of(key, ':name "value"')
         fact = name.removeprefix(":")
         if fact in ("", name, "format", *header):
             raise ParseError(f'{key.place}: expected :name "value", each name once, found {name}')
         if not isinstance(value, Atom) or not isinstance(value.value, str) or not value.quoted:
-            found = "nothing" if value is None else _shown(value)
+            found = "nothing" if value is None else shown(value)
             raise ParseError(f"{(value or key).place}: expected a string in double quotes after {name}, found {found}")
         if fact in _DIGESTS and not re.fullmatch("[0-9a-f]+", value.value):
-            raise ParseError(f"{value.place}: expected a digest in digits 0-9a-f after {name}, found {_shown(value)}")
+            raise ParseError(f"{value.place}: expected a digest in digits 0-9a-f after {name}, found {shown(value)}")
         header[fact] = value.value
     return header
-
-
-def _read_given(sexps: Iterable[Sexp]) -> dict[str, Term]:
-    names: dict[str, Term] = {}
-    for sexp in sexps:
-        name, sizes = _named(sexp, names, "(?tensor size …)")
-        shape = [read_dim(item) for item in sizes]
-        for item, size in zip(sizes, shape, strict=True):
-            if isinstance(size, int) and size < 1:
-                raise ParseError(f"{item.place}: expected a size of at least 1, found {size}")
-        names[name] = variable(name, shape)
-    return names
-
-
-def _read_where(sexps: Iterable[Sexp], given: Mapping[str, Term]) -> dict[str, Term]:
-    """What is given, and the parts that are named: each over what is given and the parts before it."""
-    parts: dict[str, Sexp] = {}
-    for sexp in sexps:
-        name, terms = _named(sexp, {**given, **parts}, "(?name term)")
-        if len(terms) != 1:
-            raise ParseError(f"{sexp.place}: expected (?name term), found {_shown(sexp)}")
-        parts[name] = terms[0]
-    later, known = {f"?{name}" for name in parts}, dict(given)
-    for name, part in parts.items():
-        for atom in _atoms(part):
-            if atom.value in later:
-                raise ParseError(
-                    f"{atom.place}: expected a tensor that was given or a part named before ?{name}, found {show(atom)}"
-                )
-        known[name] = read_term(part, known)
-        later.remove(f"?{name}")
-    return known
-
-
-def _named(sexp: Sexp, taken: Container[str], what: str) -> tuple[str, tuple[Sexp, ...]]:
-    """The name that a form gives to a tensor, and what follows it."""
-    if not isinstance(sexp, Form) or not sexp.head.startswith("?") or sexp.head == "?":
-        raise ParseError(f"{sexp.place}: expected {what}, found {_shown(sexp)}")
-    if sexp.head[1:] in taken:
-        raise ParseError(f"{sexp.place}: expected another name, {sexp.head} is taken already")
-    return sexp.head[1:], sexp.items[1:]
-
-
-def _atoms(sexp: Sexp) -> Iterator[Atom]:
-    if isinstance(sexp, Atom):
-        yield sexp
-    else:
-        for item in sexp.items:
-            yield from _atoms(item)
-
-
-def _word(sexp: Sexp, what: str) -> str:
-    if isinstance(sexp, Atom) and isinstance(sexp.value, str) and not sexp.quoted:
-        return sexp.value
-    raise ParseError(f"{sexp.place}: expected {what}, found {_shown(sexp)}")
-
-
-def _shown(sexp: Sexp) -> str:
-    return show(sexp)[:60]
 
 
 def _comments(text: str) -> dict[int, str]:

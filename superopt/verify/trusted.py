@@ -16,15 +16,8 @@ from pathlib import Path
 
 from superopt.errors import RuleError
 from superopt.operators.declare import CATALOGUE, Declared
-from superopt.rules.format import (
-    RuleFile,
-    laws_hash,
-    operators_hash,
-    parse_file,
-    print_file,
-    print_rule,
-    read_rules,
-)
+from superopt.rules.digests import laws_hash, operators_hash
+from superopt.rules.format import RuleFile, parse_file, print_file, print_rule, read_rules
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, Verdict, verify
 from superopt.verify.prove import Proved

@@ -18,7 +18,8 @@ from superopt.operators import CATALOGUE, READERS, NotUnderstood
 from superopt.operators.declare import Declared
 from superopt.operators.files import apart, declare_files
 from superopt.operators.pointwise import Mul, Relu
-from superopt.rules.format import laws_hash, load_rules, operators_hash, parse_file, print_file
+from superopt.rules.digests import laws_hash, operators_hash
+from superopt.rules.format import load_rules, parse_file, print_file
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.term import Graph, variable

@@ -9,7 +9,8 @@ import pytest
 
 from superopt.enumerate.family import shipped_families
 from superopt.errors import RuleError
-from superopt.rules.format import RuleFile, laws_hash, load_rules, operators_hash, print_file
+from superopt.rules.digests import laws_hash, operators_hash
+from superopt.rules.format import RuleFile, load_rules, print_file
 from superopt.shipped import shipped_rules
 from superopt.verify import trusted
 from superopt.verify.prove import Proved

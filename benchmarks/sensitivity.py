@@ -25,7 +25,7 @@ from superopt.errors import RuleError
 from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
-from superopt.verify.law_check import families
+from superopt.verify.law_scope import families
 from superopt.verify.prove import Proved, prove
 from superopt.verify.witness import find_witness
 

@@ -21,7 +21,8 @@ from superopt.operators.laws.collected import Law, declared_laws
 from superopt.options import OperatorFiles
 from superopt.term import subterms
 from superopt.text import show
-from superopt.verify.law_check import Checked, Settings, check_laws, families
+from superopt.verify.law_check import Checked, Settings, check_laws
+from superopt.verify.law_scope import families
 from superopt.verify.law_sizes import LIMIT
 from superopt.verify.prove import Proved
 

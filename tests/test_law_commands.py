@@ -11,7 +11,7 @@ import pytest
 from superopt.operators.files import apart
 from superopt.operators.laws.collected import forget_laws, written_laws
 from superopt.operators.pointwise import Relu
-from superopt.verify.law_check import families
+from superopt.verify.law_scope import families
 from tests.commands import Ran, assert_refused
 
 Command = Callable[..., Ran]

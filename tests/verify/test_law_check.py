@@ -16,7 +16,9 @@ from superopt.operators.laws.collected import Law, forget_laws, written_laws
 from superopt.operators.layout import Transpose
 from superopt.operators.pointwise import Relu
 from superopt.term import subterms, variables
-from superopt.verify.law_check import Settings, Tried, check_law, check_laws, derived, families, needs, try_law
+from superopt.verify.law_check import Settings, check_law, check_laws, derived
+from superopt.verify.law_scope import families
+from superopt.verify.law_sides import Tried, needs, try_law
 from superopt.verify.law_sizes import LARGEST, small_sizes
 from superopt.verify.prove import Proved, Unknown
 

@@ -17,7 +17,7 @@ from superopt.shipped import shipped_rules
 from superopt.term import subterms, variable
 from superopt.text import Form, read
 from superopt.verify.check import execute
-from superopt.verify.law_check import wide_scope
+from superopt.verify.law_scope import wide_scope
 
 WIDE = replace(wide_scope(), reshapes=frozenset(itertools.product((1, 2, 3), repeat=2)))
 SHAPES = 6

@@ -21,7 +21,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 FEW = 2
-"""What inputs are drawn of where nothing is known of them (`Draw` in `cost/runtime.py`)."""
+"""What inputs are drawn of where nothing is known of them (`Draw` in `cost/inputs.py`)."""
 
 MOST_COLUMNS = 1000
 """Places along an axis that are told apart, at most."""

@@ -14,9 +14,10 @@ from superopt.cost.inputs import Feeds
 from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import neighbours, save_nudged
-from superopt.search.accepting.agreement import MOST_NOISE, NOISE_FACTOR, Sample
+from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR
 from superopt.search.accepting.distance import relative_error, same_special
 from superopt.search.accepting.laid import Value, taken
+from superopt.search.accepting.outputs import Sample
 from superopt.search.accepting.runs import Interface, ran
 
 JOLTS = 4

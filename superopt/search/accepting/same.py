@@ -25,9 +25,10 @@ from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
-from superopt.search.accepting.agreement import Agreement, Sample, judged
+from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.laid import Value, laid
 from superopt.search.accepting.noise import Noise
+from superopt.search.accepting.outputs import Sample, judged
 from superopt.search.accepting.runs import LONGEST_S, Interface, drawn, expected, ran
 from superopt.search.settings import Setting
 

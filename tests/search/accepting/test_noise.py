@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, neighbours, understand
-from superopt.search.accepting.agreement import Sample, judged
+from superopt.search.accepting.outputs import Sample, judged
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
 from tests.search.networks import CLASSIFIER, classifier_weights, write

@@ -17,7 +17,8 @@ import pytest
 from superopt.cost.measured import MeasuredCost
 from superopt.errors import VerificationFailed
 from superopt.search.accepting import rounding
-from superopt.search.accepting.agreement import Agreement, Sample, judged
+from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.outputs import Sample, judged
 from superopt.search.rewriting.rewrites import Unfold
 from tests.models import normalized
 from tests.search.trying import tried

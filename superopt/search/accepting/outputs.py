@@ -1,0 +1,203 @@
+"""What outputs of two models say of each other: that one computes what the other does, within what rounding explains.
+
+Every sample must agree. An output that shows nothing, because it is constant or not a number, is not examined, and says
+so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import EllipsisType
+
+import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
+
+from superopt.arithmetic import Array
+from superopt.cost.inputs import Feeds
+from superopt.search.accepting.agreement import Agreement, OutputAgreement
+from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR, REFERENCE_FACTOR, allowed_of
+from superopt.search.accepting.distance import relative_error, same_special, shows_two_values
+from superopt.search.accepting.laid import Value, taken
+
+
+@dataclass(eq=False)
+class Sample:
+    """Inputs, and what is known of the outputs that they should give: `noisy` and `jolted` are the original's when a
+    little is changed, `found` the candidate's, by session. Where the original may be `overflowing`, as it has 16 bits
+    where the candidate has 32, nothing is told by values of it that are not finite. A `blank` one, of whose inputs rows
+    are zeros, tells whether what is finite stays so, and nothing else.
+    """
+
+    feeds: Feeds
+    expected: list[Value]
+    exact: Sequence[Value | None]
+    overflowing: bool = False
+    blank: bool = False
+    noisy: list[list[Value]] = field(default_factory=list)
+    jolted: list[list[Value]] = field(default_factory=list)
+    found: list[list[Value]] = field(default_factory=list)
+
+
+def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
+    """What a candidate's outputs of these names come to, over all samples."""
+    worst = [_Worst(name) for name in names]
+    for sample in samples:
+        for i, one in enumerate(worst):
+            one.compare(sample, i)
+    return _agreement(worst, sum(not sample.blank for sample in samples))
+
+
+class _Worst:
+    """The comparisons of one output, as they come in."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.reason, self.is_wrong = name, "", False
+        self.same_twice = self.saturated = True
+        self.shown: Array | None = None  # a finite value
+        self.varies = False
+        self.error = self.bound = 0.0
+        self.original_error: float | None = None
+        self.candidate_error: float | None = None
+
+    @property
+    def examined(self) -> bool:
+        """Whether the output has two different finite values, in one sample that tells something or in two, and is the
+        same in two runs.
+        """
+        return self.varies and self.same_twice
+
+    def compare(self, sample: Sample, index: int) -> None:
+        """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
+        if sample.blank:
+            if _is_finite(taken(sample.expected[index])) and not all(_is_finite(taken(o[index])) for o in sample.found):
+                self._fail("is not finite where rows of the inputs are zeros, and the original is")
+            return
+        expected, exact = taken(sample.expected[index]), sample.exact[index]
+        noisy, jolted = ([taken(values[index]) for values in some] for some in (sample.noisy, sample.jolted))
+        noise, steady = _noise(noisy, expected), _steady(jolted, _numbers(expected))
+        if noise <= MOST_NOISE:
+            self._look(_numbers(expected)[steady])
+        wanted = None if exact is None else taken(exact)
+        for outputs in sample.found:
+            found = taken(outputs[index])
+            if sample.overflowing:
+                found = _as_overflowed(found, expected)
+            if self._is_comparable(found, expected, wanted, [*noisy, *jolted]) and noise <= MOST_NOISE:
+                told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
+                self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise)
+
+    def _look(self, expected: Array) -> None:
+        finite = expected[np.isfinite(expected)] if np.issubdtype(expected.dtype, np.floating) else expected
+        if finite.size:
+            self.shown = finite.flat[0] if self.shown is None else self.shown
+            self.varies = self.varies or bool((finite != self.shown).any())
+        self.saturated = self.saturated and not shows_two_values(expected)
+
+    def _is_comparable(self, found: Array, expected: Array, exact: Array | None, others: list[Array]) -> bool:
+        """Whether it is to be told by how much two arrays of floating-point numbers differ. What must be equal is
+        compared here, unless the original itself gives `others` when a little is changed.
+        """
+        if any(other.shape != expected.shape for other in others):
+            self.same_twice = False  # as how many of all are above a bound that some are at but for rounding
+            return False
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
+            return False
+        found, expected, *others = map(_numbers, (found, expected, *others))
+        if not np.issubdtype(expected.dtype, np.floating):
+            if any(not np.array_equal(other, expected) for other in others):
+                self.same_twice = False  # as the place of the largest of two that are equal but for rounding
+            elif not np.array_equal(found, expected):
+                self.error = math.inf
+                self._fail("is not equal, and is of no floating-point type")
+            return False
+        if not same_special(found, expected, exact):
+            self.error = math.inf
+            is_rounding = exact is not None and exact.shape == expected.shape and not same_special(expected, exact)
+            self._fail("is infinite or not a number in other places", is_rounding)
+            return False
+        return True
+
+    def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
+        absolute, nearly_exact = allowed_of(expected.dtype)
+        error, bound = relative_error(found, expected), absolute + NOISE_FACTOR * noise
+        if not self.bound or error / bound > self.error / self.bound:
+            self.error, self.bound = error, bound
+        is_told = exact is not None and same_special(expected, exact)
+        ours = relative_error(expected, exact) if exact is not None and is_told else 0.0
+        if error > bound:
+            reason = f"differs from the original by {error:.2g} of its largest magnitude; {bound:.2g} is allowed"
+            self._fail(reason, error <= NOISE_FACTOR * ours)
+        if exact is None or not is_told:
+            return
+        theirs = relative_error(found, exact)
+        self.original_error = max(ours, self.original_error or 0.0)
+        self.candidate_error = max(theirs, self.candidate_error or 0.0)
+        allowed = REFERENCE_FACTOR * max(ours, noise) + nearly_exact
+        if theirs > allowed:
+            self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}", error <= bound)
+
+    def _fail(self, reason: str, is_rounding: bool = False) -> None:
+        """Note a difference. It `is_rounding` where it is small beside the original, and only farther from 64 bits;
+        where the original itself is about as far from these; or where that is infinite in other places than in them.
+        """
+        self.reason = self.reason or f'output "{self.name}" {reason}'
+        self.is_wrong |= not is_rounding
+
+    def outcome(self) -> OutputAgreement:
+        """What has come in, as a value."""
+        errors = (self.error, self.bound, self.original_error, self.candidate_error)
+        return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
+
+
+def _is_finite(value: Array) -> bool:
+    numbers = _numbers(value)
+    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
+
+
+def _numbers(value: Array) -> Array:
+    """The numbers of an array whose elements are maps, with an axis of keys; any other array itself."""
+    return structured_to_unstructured(value) if value.dtype.names else value
+
+
+def _as_overflowed(found: Array, expected: Array) -> Array:
+    """What was found, with what is not finite in the original as it is there."""
+    if found.shape != expected.shape or found.dtype != expected.dtype or found.dtype.kind != "f":
+        return found
+    return np.where(np.isfinite(expected), found, expected)
+
+
+def _noise(noisy: Sequence[Array], expected: Array) -> float:
+    """How far rounding alone takes an output of floating-point numbers; 0 for others, and of another shape."""
+    expected = _numbers(expected)
+    if not np.issubdtype(expected.dtype, np.floating):
+        return 0.0
+    others = [n for n in map(_numbers, noisy) if n.shape == expected.shape]
+    return max((relative_error(n, expected) for n in others), default=0.0)
+
+
+def _steady(jolted: Sequence[Array], expected: Array) -> Array | EllipsisType:
+    """Which elements of an output of floating-point numbers change by little: all, where nothing is known of it."""
+    others = [j for j in map(_numbers, jolted) if j.shape == expected.shape]
+    if not others or not np.issubdtype(expected.dtype, np.floating):
+        return ...
+    finite = np.isfinite(expected)
+    most = MOST_NOISE * float(np.abs(expected[finite]).max(initial=0.0))
+    with np.errstate(invalid="ignore", over="ignore"):
+        steady: Array = np.logical_and.reduce([np.abs(other - expected) <= most for other in others])
+    return steady | ~finite
+
+
+def _agreement(worst: list[_Worst], samples: int) -> Agreement:
+    outputs = tuple(w.outcome() for w in worst)
+    examined = bool(outputs) and all(o.examined for o in outputs)
+    agrees = all(o.agrees for o in outputs)
+    reason = next((w.reason for w in worst if w.reason), "")
+    if agrees and not examined:
+        unseen = ", ".join(f'"{o.name}"' for o in outputs if not o.examined)
+        what = "is constant, not a number, or not the same in two runs of the original,"
+        reason = f"not examined: {unseen} {what} on all {samples} samples"
+    rounds = not agrees and not any(w.is_wrong for w in worst)
+    return Agreement(agrees, examined, reason, samples, outputs, rounds=rounds)

@@ -94,7 +94,7 @@ def test_that_nothing_was_found_in_time_is_remembered_unless_others_had_the_time
 @pytest.mark.parametrize(
     "other",
     [
-        {"way": "another way"},
+        {"search_digest": "another"},
         {"key": replace(KEY, runtime="another")},
         {"key": replace(KEY, version="2")},
         {"key": replace(KEY, device="another")},

@@ -28,6 +28,7 @@ class Rules(Steps):
         super().__init__(rules)
 
     def add(self, rule: Rule) -> None:
+        """One rule more, which may be final."""
         super().add(rule)
         if self._is_final(rule):
             self._final.add(id(rule))

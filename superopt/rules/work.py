@@ -29,7 +29,7 @@ def kinds_of_sizes(state: Sequence[Term], ones: Iterable[str] = ()) -> list[dict
 
 
 def all_kinds(state: Sequence[Term]) -> list[dict[str, int]]:
-    """The same of all symbols alike, with those at which the terms have no elements."""
+    """Those of `kinds_of_sizes` where no symbol is always 1, with those at which the terms have no elements."""
     names = sorted(set(all_symbols(*state)))
     each = [dict.fromkeys(names, LARGE) | {name: SMALL} for name in names]
     turns = [{name: (SMALL, LARGE)[i % 2 == first] for i, name in enumerate(names)} for first in (0, 1)]

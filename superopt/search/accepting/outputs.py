@@ -38,15 +38,31 @@ class Sample:
     noisy: list[list[Value]] = field(default_factory=list)
     jolted: list[list[Value]] = field(default_factory=list)
     found: list[list[Value]] = field(default_factory=list)
+    _told: tuple[tuple[int, ...], list[_Worst]] | None = field(default=None, init=False, repr=False)
+
+    def told(self, names: Sequence[str]) -> list[_Worst]:
+        """What each of its outputs, which have these names, comes to; compared anew only where more is known."""
+        exact = sum(value is not None for value in self.exact)
+        known = (exact, len(self.noisy), len(self.jolted), len(self.found))
+        if self._told is None or self._told[0] != known:
+            self._told = known, [_compared(name, self, i) for i, name in enumerate(names)]
+        return self._told[1]
 
 
 def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
     """What a candidate's outputs of these names come to, over all samples."""
     worst = [_Worst(name) for name in names]
     for sample in samples:
-        for i, one in enumerate(worst):
-            one.compare(sample, i)
+        for one, other in zip(worst, sample.told(names), strict=True):
+            one.join(other)
     return _agreement(worst, sum(not sample.blank for sample in samples))
+
+
+def _compared(name: str, sample: Sample, index: int) -> _Worst:
+    """The comparison of one output in one sample."""
+    found = _Worst(name)
+    found.compare(sample, index)
+    return found
 
 
 class _Worst:
@@ -67,6 +83,25 @@ class _Worst:
         same in two runs.
         """
         return self.varies and self.same_twice
+
+    def join(self, other: _Worst) -> None:
+        """Take in what other samples came to."""
+        self.reason, self.is_wrong = self.reason or other.reason, self.is_wrong or other.is_wrong
+        self.same_twice, self.saturated = self.same_twice and other.same_twice, self.saturated and other.saturated
+        both = self.shown is not None and other.shown is not None
+        self.varies = self.varies or other.varies or (both and bool(self.shown != other.shown))
+        self.shown = other.shown if self.shown is None else self.shown
+        if other.closeness > self.closeness:
+            self.error, self.bound = other.error, other.bound
+        self.original_error = _larger(self.original_error, other.original_error)
+        self.candidate_error = _larger(self.candidate_error, other.candidate_error)
+
+    @property
+    def closeness(self) -> float:
+        """How near the error comes to what is allowed, or by how many times it passes that; less than none where no
+        numbers were told from each other.
+        """
+        return self.error / self.bound if self.bound else (self.error or -1.0)
 
     def compare(self, sample: Sample, index: int) -> None:
         """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
@@ -89,6 +124,8 @@ class _Worst:
                 self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise)
 
     def _look(self, expected: Array) -> None:
+        if self.varies and not self.saturated:
+            return
         finite = expected[np.isfinite(expected)] if np.issubdtype(expected.dtype, np.floating) else expected
         if finite.size:
             self.shown = finite.flat[0] if self.shown is None else self.shown
@@ -123,7 +160,7 @@ class _Worst:
     def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
         absolute, nearly_exact = allowed_of(expected.dtype)
         error, bound = relative_error(found, expected), absolute + NOISE_FACTOR * noise
-        if not self.bound or error / bound > self.error / self.bound:
+        if error / bound > self.closeness:
             self.error, self.bound = error, bound
         is_told = exact is not None and same_special(expected, exact)
         ours = relative_error(expected, exact) if exact is not None and is_told else 0.0
@@ -133,8 +170,8 @@ class _Worst:
         if exact is None or not is_told:
             return
         theirs = relative_error(found, exact)
-        self.original_error = max(ours, self.original_error or 0.0)
-        self.candidate_error = max(theirs, self.candidate_error or 0.0)
+        self.original_error = _larger(self.original_error, ours)
+        self.candidate_error = _larger(self.candidate_error, theirs)
         allowed = REFERENCE_FACTOR * max(ours, noise) + nearly_exact
         if theirs > allowed:
             self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}", error <= bound)
@@ -150,6 +187,11 @@ class _Worst:
         """What has come in, as a value."""
         errors = (self.error, self.bound, self.original_error, self.candidate_error)
         return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
+
+
+def _larger(a: float | None, b: float | None) -> float | None:
+    """The larger of two, of those that are known."""
+    return max((error for error in (a, b) if error is not None), default=None)
 
 
 def _is_finite(value: Array) -> bool:

@@ -4,10 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
+from superopt.arithmetic import Array
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
-from superopt.search.accepting.distance import relative_error, same_special
+from superopt.search.accepting import distance
+from superopt.search.accepting.distance import relative_error, same_special, shows_two_values
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
 from tests.search.networks import write
@@ -70,3 +75,24 @@ def test_a_model_that_overflows_agrees_with_what_is_nowhere_finite_where_it_is_n
     found = examine(original, candidate, OnnxRuntime(), reference)
     assert (found.agrees, found.examined) == (agrees, True), found.reason
     assert not examine(original, candidate, OnnxRuntime()).agrees, "without values in 64 bits nothing tells an overflow"
+
+
+FLOATS = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 1e-9, INF, -INF, NAN]), st.floats(-4, 4, width=32))
+PAIRS = arrays(np.float32, st.tuples(st.just(2), st.integers(0, 9)), elements=FLOATS)
+
+
+@given(PAIRS)
+def test_the_error_is_the_same_block_by_block_as_at_once(pair: Array) -> None:
+    found, expected = pair
+    at_once = relative_error(found, expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distance, "BLOCK", 2)
+        assert relative_error(found, expected) == at_once
+
+
+@given(PAIRS)
+def test_two_values_are_seen_block_by_block_as_at_once(pair: Array) -> None:
+    at_once = shows_two_values(pair)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distance, "BLOCK", 2)
+        assert shows_two_values(pair) == at_once

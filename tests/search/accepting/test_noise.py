@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, neighbours, understand
+from superopt.search.accepting import outputs
 from superopt.search.accepting.outputs import Sample, judged
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
@@ -47,6 +48,27 @@ def test_a_sample_in_which_rounding_decides_says_nothing_and_another_does() -> N
         told = Sample({}, [values], [None], found=[[values * np.float32(factor)]])
         found = judged(["y"], [noisy, told])
         assert (found.agrees, found.examined, np.isfinite(found.outputs[0].bound)) == (agrees, True, True)
+
+
+def test_a_sample_is_compared_anew_only_where_more_is_known_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared of large outputs takes as long as running their model."""
+    told = list[str]()
+
+    def compared(worst: outputs._Worst, sample: Sample, index: int) -> None:
+        told.append(worst.name)
+        compare(worst, sample, index)
+
+    compare = outputs._Worst.compare
+    monkeypatch.setattr(outputs._Worst, "compare", compared)
+    values = np.linspace(1, 2, 8, dtype=np.float32)
+    samples = [Sample({}, [values * k], [None], found=[[values * k]]) for k in (1, 2)]
+    first = judged(["y"], samples)
+    assert first == judged(["y"], samples)
+    assert len(told) == 2
+    samples[0].exact = [values * 3]
+    assert judged(["y"], samples[:1]).outputs[0].candidate_error
+    assert judged(["y"], samples[1:]).outputs[0].candidate_error is None
+    assert len(told) == 3
 
 
 NORM_OF_TOKENS = """g (int64[2,16] x) => (float[2,16,8] y) {

@@ -46,32 +46,41 @@ def by_frames(conv: Conv, x: Term, k: Term) -> Term | None:
     """Along three axes, as over pictures: those that meet at one place of the first axis are channels of one."""
     if not _is_over_frames(conv, x, k) or conv.group != 1:
         return None
-    n, c, o, (reach, *window) = x.shape[0], x.shape[1], k.shape[0], k.shape[2:]
-    joined = reduce(lambda a, b: Concat(1)(a, b), _meeting(conv, _padded(conv, x), k, axis=2))
-    frames = joined.shape[2]
-    pictures = reshaped(Transpose(_TURNED)(joined), (n * frames, reach * c, *x.shape[3:]))
-    kernel = reshaped(Transpose(_TURNED)(k), (o, reach * c, *window))
-    y = make(_over_pictures(conv), (pictures, kernel))
-    return Transpose(_TURNED)(reshaped(y, (n, frames, *y.shape[1:])))
+    o, c, reach, *window = k.shape
+    joined = reduce(lambda a, b: Concat(2)(a, b), _meeting(conv, x, k))
+    return Transpose(_TURNED)(_of_frames(conv, joined, reshaped(Transpose(_TURNED)(k), (o, reach * c, *window))))
 
 
 @defines("conv", "frame by frame")
 def frame_by_frame(conv: Conv, x: Term, k: Term) -> Term | None:
-    """The same of groups: a sum over pictures that meet at one place. Runtimes have no kernel for channels that are
-    convolved each by itself along three axes, and theirs for pictures takes half as long or less.
+    """The same as a sum over pictures that meet at one place: nothing is joined. Of groups, runtimes have no kernel for
+    channels that are convolved each by itself along three axes, and theirs for pictures takes half as long or less.
     """
-    if not _is_over_frames(conv, x, k) or conv.group == 1:
+    if not _is_over_frames(conv, x, k):
         return None
-    n, o = x.shape[0], k.shape[0]
-    turned = Transpose(_TURNED)(_padded(conv, x))
-    parts = []
-    for i, part in enumerate(_meeting(conv, turned, k, axis=1)):
-        frames = part.shape[1]
-        pictures = reshaped(part, (n * frames, *part.shape[2:]))
-        kernel = reshaped(Slice(2, i, i + 1)(k), (o, k.shape[1], *k.shape[3:]))
-        parts.append(make(_over_pictures(conv), (pictures, kernel)))
-    y = reduce(lambda a, b: Add()(a, b), parts)
-    return Transpose(_TURNED)(reshaped(y, (n, frames, *y.shape[1:])))
+    parts = [_of_frames(conv, part, _frame(k, i)) for i, part in enumerate(_meeting(conv, x, k))]
+    return Transpose(_TURNED)(reduce(lambda a, b: Add()(a, b), parts))
+
+
+@defines("conv", "all frames at once")
+def all_frames_at_once(conv: Conv, x: Term, k: Term) -> Term | None:
+    """The same where no more channels come out than go in: each picture is convolved once, for all places at which it
+    meets others, and what comes out is moved there and added.
+    """
+    if not _is_over_frames(conv, x, k) or conv.group != 1 or conv.strides[0] != 1:
+        return None
+    o, c, reach = concrete(k.shape[:3], "channels and frames")
+    if reach == 1 or o > c:
+        return None
+    kernel = reduce(lambda a, b: Concat(0)(a, b), [_frame(k, i) for i in range(reach)])
+    found, frames = _of_frames(conv, Transpose(_TURNED)(x), kernel), len(_places(conv, x, k))
+    (before, dilation) = concrete((conv.pads[0], conv.dilations[0]), "frames")
+    parts = list[Term]()
+    for i in range(reach):
+        if (part := _moved(Slice(2, i * o, (i + 1) * o)(found), i * dilation - before, frames)) is None:
+            return None
+        parts.append(part)
+    return Transpose(_TURNED)(reduce(lambda a, b: Add()(a, b), parts))
 
 
 _TURNED = (0, 2, 1, 3, 4)
@@ -83,23 +92,47 @@ def _is_over_frames(conv: Conv, x: Term, k: Term) -> bool:
     return x.type.rank == 5 and all(isinstance(d, int) for d in (*x.shape[1:], *k.shape, *conv.sizes()))
 
 
-def _padded(conv: Conv, x: Term) -> Term:
+def _of_frames(conv: Conv, turned: Term, kernel: Term) -> Term:
+    """The convolution along the other two axes, of frames that stand before channels."""
+    n, frames, *picture = turned.shape
+    pads = (*conv.pads[1:3], *conv.pads[4:])
+    over_pictures = Conv(conv.strides[1:], pads, conv.dilations[1:], conv.group)
+    y = make(over_pictures, (reshaped(turned, (n * frames, *picture)), kernel))
+    return reshaped(y, (n, frames, *y.shape[1:]))
+
+
+def _frame(k: Term, i: int) -> Term:
+    """One of the frames of a kernel."""
+    return reshaped(Slice(2, i, i + 1)(k), (*k.shape[:2], *k.shape[3:]))
+
+
+def _places(conv: Conv, x: Term, k: Term) -> range:
+    """The places of the first axis at which a kernel is applied."""
+    frames, reach = concrete((x.shape[2] + conv.pads[0] + conv.pads[3], k.shape[2]), "frames")
+    (stride, dilation) = concrete((conv.strides[0], conv.dilations[0]), "steps")
+    return range(0, frames - dilation * (reach - 1), stride)
+
+
+def _meeting(conv: Conv, x: Term, k: Term) -> list[Term]:
+    """The first of the frames that meet at each place, the second, and so on: frames stand before channels."""
     before, after = conv.pads[0], conv.pads[3]
-    return x if (before, after) == (0, 0) else make(Pad((0, 0, before, 0, 0, 0, 0, after, 0, 0)), (x,))
-
-
-def _meeting(conv: Conv, padded: Term, k: Term, axis: int) -> list[Term]:
-    """The first of the frames that meet at each place, the second, and so on: frames lie along an axis."""
-    (reach,), stride, dilation = concrete(k.shape[2:3], "frames"), conv.strides[0], conv.dilations[0]
-    frames = (padded.shape[axis] - dilation * (reach - 1) - 1) // stride + 1
+    turned = Transpose(_TURNED)(x)
+    if (before, after) != (0, 0):
+        turned = make(Pad((0, before, 0, 0, 0, 0, after, 0, 0, 0)), (turned,))
+    (reach, dilation), places = concrete((k.shape[2], conv.dilations[0]), "frames"), _places(conv, x, k)
     parts = []
-    for i in range(reach):
-        start = i * dilation
-        part = Slice(axis, start, start + (frames - 1) * stride + 1)(padded)
-        parts.append(part if stride == 1 else Every(axis, stride)(part))
+    for start in range(0, reach * dilation, dilation):
+        part = Slice(1, start, start + places[-1] + 1)(turned)
+        parts.append(part if places.step == 1 else Every(1, places.step)(part))
     return parts
 
 
-def _over_pictures(conv: Conv) -> Conv:
-    """The convolution along the other two axes."""
-    return Conv(conv.strides[1:], (*conv.pads[1:3], *conv.pads[4:]), conv.dilations[1:], conv.group)
+def _moved(part: Term, by: int, frames: int) -> Term | None:
+    """So many frames, from a place on; zeros where that is before the first or after the last. None where all is."""
+    (there,) = concrete(part.shape[1:2], "frames")
+    start, stop = max(by, 0), min(by + frames, there)
+    if start >= stop:
+        return None
+    part = part if (start, stop) == (0, there) else Slice(1, start, stop)(part)
+    widths = (start - by, by + frames - stop)
+    return part if widths == (0, 0) else make(Pad((0, widths[0], 0, 0, 0, 0, widths[1], 0, 0, 0)), (part,))

@@ -14,7 +14,7 @@ from superopt.api import Options
 from superopt.arithmetic import FIELD
 from superopt.dim import Shape, assuming, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.definitions.frames import as_row, by_frames, frame_by_frame, of_one_row
+from superopt.operators.definitions.frames import all_frames_at_once, as_row, by_frames, frame_by_frame, of_one_row
 from superopt.operators.instances import resize
 from superopt.operators.layout import Concat, Expand, reshaped
 from superopt.operators.linear import Conv
@@ -42,37 +42,58 @@ def given(conv: Conv, x: Shape, k: Shape) -> tuple[Term, Term, Term]:
     return conv(picture, kernel), picture, kernel
 
 
-def way(conv: Conv) -> Callable[..., Term | None]:
-    """The definition that applies."""
-    if len(conv.strides) == 1:
-        return of_one_row
-    return by_frames if conv.group == 1 else frame_by_frame
+NARROWED = [
+    (Conv((1, 1, 2), (1, 0, 1, 2, 1, 0), (1, 2, 1), 1), (2, 5, 7, 8, 9), (3, 5, 3, 2, 3)),
+    (Conv((1, 2, 1), (3, 1, 1, 1, 1, 1), (2, 1, 1), 1), (1, 3, 4, 5, 6), (3, 3, 3, 3, 3)),
+    (Conv((1, 1, 1), (0, 0, 0, 0, 0, 0), (1, 1, 1), 1), (1, 3, 6, 4, 4), (2, 3, 2, 1, 1)),
+]
+Definition = Callable[..., Term | None]
+CASES: list[tuple[Definition, Conv, Shape, Shape]] = [
+    *((of_one_row, *case) for case in ROWS),
+    *((frame_by_frame, *case) for case in [*GROUPS, *FRAMES, *NARROWED]),
+    *((by_frames, *case) for case in [*FRAMES, *NARROWED]),
+    *((all_frames_at_once, *case) for case in NARROWED),
+]
 
 
-@pytest.mark.parametrize(("conv", "x", "k"), [*ROWS, *GROUPS, *FRAMES])
-def test_the_picture_has_the_same_convolution(conv: Conv, x: Shape, k: Shape) -> None:
+@pytest.mark.parametrize(("meaning", "conv", "x", "k"), CASES)
+def test_the_picture_has_the_same_convolution(meaning: Definition, conv: Conv, x: Shape, k: Shape) -> None:
     direct, *inputs = given(conv, x, k)
-    meaning = way(conv)(conv, *inputs)
-    assert meaning is not None
-    assert meaning.type == direct.type
+    found = meaning(conv, *inputs)
+    assert found is not None
+    assert found.type == direct.type
     values = sample((direct,), FIELD, 0)
-    assert (evaluate(meaning, FIELD, values) == evaluate(direct, FIELD, values)).all()
+    assert (evaluate(found, FIELD, values) == evaluate(direct, FIELD, values)).all()
 
 
-@pytest.mark.parametrize(("conv", "x", "k"), [*GROUPS, *FRAMES])
-def test_how_many_images_there_are_may_be_a_symbol(conv: Conv, x: Shape, k: Shape) -> None:
+@pytest.mark.parametrize(("meaning", "conv", "x", "k"), [case for case in CASES if len(case[2]) == 5])
+def test_how_many_images_there_are_may_be_a_symbol(meaning: Definition, conv: Conv, x: Shape, k: Shape) -> None:
     kernel, (images, any_number) = variable("k", k), (variable("x", (n, *x[1:])) for n in (3, symbol("n")))
     with assuming():
-        meaning = way(conv)(conv, any_number, kernel)
-    assert meaning is not None
-    assert resize((meaning,), {"n": 3}) == (way(conv)(conv, images, kernel),)
+        found = meaning(conv, any_number, kernel)
+    assert found is not None
+    assert resize((found,), {"n": 3}) == (meaning(conv, images, kernel),)
 
 
-def test_groups_are_summed_frame_by_frame_and_what_is_no_group_is_joined() -> None:
-    for group, left in ((2, by_frames), (1, frame_by_frame)):
-        conv = Conv((1, 1, 1), (0,) * 6, (1, 1, 1), group)
-        _, *inputs = given(conv, (1, 4, 3, 3, 3), (2, 4 // group, 1, 1, 1))
-        assert left(conv, *inputs) is None
+@pytest.mark.parametrize(
+    ("conv", "x", "k"),
+    [
+        (Conv((1, 1, 1), (0,) * 6, (1, 1, 1), 2), (1, 4, 3, 3, 3), (2, 2, 2, 1, 1)),
+        (Conv((2, 1, 1), (0,) * 6, (1, 1, 1), 1), (1, 4, 3, 3, 3), (2, 4, 2, 1, 1)),
+        (Conv((1, 1, 1), (0,) * 6, (1, 1, 1), 1), (1, 4, 3, 3, 3), (5, 4, 2, 1, 1)),
+        (Conv((1, 1, 1), (0,) * 6, (1, 1, 1), 1), (1, 4, 3, 3, 3), (2, 4, 1, 1, 1)),
+        (Conv((1, 1, 1), (6, 0, 0, 6, 0, 0), (5, 1, 1), 1), (1, 4, 2, 3, 3), (2, 4, 3, 1, 1)),
+    ],
+    ids=["groups", "strides", "more channels", "one frame", "a frame of the kernel that meets only zeros"],
+)
+def test_all_frames_are_computed_at_once_where_none_is_in_vain(conv: Conv, x: Shape, k: Shape) -> None:
+    _, *inputs = given(conv, x, k)
+    assert all_frames_at_once(conv, *inputs) is None
+
+
+def test_of_groups_nothing_is_joined() -> None:
+    _, *inputs = given(conv := Conv((1, 1, 1), (0,) * 6, (1, 1, 1), 2), (1, 4, 3, 3, 3), (2, 2, 1, 1, 1))
+    assert by_frames(conv, *inputs) is None
 
 
 POINTS, CLOUD = variable("points", (2, 3, 7)), variable("cloud", (2, 4))

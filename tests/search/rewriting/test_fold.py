@@ -39,6 +39,7 @@ NOT_FOLDED = {
     "conv of one row": "attributes are tuples of sizes",
     "conv by frames": "attributes are tuples of sizes",
     "conv frame by frame": "attributes are tuples of sizes",
+    "conv all frames at once": "attributes are tuples of sizes",
     "conv of channels alike": "attributes are tuples of sizes",
     "conv of whole blocks": "attributes are tuples of sizes",
     "conv in fewer groups": "attributes are tuples of sizes",

@@ -58,7 +58,7 @@ def test_less_of_a_matching_is_the_same_matching_each_time() -> None:
     matching = Matching([TILES, UNFOLDED])
     less = matching.without(frozenset({TILES.name}))
     assert less is matching.without(frozenset({TILES.name}))
-    assert list(less._untold) == ["batchnorm"]
+    assert list(less._groups._untold) == ["batchnorm"]
 
 
 class Refusing(Latency):

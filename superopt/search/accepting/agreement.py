@@ -32,7 +32,8 @@ class Agreement:
 
     Where outputs show little, those are `inner` values instead, and `reason` says what was not examined, if
     anything was not. A candidate that never `ran` does not agree, but differs in nothing either. One that does not
-    agree `rounds` more than it may, where nothing else tells it from the original.
+    agree `rounds` more than it may, where nothing else tells it from the original; it is `discrete` where nothing but
+    outputs of no floating-point type differs, as the place of the least of numbers that are nearly equal may.
     """
 
     agrees: bool
@@ -43,6 +44,7 @@ class Agreement:
     inner: bool = False
     ran: bool = True
     rounds: bool = False
+    discrete: bool = False
 
     @property
     def differs(self) -> bool:

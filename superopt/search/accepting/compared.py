@@ -73,6 +73,8 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     elif before is not None:
         found = _told_before(found, before)
     is_sure = before is None or before.examined
+    if found.discrete:
+        return _told_by_numbers(found, trial, candidate, placed, seed, draws)
     if found.differs or (is_sure and found.examined and not found.shows_little):
         return found
     if trial.branched:  # what was rewritten in a branch is not seen here
@@ -82,6 +84,17 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     if told or not trial.left:  # what is compared after the time is never measured
         return told or found
     return _within(trial, candidate, placed, own, found, still, seed, draws)
+
+
+def _told_by_numbers(
+    found: Agreement, trial: Trial, candidate: Path, placed: Placement, seed: int, draws: Sequence[Draw]
+) -> Agreement:
+    """What outputs that differ, of no floating-point type, come to: of rounding, where what was rewritten agrees."""
+    types = rewritten_values(trial.program, placed, candidate)
+    inner = _compared_within(types, trial, candidate, _between(trial, seed, draws)) if trial.left else None
+    if inner is None or not (inner.agrees and inner.examined):
+        return found
+    return replace(found, rounds=True, reason=f"{found.reason}; what decides it agrees but for rounding")
 
 
 def _told_before(rounded: Agreement, before: Agreement) -> Agreement:

@@ -69,7 +69,7 @@ class _Worst:
     """The comparisons of one output, as they come in."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.reason, self.is_wrong = name, "", False
+        self.name, self.reason, self.is_wrong, self.is_discrete = name, "", False, True
         self.same_twice = self.saturated = True
         self.shown: Array | None = None  # a finite value
         self.varies = False
@@ -87,6 +87,7 @@ class _Worst:
     def join(self, other: _Worst) -> None:
         """Take in what other samples came to."""
         self.reason, self.is_wrong = self.reason or other.reason, self.is_wrong or other.is_wrong
+        self.is_discrete = self.is_discrete and other.is_discrete
         self.same_twice, self.saturated = self.same_twice and other.same_twice, self.saturated and other.saturated
         both = self.shown is not None and other.shown is not None
         self.varies = self.varies or other.varies or (both and bool(self.shown != other.shown))
@@ -148,7 +149,7 @@ class _Worst:
                 self.same_twice = False  # as the place of the largest of two that are equal but for rounding
             elif not np.array_equal(found, expected):
                 self.error = math.inf
-                self._fail("is not equal, and is of no floating-point type")
+                self._fail("is not equal, and is of no floating-point type", is_discrete=True)
             return False
         if not same_special(found, expected, exact):
             self.error = math.inf
@@ -176,12 +177,14 @@ class _Worst:
         if theirs > allowed:
             self._fail(f"is off by {theirs:.2g} from a 64-bit evaluation, the original by {ours:.2g}", error <= bound)
 
-    def _fail(self, reason: str, is_rounding: bool = False) -> None:
+    def _fail(self, reason: str, is_rounding: bool = False, is_discrete: bool = False) -> None:
         """Note a difference. It `is_rounding` where it is small beside the original, and only farther from 64 bits;
         where the original itself is about as far from these; or where that is infinite in other places than in them.
+        Of what `is_discrete` nothing tells how large it is.
         """
         self.reason = self.reason or f'output "{self.name}" {reason}'
         self.is_wrong |= not is_rounding
+        self.is_discrete &= is_discrete
 
     def outcome(self) -> OutputAgreement:
         """What has come in, as a value."""
@@ -242,4 +245,5 @@ def _agreement(worst: list[_Worst], samples: int) -> Agreement:
         what = "is constant, not a number, or not the same in two runs of the original,"
         reason = f"not examined: {unseen} {what} on all {samples} samples"
     rounds = not agrees and not any(w.is_wrong for w in worst)
-    return Agreement(agrees, examined, reason, samples, outputs, rounds=rounds)
+    discrete = not agrees and all(w.is_discrete for w in worst)
+    return Agreement(agrees, examined, reason, samples, outputs, rounds=rounds, discrete=discrete)

@@ -6,21 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
 
 from superopt.cost.measured import MeasuredCost
 from superopt.errors import VerificationFailed
 from superopt.onnx_io import load, understand
 from superopt.operators.constant import filled
+from superopt.operators.definitions.pools import by_equal_weights
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file
 from superopt.search.accepting import compared as comparing
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared, rewritten_values
+from superopt.search.accepting.judge import written
+from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.latency import Latency
 from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
+from superopt.term import Term
 from tests.models import confident, detector, labelled, normalized, untrained
 from tests.search.trying import tried
 
@@ -132,3 +137,31 @@ def test_values_in_64_bits_are_waited_for_as_long_as_measuring_leaves_time(
     monkeypatch.setattr(comparing, "examine", examine)
     assert compared(trial, path, Placement({}, {}), 0, ()).agrees
     assert seen == [pytest.approx(waits_s, abs=5.0)]
+
+
+NEAREST = """<ir_version: 9, opset_import: ["": 17]>
+g (float[1,1,40,40] x) => (int64[1,1,1,40] y) {
+  cost = Floor (x)
+  mean = AveragePool <kernel_shape = [5, 5], pads = [2, 2, 2, 2]> (cost)
+  y = ArgMin <axis = 2> (mean)
+}"""
+"""The place of the least of means of whole numbers, many of which are equal: rounding tells which comes first."""
+
+
+@pytest.mark.parametrize(("made", "rounds"), [(by_equal_weights, True), (lambda op, x: Relu()(op(x)), False)])
+def test_what_rounding_decides_is_told_from_what_is_wrong_by_what_it_is_decided_by(
+    made: Callable[..., Term | None], rounds: bool, cost: MeasuredCost, tmp_path: Path
+) -> None:
+    onnx.save(onnx.parser.parse_model(NEAREST), path := tmp_path / "original.onnx")
+    program = understand(load(path))
+    trial = Trial(
+        program, path, path, tmp_path, Latency(cost), 100.0, 0, [], progress=lambda stage, done: None
+    )  # fmt: skip
+    mean = program.values["mean"]
+    (term,) = (t for step in program.steps for t in step.terms if "mean" in step.outputs)
+    replaced = made(term.operator, *term.inputs)
+    assert replaced is not None
+    assert replaced.type == mean.type
+    placed = Placement({"mean": replaced}, {})
+    found = compared(trial, written(program, placed, tmp_path / "candidate.onnx"), placed, 0, DRAWS)
+    assert (found.agrees, found.rounds) == (False, rounds)

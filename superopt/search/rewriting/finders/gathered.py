@@ -1,9 +1,13 @@
-"""Rows that are gathered, multiplied before: features of a graph's nodes, which each edge takes of those at its ends.
+"""Rows that are gathered or repeated, multiplied before: features of a graph's nodes, which each edge takes of those at
+its ends; each of some things beside each of others, as scores of pairs and the joint network of a transducer (Graves
+2012) join them.
 
 `gather(x, i)·w = gather(x·w, i)`, and there are more edges than nodes. Between the two stand reshapes, transposes, and
 differences and joins with the features of the node itself, repeated for all of its edges: `[x_i, x_j − x_i]·w` is
 `x_i·w₁ + x_j·w₂ − x_i·w₂`, each of which is of a node. One step at a time it is dear before it pays: what is taken
-apart is multiplied more often, until the last part is multiplied before. So all are taken at once.
+apart is multiplied more often, until the last part is multiplied before. So all are taken at once. What is left is
+multiplied once: beside a candidate that is repeated, `[q, k, q − k, q·k]·w` is `[k, q·k]·[w₂ − w₃, w₄]` and what is
+made of `q` alone (as attention over what somebody did is computed; Zhou et al. 2018).
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ class Product(NamedTuple):
 class Gathering(Fewer):
     """Finds what is multiplied each time that it is gathered."""
 
-    name = "multiplied before it is gathered"
+    name = "multiplied before it is gathered or repeated"
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product by constant weights, of what is no input."""
@@ -70,42 +74,97 @@ def product_of(term: Term) -> Product | None:
 
 
 def _gathers(x: Term) -> bool:
-    """Whether something is gathered below what moves, joins and adds up, not too far."""
+    """Whether something is gathered or repeated below what moves, joins and adds up, not too far."""
     seen, gathers, stack = set[Term](), False, [x]
     while stack and len(seen) <= MOST:
         term = stack.pop()
-        gathers = gathers or isinstance(term.operator, Gather | Take)
+        gathers = gathers or isinstance(term.operator, Gather | Take | Expand)
         if term not in seen and isinstance(term.operator, THROUGH):
             stack += term.inputs
             seen.add(term)
     return gathers and len(seen) <= MOST
 
 
+class Part(NamedTuple):
+    """A summand of a product: of what was done `before`, or the product that is left."""
+
+    of: Term | Product
+    negative: bool = False
+
+
 def _before(whole: Product) -> Term | None:
     """A product, done before what is gathered and repeated is so; None where nothing is, or by channels."""
+    parts = _parts(whole)
+    if not any(isinstance(part.of, Term) for part in parts):
+        return None
+    total, *rest = sorted(_once(parts), key=lambda part: part.negative)
+    made = _done(total)
+    for part in rest:
+        made = (Sub if part.negative else Add)()(made, _done(part))
+    return None if total.negative else made
+
+
+def _done(part: Part) -> Term:
+    return part.of if isinstance(part.of, Term) else multiplied(part.of)
+
+
+def _parts(whole: Product) -> list[Part]:
+    """The summands of a product, of what is added up and joined."""
     x, axis, weights = whole
     op = x.operator
     if isinstance(op, Add | Sub):
-        both = [_before(Product(i, axis, weights)) for i in x.inputs]
-        return None if None in both else make(op, [one for one in both if one is not None])
+        one, other = (_parts(Product(i, axis, weights)) for i in x.inputs)
+        return [*one, *(part._replace(negative=part.negative ^ isinstance(op, Sub)) for part in other)]
     if isinstance(op, Concat) and op.axis == axis:
-        return _of_parts([Product(i, axis, w) for i, w in zip(x.inputs, _rows(weights, x.inputs, axis), strict=True)])
+        rows = zip(x.inputs, _rows(weights, x.inputs, axis), strict=True)
+        return [part for i, w in rows for part in _parts(Product(i, axis, w))]
+    return [Part(_repeated_after(whole) or whole)]
+
+
+def _repeated_after(whole: Product) -> Term | None:
+    """The product of what is gathered, repeated or moved, done before that; None where it is only moved, or gathered of
+    no fewer rows, as of a table of words.
+    """
+    x, axis, weights = whole
+    op = x.operator
     if (read := _read(x, axis)) is None:
         return None
     below = Product(x.inputs[0], read, weights)
     one = _before(below)
-    if one is None and isinstance(op, Reshape | Transpose):
+    if one is None and (
+        isinstance(op, Reshape | Transpose) or at_most(product(x.shape), product(below.x.shape)) is True
+    ):
         return None
     assert isinstance(op, Declared)
     return make(widened(op, axis, weights.shape[1]), (one or multiplied(below), *x.inputs[1:]))
 
 
-def _of_parts(parts: Sequence[Product]) -> Term | None:
-    """The sum of the products of what is joined; None where it is not less for any of them."""
-    found = [_before(part) for part in parts]
-    if found.count(None) == len(found):
-        return None
-    return reduce(Add(), [one or multiplied(part) for one, part in zip(found, parts, strict=True)])
+def _are_fewer(below: Term, gathered: Term) -> bool:
+    """Whether there are fewer rows before they are gathered; of constants it has to be known."""
+    more = at_most(product(gathered.shape), product(below.shape))
+    return more is False if below.constant else more is not True
+
+
+def _once(parts: Sequence[Part]) -> list[Part]:
+    """The same summands: of those that are left, each value multiplied once, and those of a sign as one product."""
+    left: dict[Term, tuple[Product, bool]] = {}
+    for of, negative in parts:
+        if isinstance(of, Product):
+            left[of.x] = _added(left[of.x], (of, negative)) if of.x in left else (of, negative)
+    found = [part for part in parts if isinstance(part.of, Term)]
+    of_signs = [(sign, [of for of, negative in left.values() if negative == sign]) for sign in (False, True)]
+    return found + [Part(reduce(_beside, products), sign) for sign, products in of_signs if products]
+
+
+def _added(one: tuple[Product, bool], other: tuple[Product, bool]) -> tuple[Product, bool]:
+    """Two products of the same value as one, with its sign."""
+    (of, negative), (more, less) = sorted((one, other), key=lambda signed: signed[1])
+    return of._replace(weights=(Add if negative == less else Sub)()(of.weights, more.weights)), negative
+
+
+def _beside(one: Product, other: Product) -> Product:
+    """The sum of two products as one."""
+    return Product(Concat(one.axis)(one.x, other.x), one.axis, Concat(0)(one.weights, other.weights))
 
 
 def _rows(weights: Term, parts: Sequence[Term], axis: int) -> list[Term]:

@@ -12,7 +12,7 @@ from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Take
-from superopt.operators.pointwise import Add, Relu
+from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import Gather
 from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.rewrites import Less, rewrites_of
@@ -24,6 +24,11 @@ EDGES, FLAT = Gather(0)(X, I), variable("j", (NODES * EACH,), "int64")
 OWN = Expand((0, 2), (NODES, EACH, WIDTH))(X)
 CONCAT = Concat(2)(OWN, Sub()(EDGES, OWN))
 PICTURE = Transpose((0, 3, 1, 2))(Reshape((1, NODES, EACH, 2 * WIDTH))(CONCAT))
+OTHERS = variable("o", (NODES, WIDTH))
+PAIRS = Concat(2)(Expand((0, 2), (NODES, NODES, WIDTH))(X), Expand((1, 2), (NODES, NODES, WIDTH))(OTHERS))
+STACKED = Reshape((1, NODES, NODES, 2 * WIDTH))(PAIRS)
+DONE = variable("d", (NODES, EACH, WIDTH))
+BESIDE = Concat(2)(Concat(2)(Concat(2)(OWN, DONE), Sub()(OWN, DONE)), Mul()(OWN, DONE))
 
 
 def weight(*shape: Dim) -> Term:
@@ -32,7 +37,8 @@ def weight(*shape: Dim) -> Term:
 
 def stacked(x: Term) -> Term:
     """A product of a stack of rows with one matrix."""
-    return MatMul()(x, Expand((1, 2), (*x.shape[:-2], x.shape[-1], RESULTS))(weight(x.shape[-1], RESULTS)))
+    rank, shape = x.type.rank, (x.shape[-1], RESULTS)
+    return MatMul()(x, Expand((rank - 2, rank - 1), (*x.shape[:-2], *shape))(weight(*shape)))
 
 
 def single(x: Term, padded: int = 0) -> Term:
@@ -48,6 +54,12 @@ TAKEN = {
     "joined": stacked(CONCAT),
     "joined with what is of an edge": stacked(Concat(2)(EDGES, variable("e", (NODES, EACH, 2)))),
     "a picture": single(PICTURE),
+    "each beside each": stacked(PAIRS),
+    "each beside each of a stack": stacked(STACKED),
+    "each beside each, as rows": MatMul()(Reshape((NODES * NODES, 2 * WIDTH))(PAIRS), weight(2 * WIDTH, RESULTS)),
+    "a candidate beside what was done": stacked(BESIDE),
+    "less what is of an edge": stacked(Concat(2)(EDGES, Sub()(EDGES, variable("e", (NODES, EACH, WIDTH))))),
+    "each beside words of a table": stacked(Concat(2)(OWN, Gather(0)(variable("t", (99, WIDTH), constant=True), I))),
     "channels first": single(Gather(2)(variable("p", (1, WIDTH, 2, NODES)), FLAT)),
 }
 LEFT = {
@@ -101,6 +113,13 @@ def test_a_node_that_is_gathered_and_taken_away_is_multiplied_once() -> None:
     made = Gathering().of(stacked(Sub()(EDGES, OWN)))
     assert made is not None
     assert sum(isinstance(t.operator, MatMul) for t in subterms(made)) == 1
+
+
+def test_what_is_left_beside_a_candidate_is_multiplied_once() -> None:
+    made = Gathering().of(stacked(BESIDE))
+    assert made is not None
+    left = [t for t in subterms(made) if isinstance(t.operator, MatMul) and t.inputs[0].shape[0] != NODES]
+    assert [t.inputs[0].shape for t in left] == [(NODES * EACH, 2 * WIDTH)]
 
 
 def test_a_search_looks_for_it_with_definitions_alone() -> None:

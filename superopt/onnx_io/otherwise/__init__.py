@@ -19,6 +19,7 @@ from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.steps import steps
+from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
@@ -31,6 +32,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     stacked_steps,
     joined_steps,
     one_hot,
+    truths,
     recurrences,
     heads,
     monomials,

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
 from superopt.dim import are_equal
-from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import is_linear
+from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
@@ -57,7 +56,7 @@ def one_hot(program: Program) -> dict[int, Put]:
 def _hot(program: Program, value: ir.Value | None) -> _Hot | None:
     """What a value tells by ones and zeros."""
     node = None if value is None else value.producer()
-    while _is(node, "Cast", "Identity") and node is not None and node.inputs[0] is not None:
+    while is_a(node, "Cast", "Identity") and node is not None and node.inputs[0] is not None:
         node = node.inputs[0].producer()
     way = _WAYS.get(node.op_type) if node is not None and node.domain in ONNX_DOMAIN else None
     hot = None if node is None or way is None or None in node.inputs else way(program, node)
@@ -68,7 +67,7 @@ def _hot(program: Program, value: ir.Value | None) -> _Hot | None:
 def _named(program: Program, node: ir.Node) -> _Hot | None:
     """OneHot along a last axis."""
     numbers, depth, values = (v for v in node.inputs if v is not None)
-    size, ends = _data(program, depth), _data(program, values)
+    size, ends = data_of(program, depth), data_of(program, values)
     rank = program.values[numbers.name or ""].type.rank if (numbers.name or "") in program.values else None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
     if rank is None or axis not in (-1, rank) or size is None or ends is None or ends.reshape(-1).tolist() != [0, 1]:
@@ -79,7 +78,7 @@ def _named(program: Program, node: ir.Node) -> _Hot | None:
 def _compared(program: Program, node: ir.Node) -> _Hot | None:
     """Numbers, each along an axis of its own, that are compared with all places."""
     for spread, places in (node.inputs, node.inputs[::-1]):
-        made, data = None if spread is None else spread.producer(), _data(program, places)
+        made, data = None if spread is None else spread.producer(), data_of(program, places)
         numbers = _unspread(program, made)
         if numbers is None or data is None or not data.ndim or data.shape[-1] != data.size:
             continue
@@ -92,7 +91,7 @@ def _compared(program: Program, node: ir.Node) -> _Hot | None:
 def _scattered(program: Program, node: ir.Node) -> _Hot | None:
     """Ones that are put into rows of zeros, one into each."""
     zeros, at, ones = (v for v in node.inputs if v is not None)
-    nothing, numbers = _data(program, zeros), _unspread(program, at.producer())
+    nothing, numbers = data_of(program, zeros), _unspread(program, at.producer())
     known, told = program.values.get(at.name or ""), node.attributes.get("reduction")
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
     if nothing is None or nothing.ndim != 2 or nothing.any() or numbers is None or known is None or axis not in (1, -1):
@@ -112,36 +111,24 @@ _WAYS: dict[str, Callable[[Program, ir.Node], _Hot | None]] = {
 def _is_one(program: Program, value: ir.Value) -> bool:
     """Whether a value is one everywhere; what only repeats it does not matter."""
     node = value.producer()
-    data = _data(program, node.inputs[0] if node is not None and _is(node, "Expand") else value)
+    data = data_of(program, node.inputs[0] if node is not None and is_a(node, "Expand") else value)
     return data is not None and bool((data == 1).all())
 
 
 def _unspread(program: Program, node: ir.Node | None) -> ir.Value | None:
     """What a node gives a last axis of one."""
-    if not _is(node, "Unsqueeze") or node is None or None in node.inputs:
+    if not is_a(node, "Unsqueeze") or node is None or None in node.inputs:
         return None
     numbers, axes = node.inputs
-    known, data = program.values.get((numbers and numbers.name) or ""), _data(program, axes)
+    known, data = program.values.get((numbers and numbers.name) or ""), data_of(program, axes)
     is_last = known is not None and data is not None and data.reshape(-1).tolist() in ([-1], [known.type.rank])
     return numbers if is_last else None
-
-
-def _is(node: ir.Node | None, *op_types: str) -> bool:
-    return node is not None and node.op_type in op_types and node.domain in ONNX_DOMAIN
-
-
-def _data(program: Program, value: ir.Value | None) -> Array | None:
-    """The value of a constant."""
-    try:
-        return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
-    except InvalidModel:
-        return None
 
 
 def _pays(program: Program, hot: _Hot, node: ir.Node) -> bool:
     """Whether a node multiplies such rows by a matrix of finite numbers, which takes time."""
     known = program.values[hot.numbers.name or ""]
-    matrix = _data(program, node.inputs[1]) if is_linear(program, node, known.type.rank + 1) else None
+    matrix = data_of(program, node.inputs[1]) if is_linear(program, node, known.type.rank + 1) else None
     if matrix is None or not np.isfinite(matrix).all():
         return False
     times = elements(known.shape) * matrix.size
@@ -153,10 +140,10 @@ def _pays(program: Program, hot: _Hot, node: ir.Node) -> bool:
 def _is_place(program: Program, hot: _Hot) -> bool:
     """Whether numbers are places whatever comes: those of what is largest or smallest among no more."""
     node, known = hot.numbers.producer(), program.values.get(hot.numbers.name or "")
-    while _is(node, *_MOVES) and node is not None and known is not None and known.type.dtype in INTEGERS:
+    while is_a(node, *_MOVES) and node is not None and known is not None and known.type.dtype in INTEGERS:
         of = node.inputs[0]
         node, known = (None, None) if of is None else (of.producer(), program.values.get(of.name or ""))
-    of = node.inputs[0] if node is not None and _is(node, "ArgMax", "ArgMin") else None
+    of = node.inputs[0] if node is not None and is_a(node, "ArgMax", "ArgMin") else None
     among = None if of is None else program.values.get(of.name or "")
     if node is None or among is None or not among.type.rank:
         return False
@@ -185,7 +172,7 @@ def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _guarded(program: Program, made: NewNodes, hot: _Hot, table: ir.Value, node: ir.Node) -> tuple[ir.Value, ir.Value]:
     """Numbers that are of a last row of zeros where they are no place's, and the table with that row."""
-    matrix = _data(program, node.inputs[1])
+    matrix = data_of(program, node.inputs[1])
     assert matrix is not None
     zeros = made.held(np.zeros((1, matrix.size // hot.depth), matrix.dtype))
     nothing, depth = made.held(np.array(0, np.int64)), made.held(np.array(hot.depth, np.int64))

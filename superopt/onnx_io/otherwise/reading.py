@@ -1,0 +1,72 @@
+"""What nodes say of which something is written otherwise: constants, and reductions with their axes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import onnx_ir as ir
+
+from superopt.arithmetic import Array
+from superopt.dim import Dim, Shape, product
+from superopt.errors import InvalidModel
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.turns.rows import number
+
+EXACT = 2**24
+"""Fewer ones are added up exactly in any order, in 32-bit floating-point numbers too."""
+
+
+def is_a(node: ir.Node | None, *op_types: str) -> bool:
+    """Whether there is a node, and it is of one of these of ONNX's own operators."""
+    return node is not None and node.op_type in op_types and node.domain in ONNX_DOMAIN
+
+
+def data_of(program: Program, value: ir.Value | None) -> Array | None:
+    """The value of a constant."""
+    try:
+        return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
+    except InvalidModel:
+        return None
+
+
+class Reduction(NamedTuple):
+    """A node that gives one number for many, which lie along these axes of what has this shape and type."""
+
+    of: ir.Value
+    shape: Shape
+    dtype: str
+    axes: tuple[int, ...]
+    keeps: bool
+    """Whether the axes stay, each of one element."""
+
+    @property
+    def many(self) -> Dim:
+        """Of how many numbers one is made."""
+        return product([self.shape[axis] for axis in self.axes])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is known that there is a number, and that so many ones are added up exactly."""
+        return isinstance(self.many, int) and 0 < self.many < EXACT
+
+
+def reduction(program: Program, node: ir.Node, *op_types: str) -> Reduction | None:
+    """What a node reduces, if it is of one of these operators; None where it is not told along which axes."""
+    of = node.inputs[0] if is_a(node, *op_types) else None
+    known = None if of is None else program.values.get(of.name or "")
+    if of is None or known is None or len(node.outputs) != 1:
+        return None
+    rank, given = known.type.rank, node.inputs[1] if len(node.inputs) > 1 else None
+    axes = [int(axis) for axis in node.attributes["axes"].as_ints()] if "axes" in node.attributes else []
+    if given is not None:
+        data = data_of(program, given)
+        if data is None:
+            return None
+        axes = [int(axis) for axis in data.reshape(-1)]
+    if not axes and number(node, "noop_with_empty_axes", 0):
+        return None
+    told = tuple(sorted({axis % rank for axis in axes})) if rank and axes else tuple(range(rank))
+    is_told = told and all(-rank <= axis < rank for axis in axes)
+    keeps = bool(number(node, "keepdims", 1))
+    return Reduction(of, known.shape, known.type.dtype, told, keeps) if is_told else None

@@ -8,6 +8,7 @@ from contextlib import suppress
 import onnx_ir as ir
 
 from superopt.errors import SuperoptError
+from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
@@ -33,6 +34,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     joined_steps,
     one_hot,
     truths,
+    counted,
     recurrences,
     heads,
     monomials,

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.counted import counted
+from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
@@ -28,6 +29,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     mapped,
     sampled,
     scattered,
+    gathered,
     listed,
     steps,
     stacked_steps,

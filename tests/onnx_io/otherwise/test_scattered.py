@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from onnx import numpy_helper
 
 from superopt.onnx_io import load, understand
 from tests.onnx_io.models import model
@@ -96,3 +97,69 @@ def test_one_with_numbers_of_32_bits_keeps_no_other_as_it_is() -> None:
     made = understand(load(model(text[: text.rindex("}")] + more, 18))).model
     kinds = [n.op_type for n in made.graph]
     assert (kinds.count("ScatterND"), kinds.count("ScatterElements")) == (1, 1)
+
+
+def of_constants(index: np.ndarray, reduction: str = "add", x: str = "5, 4", rows: str = "7, 4") -> onnx.ModelProto:
+    """A model that puts rows in places that are written out for each number."""
+    text = f"""g (float[{x}] x, float[{rows}] rows) => (float[{x}] y) {{
+        y = ScatterElements<reduction = "{reduction}">(x, places, rows) }}"""
+    given = model(text, 18)
+    given.graph.initializer.append(numpy_helper.from_array(index, "places"))
+    return given
+
+
+def repeated(column: list[int], *to: int, dtype: type = np.int64) -> np.ndarray:
+    return np.broadcast_to(np.array(column, dtype).reshape(-1, *[1] * len(to)), (len(column), *to)).copy()
+
+
+PLACES, APART = [0, 3, 3, -1, -5, 4, 2], [4, -5, -3]
+CONSTANT = {
+    "added up": (of_constants(repeated(PLACES, 4)), (5, 4), (7, 4)),
+    "of 32 bits": (of_constants(repeated(PLACES, 4, dtype=np.int32)), (5, 4), (7, 4)),
+    "the smallest": (of_constants(repeated(PLACES, 4), "min"), (5, 4), (7, 4)),
+    "a single row": (of_constants(repeated([-2], 4), rows="1, 4"), (5, 4), (1, 4)),
+    "of two axes": (of_constants(repeated(PLACES, 2, 3), x="5, 2, 3", rows="7, 2, 3"), (5, 2, 3), (7, 2, 3)),
+    "put there, each in a place of its own": (of_constants(repeated(APART, 4), "none", rows="3, 4"), (5, 4), (3, 4)),
+    "of an open number of rows": (of_constants(repeated(PLACES, 4), x="n, 4"), (5, 4), (7, 4)),
+}  # fmt: skip
+UNLIKE = repeated(PLACES, 4)
+UNLIKE[2, 1] = 1
+CONSTANT_STAYS = {
+    "where numbers differ along rows": of_constants(UNLIKE),
+    "to a part of each row": of_constants(repeated(PLACES, 4), x="5, 6"),
+    "put there, two in one place": of_constants(repeated([0, 2, -5], 4), "none", rows="3, 4"),
+    "put there, among an open number": of_constants(repeated(APART, 4), "none", "n, 4", "3, 4"),
+    "no row": of_constants(repeated([], 4), rows="0, 4"),
+}
+
+
+@pytest.mark.parametrize(("given", "x", "rows"), CONSTANT.values(), ids=CONSTANT)
+def test_rows_are_put_in_constant_places_as_rows(
+    given: onnx.ModelProto, x: tuple[int, ...], rows: tuple[int, ...]
+) -> None:
+    made = ir.to_proto(understand(load(given)).model)
+    onnx.checker.check_model(made, full_check=True)
+    assert [n.op_type for n in made.graph.node] == ["Constant", "ScatterND"]
+    assert not made.graph.initializer
+    assert (made.graph.input, made.graph.output) == (given.graph.input, given.graph.output)
+    feeds = {name: DRAWN.standard_normal(s).astype(np.float32) for name, s in (("x", x), ("rows", rows))}
+    (before,), (after,) = run(given, feeds), run(made, feeds)
+    np.testing.assert_allclose(before, after, rtol=1e-5)
+
+
+@pytest.mark.parametrize("given", CONSTANT_STAYS.values(), ids=CONSTANT_STAYS)
+def test_others_in_constant_places_stay(given: onnx.ModelProto) -> None:
+    assert not understand(load(given)).otherwise
+
+
+def test_a_constant_column_that_is_repeated_is_what_is_read() -> None:
+    text = (
+        scattering()
+        .replace("int64[7] i, ", "")
+        .replace("{", "{ i = Constant<value_ints = [0, 3, 3, -1, -5, 4, 2]>()", 1)
+    )
+    given = model(text, 18)
+    made = ir.to_proto(understand(load(given)).model)
+    assert [n.op_type for n in made.graph.node if n.op_type != "Constant"] == ["ScatterND"]
+    feeds = {"x": np.ones((5, 4), np.float32), "rows": DRAWN.standard_normal((7, 4)).astype(np.float32)}
+    np.testing.assert_allclose(run(given, feeds)[0], run(made, feeds)[0], rtol=1e-5)

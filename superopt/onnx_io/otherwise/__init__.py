@@ -8,6 +8,7 @@ from contextlib import suppress
 import onnx_ir as ir
 
 from superopt.errors import SuperoptError
+from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
@@ -40,6 +41,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     recurrences,
     heads,
     monomials,
+    along_last,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

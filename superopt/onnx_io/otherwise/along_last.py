@@ -1,0 +1,186 @@
+"""Models that look for the largest along the last axis, and not along the one before it.
+
+A step of Viterbi's algorithm (1967) takes the best of all states before each state: the largest of `a[i] + T[i, j]`
+over `i`, as scripts and the decoders of conditional random fields have it (Lample et al. 2016); what the shortest paths
+cost is the least of such sums. onnxruntime 1.32 reduces along the last axis faster: 128 by 128 sums in 10 µs for 21,
+256 by 256 in 20 for 78. A matrix that is constant can be turned before, and of a vector that is a matter of its shape.
+What is found is the same number, and of equal ones the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.dim import Shape, equal_shapes, is_one
+from superopt.errors import InvalidModel
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.surgery import replace_node
+
+FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
+"""What finds a number that is largest, or least, and what its place."""
+
+COMBINES = ("Add", "Div", "Mul", "Sub")
+"""What is computed of each element."""
+
+TYPES = ("float32", "float64")
+LEAST, MOST_NODES = 2**10, 8
+"""A constant matrix has so many elements at least, and is combined with others by so many nodes at most."""
+
+
+def along_last(program: Program) -> dict[int, Put]:
+    """How to look along the last axis, by the places of what combines what is looked through."""
+    if not any(node.op_type in FINDS for node in program.model.graph):
+        return {}
+    places = [i for i, node in enumerate(program.model.graph) if _may_be_turned(program, node)]
+    return dict.fromkeys(places, partial(_turn, program))
+
+
+def _may_be_turned(program: Program, node: ir.Node) -> bool:
+    """Whether all that reads what a node combines looks along its last axis but one, and it is turned for nothing."""
+    if not _combines(node) or node.outputs[0].is_graph_output():
+        return False
+    known, users = program.values.get(node.outputs[0].name or ""), [user for user, _ in node.outputs[0].uses()]
+    if known is None or known.type.dtype not in TYPES or known.type.rank < 2 or not isinstance(known.shape[-1], int):
+        return False
+    ways = [-2], [known.type.rank - 2]
+    if not all(user.graph is node.graph and _axes(program, user) in ways for user in users):
+        return False
+    leaves = list(_leaves(program, node)) if any(user.op_type in FINDS for user in users) else []
+    shapes = [program.values[leaf.name or ""].shape if leaf is not None else None for leaf in leaves]
+    is_free = len(leaves) <= MOST_NODES and all(
+        leaf is not None and shape is not None and (_is_held(program, leaf) or _is_vector(shape))
+        for leaf, shape in zip(leaves, shapes, strict=True)
+    )
+    matrices = [s for s in shapes if s is not None and not _is_vector(s)]
+    return is_free and any(_elements(s) >= LEAST for s in matrices)
+
+
+def _combines(node: ir.Node | None) -> bool:
+    return node is not None and node.op_type in COMBINES and node.domain in ONNX_DOMAIN
+
+
+def _axes(program: Program, node: ir.Node) -> list[int] | None:
+    """The axes along which a node looks for something, if it does and says so."""
+    if node.op_type not in (*FINDS, *PLACES) or node.domain not in ONNX_DOMAIN:
+        return None
+    if node.op_type in PLACES:
+        return [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
+    if "axes" in node.attributes:
+        return list(node.attributes["axes"].as_ints())
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    if given is None or (given.name or "") not in program.constants:
+        return None
+    try:
+        return [int(a) for a in program.data(given.name or "").reshape(-1)]
+    except InvalidModel:
+        return None
+
+
+def _leaves(program: Program, node: ir.Node, nodes: int = 1) -> Iterator[ir.Value | None]:
+    """What a node combines, and those before it that only it reads; None for what is of no known shape."""
+    for value in node.inputs:
+        known = None if value is None else program.values.get(value.name or "")
+        if value is None or known is None:
+            yield None
+            continue
+        before = _before(program, value, known.shape)
+        if before is None or nodes > MOST_NODES:
+            yield value
+        else:
+            yield from _leaves(program, before, nodes + 1)
+
+
+def _before(program: Program, value: ir.Value, shape: Shape) -> ir.Node | None:
+    """What combines a matrix that only one node reads, and that is computed."""
+    before = value.producer()
+    is_own = not value.is_graph_output() and len(value.uses()) == 1
+    return before if _combines(before) and is_own and not (_is_held(program, value) or _is_vector(shape)) else None
+
+
+def _is_held(program: Program, value: ir.Value) -> bool:
+    return (value.name or "") in program.constants
+
+
+def _is_vector(shape: Shape) -> bool:
+    """Whether of the last two axes one has one place, and the other a number that is known."""
+    last = shape[-2:]
+    return (len(last) < 2 or any(map(is_one, last))) and all(isinstance(d, int) for d in last)
+
+
+def _elements(shape: Shape) -> int:
+    return int(np.prod([d if isinstance(d, int) else 1 for d in shape]))
+
+
+def _turn(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Combine all with the last two axes turned around, and look along the last one."""
+    if not _may_be_turned(program, node):  # another has changed it
+        return False
+    made = NewNodes("turned", draft.taken)
+    try:
+        turned = _turned(program, made, node)
+    except InvalidModel:  # a constant that cannot be computed
+        return False
+    users = [user for user, _ in node.outputs[0].uses()]
+    shape = program.values[node.outputs[0].name or ""].shape
+    found = [_found(made, user, turned, shape, opset_of(program.model)) for user in users]
+    draft.model.graph.insert_before(node, made.nodes)
+    for user, new in zip(users, found, strict=True):
+        replace_node(draft.model, user, [new])
+    return True
+
+
+def _turned(program: Program, made: NewNodes, node: ir.Node) -> ir.Value:
+    """What a node combines, turned."""
+    inputs = list[ir.Value]()
+    for value in node.inputs:
+        assert value is not None
+        shape = program.values[value.name or ""].shape
+        before = _before(program, value, shape)
+        inputs.append(_leaf(program, made, value, shape) if before is None else _turned(program, made, before))
+    return made.node(node.op_type, inputs)
+
+
+def _leaf(program: Program, made: NewNodes, value: ir.Value, shape: Shape) -> ir.Value:
+    """A constant, or a vector, turned."""
+    last = [1, 1, *shape][-2:]
+    if all(map(is_one, last)):
+        return value
+    if _is_held(program, value):
+        data = program.data(value.name or "")
+        return made.held(np.ascontiguousarray(np.swapaxes(data if data.ndim > 1 else data[None], -1, -2)))
+    node, before = value.producer(), len(shape[:-2])
+    source = node.inputs[0] if node is not None and node.op_type == "Unsqueeze" and node.domain in ONNX_DOMAIN else None
+    known = None if source is None else program.values.get(source.name or "")
+    if source is None or known is None or not equal_shapes(known.shape[:before], shape[:before]):
+        source, known = value, program.values[value.name or ""]
+    if known.type.rank == 1 and is_one(last[1]):
+        return source  # one row for all
+    return made.node("Reshape", [source, made.integers(_sizes(before, last[::-1]))])
+
+
+def _sizes(before: int, last: Sequence[object]) -> list[int]:
+    """A shape of which as many axes stay as there were before the last two."""
+    return [*[0] * before, *(d for d in last if isinstance(d, int))]
+
+
+def _found(made: NewNodes, user: ir.Node, turned: ir.Value, shape: Shape, opset: int) -> ir.Value:
+    """What a node looks for, along the last axis."""
+    rank, keeps = len(shape), "keepdims" not in user.attributes or user.attributes["keepdims"].as_int()
+    attributes = [a for name, a in user.attributes.items() if name not in ("axes", "axis", "keepdims")]
+    attributes.append(ir.AttrInt64("keepdims", 0))
+    inputs = [turned]
+    if user.op_type in PLACES:
+        attributes.append(ir.AttrInt64("axis", rank - 1))
+    elif opset < 18:
+        attributes.append(ir.AttrInt64s("axes", [rank - 1]))
+    else:
+        inputs.append(made.integers((rank - 1,)))
+    found = made.node(user.op_type, inputs, attributes)
+    return made.node("Reshape", [found, made.integers(_sizes(rank - 2, (1, shape[-1])))]) if keeps else found

@@ -33,6 +33,11 @@ that is more than their share of the limit.
 STARTING_SHARE = 0.6
 """Of the time until the deadline, what pieces may take to be costed before any is searched, but for the first."""
 
+SEARCHED_RUNS = 40
+"""A slow model may be searched for as long as so many inferences take, though that is more than the search's share of
+the limit, where judging leaves it: timing its kernels takes most of that, and few graphs are seen.
+"""
+
 JUDGED_AGAIN = 1.2
 """How many times longer than the first a second judgement may take, of the time that is kept for it."""
 
@@ -88,9 +93,11 @@ def solve(
         *starts.values(),
         *(known[key].at_stake for key in groups if key in known),
     ]
-    judging_s, least_s = _judging(objective.seconds(costs), times.settings)
+    inference_s = objective.seconds(costs)
+    judging_s, least_s = _judging(inference_s, times.settings)
     searching_ends, now = cost.bench.deadline, time.monotonic()
-    searching_s = times.searching_s(now - started)
+    searching_s, runs_s = times.searching_s(now - started), SEARCHED_RUNS * inference_s
+    is_slow, searching_s = runs_s > searching_s, max(searching_s, runs_s)
     joined_end = min(searching_ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
     cost.bench.deadline = deadline = min(joined_end, now + searching_s)
     if starts and time.monotonic() >= deadline:
@@ -100,12 +107,13 @@ def solve(
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {least_s:.0f} s; allow more with --time")
     begin = time.monotonic()
-    took = _searched(solved, starts, unknown, search, deadline, progress)
+    took = _searched(solved, starts, unknown, search, deadline, progress, is_slow)
     if search.stopped:
         return kept(solved)
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
     answering_s = judging_s + times.settings * LOOKS * LOOK_S
-    latest, worth = min(times.latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
+    latest = max(times.latest, begin + runs_s)
+    latest, worth = min(latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
     if expected_gain(solved, objective.total) < LEAST_EXPECTED:
         latest, worth = min(times.patient, times.end - answering_s), LAST_RESORT
     solved = again(solved, latest if judging_s else deadline, worth)
@@ -120,9 +128,10 @@ def _searched(
     search: Search,
     deadline: float,
     progress: Progress,
+    is_slow: bool,
 ) -> dict[int, float]:
     """Search each piece once, after those that are solved, and put it behind them; the seconds that each took, by where
-    it stands there.
+    it stands there. Of a model that `is_slow`, pieces that are like one that gains have their whole share.
     """
     for one in solved:
         search.gained.learn(one)
@@ -138,8 +147,8 @@ def _searched(
             break
         took[len(solved) - 1] = time.monotonic() - start
         others = alike.pop(kind_of(groups[key]), ())  # of the first of a kind
-        if not is_clear(solved[-1].gain):  # there is nothing to follow
-            stakes |= {k: starts[k] for k in others}
+        if is_slow or not is_clear(solved[-1].gain):  # following takes long, or there is nothing to follow
+            stakes |= {k: starts[k] for k in others if k in stakes}
     return took
 
 

@@ -18,16 +18,19 @@ import onnx_ir as ir
 from superopt.dim import Shape, equal_shapes, is_one
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import elements
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""
 
-COMBINES = ("Add", "Div", "Mul", "Sub")
-"""What is computed of each element."""
+COMBINES = ("Add", "Sub")
+"""What is computed of each element. Sums of finite numbers are some: of others the runtime finds another along each axis.
+"""
 
 TYPES = ("float32", "float64")
 LEAST, MOST_NODES = 2**10, 8
@@ -55,11 +58,13 @@ def _may_be_turned(program: Program, node: ir.Node) -> bool:
     leaves = list(_leaves(program, node)) if any(user.op_type in FINDS for user in users) else []
     shapes = [program.values[leaf.name or ""].shape if leaf is not None else None for leaf in leaves]
     is_free = len(leaves) <= MOST_NODES and all(
-        leaf is not None and shape is not None and (_is_held(program, leaf) or _is_vector(shape))
+        leaf is not None
+        and shape is not None
+        and (_is_finite(program, leaf) if _is_held(program, leaf) else _is_vector(shape))
         for leaf, shape in zip(leaves, shapes, strict=True)
     )
     matrices = [s for s in shapes if s is not None and not _is_vector(s)]
-    return is_free and any(_elements(s) >= LEAST for s in matrices)
+    return is_free and any(elements(s) >= LEAST for s in matrices)
 
 
 def _combines(node: ir.Node | None) -> bool:
@@ -74,13 +79,8 @@ def _axes(program: Program, node: ir.Node) -> list[int] | None:
         return [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
     if "axes" in node.attributes:
         return list(node.attributes["axes"].as_ints())
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    if given is None or (given.name or "") not in program.constants:
-        return None
-    try:
-        return [int(a) for a in program.data(given.name or "").reshape(-1)]
-    except InvalidModel:
-        return None
+    data = data_of(program, node.inputs[1] if len(node.inputs) > 1 else None)
+    return None if data is None else [int(a) for a in data.reshape(-1)]
 
 
 def _leaves(program: Program, node: ir.Node, nodes: int = 1) -> Iterator[ir.Value | None]:
@@ -108,14 +108,16 @@ def _is_held(program: Program, value: ir.Value) -> bool:
     return (value.name or "") in program.constants
 
 
+def _is_finite(program: Program, value: ir.Value) -> bool:
+    """Whether a constant has no number that is none, or infinite."""
+    data = data_of(program, value)
+    return data is not None and bool(np.isfinite(data).all())
+
+
 def _is_vector(shape: Shape) -> bool:
     """Whether of the last two axes one has one place, and the other a number that is known."""
     last = shape[-2:]
     return (len(last) < 2 or any(map(is_one, last))) and all(isinstance(d, int) for d in last)
-
-
-def _elements(shape: Shape) -> int:
-    return int(np.prod([d if isinstance(d, int) else 1 for d in shape]))
 
 
 def _turn(program: Program, draft: Draft, node: ir.Node) -> bool:

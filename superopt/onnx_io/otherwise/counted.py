@@ -124,7 +124,7 @@ def _named(program: Program, node: ir.Node) -> _Spread | None:
     places, rank = int(size.reshape(-1)[0]), known.type.rank
     axis = number(node, "axis", -1)
     is_plain = ends.reshape(-1).tolist() == [0, 1] and not np.signbit(ends.astype(np.float64)).any()
-    if not is_plain or places < 1 or not -rank - 1 <= axis <= rank:
+    if not is_plain or not 1 <= places < EXACT or not -rank - 1 <= axis <= rank:
         return None
     return _Spread(numbers, known.type.dtype, known.shape, axis % (rank + 1), places, wraps=True, lies=False)
 

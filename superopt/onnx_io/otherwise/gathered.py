@@ -55,7 +55,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     each = range(axis + 1)
     if opset_of(program.model) < BATCHED or (numbers := repeated(program, made, node, 1, each)) is None:
         return None
-    source = repeats(node, 1)
+    source = repeats(node.inputs[1])
     told = None if source is None else program.values.get(source.name or "")
     is_leading = told is not None and equal_shapes(told.shape[: axis + 1], indices.shape[: axis + 1])
     return partial(_take_of_each, numbers, axis) if numbers.held is not None or is_leading else None

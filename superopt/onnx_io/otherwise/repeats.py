@@ -33,7 +33,7 @@ class Repeated(NamedTuple):
         if self.held is not None:
             sizes = [self.held.shape[i] if d == 0 else d for i, d in enumerate(shape)]
             return made.held(np.ascontiguousarray(self.held.astype(np.int64)).reshape(sizes))
-        numbers = _repeated(node.inputs[self.place])
+        numbers = repeats(node.inputs[self.place])
         assert numbers is not None
         return made.node("Reshape", [numbers, made.integers(shape)])
 
@@ -51,7 +51,7 @@ def repeated(
     if (value.name or "") in program.constants:
         held = _held(program, value.name or "", axes)
         return None if held is None else Repeated(place, held)
-    repeat, numbers = made.get(known.label), _repeated(value)
+    repeat, numbers = made.get(known.label), repeats(value)
     if repeat is None or numbers is None or not isinstance(repeat.operator, Expand):
         return None
     kept, column = [a for a in axes if not is_one(known.shape[a])], program.values.get(numbers.name or "")
@@ -60,12 +60,8 @@ def repeated(
     return Repeated(place, None) if fits and list(repeat.operator.axes) == kept else None
 
 
-def repeats(node: ir.Node, place: int) -> ir.Value | None:
-    """What the node that gives an input of another repeats, if that is all that it does."""
-    return _repeated(node.inputs[place])
-
-
-def _repeated(value: ir.Value | None) -> ir.Value | None:
+def repeats(value: ir.Value | None) -> ir.Value | None:
+    """What the node that gives a value repeats, if that is all that it does."""
     node = None if value is None else value.producer()
     return node.inputs[0] if node is not None and node.op_type in REPEAT and node.domain in ONNX_DOMAIN else None
 

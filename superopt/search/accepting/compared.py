@@ -64,7 +64,7 @@ def _compared(trial: Trial, candidate: Path, placed: Placement, seed: int, draws
     shown = draws[: len(trial.compared)] if never_change else draws  # the others would show the same
     before = None if trial.wide is None else _before_rounding(trial, candidate, seed, draws)
     if before is not None and before.differs:
-        return before
+        return _told_by_numbers(before, trial, candidate, placed, seed, draws) if before.discrete else before
     models = (trial.original, candidate, trial.working)
     few = shown if before is None else shown[: max(len(trial.compared), ROUNDED_DRAWS)]
     found = _examined(trial, models, (), seed, few, told=before is None)

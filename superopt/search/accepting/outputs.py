@@ -41,7 +41,9 @@ class Sample:
     _told: tuple[tuple[int, ...], list[_Worst]] | None = field(default=None, init=False, repr=False)
 
     def told(self, names: Sequence[str]) -> list[_Worst]:
-        """What each of its outputs, which have these names, comes to; compared anew only where more is known."""
+        """What each of its outputs, which have these names, comes to; compared anew only where more is known: nothing
+        that is known becomes another.
+        """
         exact = sum(value is not None for value in self.exact)
         known = (exact, len(self.noisy), len(self.jolted), len(self.found))
         if self._told is None or self._told[0] != known:

@@ -148,7 +148,7 @@ def _searched(
         took[len(solved) - 1] = time.monotonic() - start
         others = alike.pop(kind_of(groups[key]), ())  # of the first of a kind
         if is_slow or not is_clear(solved[-1].gain):  # following takes long, or there is nothing to follow
-            stakes |= {k: starts[k] for k in others if k in stakes}
+            stakes |= {k: starts[k] for k in others}
     return took
 
 

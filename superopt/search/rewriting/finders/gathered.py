@@ -131,9 +131,7 @@ def _repeated_after(whole: Product) -> Term | None:
         return None
     below = Product(x.inputs[0], read, weights)
     one = _before(below)
-    if one is None and (
-        isinstance(op, Reshape | Transpose) or at_most(product(x.shape), product(below.x.shape)) is True
-    ):
+    if one is None and (isinstance(op, Reshape | Transpose) or not _are_fewer(below.x, x)):
         return None
     assert isinstance(op, Declared)
     return make(widened(op, axis, weights.shape[1]), (one or multiplied(below), *x.inputs[1:]))

@@ -29,8 +29,7 @@ FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""
 
 COMBINES = ("Add", "Sub")
-"""What is computed of each element. Sums of finite numbers are some: of others the runtime finds another along each axis.
-"""
+"""What is computed of each element: of sums that are no numbers the runtime finds another along each axis."""
 
 TYPES = ("float32", "float64")
 LEAST, MOST_NODES = 2**10, 8

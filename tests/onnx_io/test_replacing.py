@@ -49,9 +49,10 @@ def test_what_another_left_unread_is_not_replaced_too() -> None:
 
 
 def test_all_that_is_written_otherwise_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = """g (float[2, 3, 5, 7] x, float[2, 4, 6, 2] g, float[5, 4] z, int64[7, 1] i, float[7, 4] r)
-        => (float[2, 3, 4, 6] y, float[5, 4] w) {
+    text = """g (float[2, 3, 5, 7] x, float[2, 4, 6, 2] g, float[9, 4] z, float[7, 4] r)
+        => (float[2, 3, 4, 6] y, float[9, 4] w) {
         y = GridSample<align_corners = 1>(x, g)
+        i = Constant<value = int64[7, 1] {8, 0, 3, 1, 6, 2, 5}>()
         s = Shape(r) e = Expand(i, s) w = ScatterElements<reduction = "add">(z, e, r) }"""
     checked = list[ir.Model]()
 

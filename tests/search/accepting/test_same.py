@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,9 @@ from superopt.cost.inputs import Draw, Feeds
 from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.onnx_io import load, understand
+from superopt.search.accepting import same
 from superopt.search.accepting.reference import reference_of
+from superopt.search.accepting.runs import ran
 from superopt.search.accepting.same import examine
 from superopt.search.settings import Setting
 from tests.search.networks import CLASSIFIER, classifier, classifier_weights, write
@@ -42,6 +44,23 @@ def test_a_model_agrees_with_itself(tmp_path: Path) -> None:
     assert output.error <= output.bound < 1e-2
     assert output.original_error is not None
     assert 0 < output.original_error < 1e-5
+
+
+@pytest.mark.parametrize(("threads", "several"), [(1, 2), (3, 3)])
+def test_a_candidate_is_run_in_several_threads_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, several: int
+) -> None:
+    """Where rows that a ScatterND adds to one place are lost, which are not in one."""
+    seen: list[tuple[int, bool]] = []
+
+    def noted(runtime: OnnxRuntime, model: Path, optimize: bool, *more: Any) -> Any:
+        seen.append((runtime.threads, optimize))
+        return ran(runtime, model, optimize, *more)
+
+    monkeypatch.setattr(same, "ran", noted)
+    model = classifier(tmp_path / "a.onnx")
+    assert examine(model, model, OnnxRuntime(threads)).agrees
+    assert seen == [(several, False), (threads, True)]
 
 
 def test_another_order_of_the_same_sum_agrees(tmp_path: Path) -> None:

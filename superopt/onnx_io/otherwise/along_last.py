@@ -23,7 +23,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements
+from superopt.onnx_io.turns.rows import elements, number
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""
@@ -75,7 +75,7 @@ def _axes(program: Program, node: ir.Node) -> list[int] | None:
     if node.op_type not in (*FINDS, *PLACES) or node.domain not in ONNX_DOMAIN:
         return None
     if node.op_type in PLACES:
-        return [node.attributes["axis"].as_int() if "axis" in node.attributes else 0]
+        return [number(node, "axis", 0)]
     if "axes" in node.attributes:
         return list(node.attributes["axes"].as_ints())
     data = data_of(program, node.inputs[1] if len(node.inputs) > 1 else None)

@@ -20,6 +20,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import number
 from superopt.term import Term
 
 TYPES = ("float32", "float64", "int64")
@@ -46,7 +47,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     x, indices = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
     if x is None or indices is None or x.type.dtype not in TYPES or indices.type.rank != x.type.rank:
         return None
-    axis = node.attributes["axis"].as_int() % x.type.rank if "axis" in node.attributes else 0
+    axis = number(node, "axis", 0) % x.type.rank
     others = [(a, b) for i, (a, b) in enumerate(zip(x.shape, indices.shape, strict=True)) if i != axis]
     if are_equal(product(x.shape[axis + 1 :]), 1) or not all(are_equal(a, b) for a, b in others):
         return None

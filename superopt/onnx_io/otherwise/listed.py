@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.naming import rename
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
@@ -52,7 +53,7 @@ def _lists(program: Program, loop: ir.Node) -> Iterator[_List]:
         if append is None or append.op_type != "SequenceInsert" or list(append.inputs[:1]) != [given] or not is_alone:
             continue
         is_last = len(append.inputs) == 2 and list(body.outputs).count(left) == 1
-        begins_empty = begins is not None and _is(begins.producer(), "SequenceEmpty")
+        begins_empty = begins is not None and is_a(begins.producer(), "SequenceEmpty")
         if (
             is_last
             and begins_empty
@@ -63,14 +64,10 @@ def _lists(program: Program, loop: ir.Node) -> Iterator[_List]:
             yield _List(place, append, stacks)
 
 
-def _is(node: ir.Node | None, op_type: str) -> bool:
-    return node is not None and node.op_type == op_type and node.domain in ONNX_DOMAIN
-
-
 def _stacks(program: Program, append: ir.Node, node: ir.Node) -> bool:
     """Whether a node beside a Loop puts tensors of one shape one behind the other along an axis that is new."""
     new = node.attributes.get("new_axis")
-    is_stack = _is(node, "ConcatFromSequence") and new is not None and new.as_int() == 1
+    is_stack = is_a(node, "ConcatFromSequence") and new is not None and new.as_int() == 1
     return is_stack and (_rank(program, append, node) is not None or node.attributes["axis"].as_int() == 0)
 
 

@@ -21,6 +21,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import number
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Mul
@@ -62,7 +63,7 @@ def monomials(program: Program) -> dict[int, Put]:
 
 def _parts(columns: _Columns, step: Step) -> list[Part] | None:
     """What a join of columns joins; None of others, and where too few neighbours are products in the same order."""
-    at = step.node.attributes["axis"].as_int() if "axis" in step.node.attributes else 1
+    at = number(step.node, "axis", 1)
     if step.terms[0].type.rank != 2 or at not in (1, -1):
         return None
     parts = [columns.of_value(v.name or "") for v in step.node.inputs if v is not None]

@@ -20,7 +20,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements
+from superopt.onnx_io.turns.rows import elements, number
 
 LEAST, LEAST_GUARDED, MOST_GUARDED = 2**14, 2**18, 2**24
 """So many products are left out at least, where numbers are rows', and where that has to be seen to; a matrix that has
@@ -69,7 +69,7 @@ def _named(program: Program, node: ir.Node) -> _Hot | None:
     numbers, depth, values = (v for v in node.inputs if v is not None)
     size, ends = data_of(program, depth), data_of(program, values)
     rank = program.values[numbers.name or ""].type.rank if (numbers.name or "") in program.values else None
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    axis = number(node, "axis", -1)
     if rank is None or axis not in (-1, rank) or size is None or ends is None or ends.reshape(-1).tolist() != [0, 1]:
         return None
     return _Hot(numbers, int(size.reshape(-1)[0]), wraps=True, fails=False)
@@ -93,7 +93,7 @@ def _scattered(program: Program, node: ir.Node) -> _Hot | None:
     zeros, at, ones = (v for v in node.inputs if v is not None)
     nothing, numbers = data_of(program, zeros), _unspread(program, at.producer())
     known, told = program.values.get(at.name or ""), node.attributes.get("reduction")
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    axis = number(node, "axis", 0)
     if nothing is None or nothing.ndim != 2 or nothing.any() or numbers is None or known is None or axis not in (1, -1):
         return None
     is_all = known.type.rank == 2 and are_equal(known.shape[0], nothing.shape[0])
@@ -147,7 +147,7 @@ def _is_place(program: Program, hot: _Hot) -> bool:
     among = None if of is None else program.values.get(of.name or "")
     if node is None or among is None or not among.type.rank:
         return False
-    size = among.shape[(node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % among.type.rank]
+    size = among.shape[number(node, "axis", 0) % among.type.rank]
     return isinstance(size, int) and size <= hot.depth
 
 

@@ -30,6 +30,7 @@ class Matching:
         self._rewrites, self._sizes = tuple(rewrites), dict(sizes or {})
         self.rough = Rough(self._sizes)
         self._less: dict[frozenset[str], Matching] = {}
+        self._only: tuple[frozenset[str], Matching | None] | None = None
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping, self._distributing = regrouping(rewrites), distributing(rewrites)
         self._parting = parting(rewrites)
@@ -57,6 +58,13 @@ class Matching:
         if names not in self._less:
             self._less[names] = Matching([r for r in self._rewrites if r.name not in names], self._sizes)
         return self._less[names]
+
+    def only(self, names: frozenset[str]) -> Matching | None:
+        """The same with rewrites of these names alone, as it was last asked for; None where there are none of them."""
+        if self._only is None or self._only[0] != names:
+            alone = [r for r in self._rewrites if r.name in names]
+            self._only = names, Matching(alone, self._sizes) if alone else None
+        return self._only[1]
 
     @cached_property
     def definitions(self) -> Matching | None:

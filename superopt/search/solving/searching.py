@@ -14,7 +14,7 @@ from superopt.search.objectives.objective import Objective
 from superopt.search.objectives.promises import promise
 from superopt.search.objectives.refuted import refuted
 from superopt.search.rewriting.matching import Matching
-from superopt.search.solving.following import Gained, followed, is_as_good, is_enough
+from superopt.search.solving.following import Gained, followed, is_as_good, is_clear, is_enough
 from superopt.search.solving.joined import Begun
 from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import (
@@ -41,6 +41,9 @@ before, and another one is near the cut.
 
 DEFINITIONS_SHARE = 0.25
 """What a search by definitions alone may take of a piece's time: they are few, and it is mostly exhausted in less."""
+
+LEARNED_SHARE = 0.25
+"""The same of a search by rewrites that gained in other pieces."""
 
 CHOOSING_SHARE, LEFT_SHARE = 0.25, 0.5
 """What timing graphs of a piece whole may take of its time, until one gains, or of what its search left of that, where
@@ -124,7 +127,8 @@ class Search:
         self, places: Sequence[Piece], limits: Limits, choosing_s: float, before: Solved | None
     ) -> Solved:
         """What was found for another piece that is alike, where it gains clearly there, about as much here, and nothing
-        did before; else the best of that, of what its own search finds, and of what was found before.
+        did before, or what gains clearly by rewrites that gained in others; else the best of these, of what its own
+        search finds, and of what was found before.
         """
         known, other = before, self.gained.like(places[0])
         if other is not None and (before is None or before.outcome.reason != ALIKE):
@@ -132,8 +136,27 @@ class Search:
             if is_enough(alike.gain, other.gain) and (before is None or before.gain <= 1.0):
                 return alike if before is None else better(before, alike)
             known = alike if before is None else better(before, alike)
+        if before is None and (learned := self._by_learned(places, limits, choosing_s)) is not None:
+            known = learned if known is None else better(known, learned)
+            if is_clear(known.gain):
+                return known
         own = self._alone(places, limits, choosing_s)
         return own if known is None else better(known, own)
+
+    def _by_learned(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> Solved | None:
+        """What a piece gains by rewrites alone that gained in others; None before enough did. They are few, so that is
+        soon searched: in a tenth of the time of all rewrites it comes to the same, or nearly.
+        """
+        learned = self.matching.only(self.gained.ways)
+        if learned is None:
+            return None
+        now, piece = time.monotonic(), places[0]
+        share = replace(limits, deadline=now + LEARNED_SHARE * (limits.deadline - now))
+        outcome = self.strategy(piece.canonical, learned, self.objective.cost(piece.place), share)
+        winner, gain = self._chosen(outcome, piece.place, limits, choosing_s)
+        solved = Solved(tuple(places), outcome, winner, gain)
+        self.gained.learn(solved)
+        return solved if outcome.reason == INTERRUPTED else replace(solved, outcome=replace(outcome, reason=ALIKE))
 
     def _alone(self, places: Sequence[Piece], limits: Limits, choosing_s: float) -> Solved:
         """What is found."""

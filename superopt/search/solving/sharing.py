@@ -17,8 +17,8 @@ Groups: TypeAlias = Mapping[Terms, Sequence[Piece]]
 """The places of each distinct piece."""
 
 FOLLOWING_SHARE = 0.2
-"""Of what is at stake in a piece, what its time is by where others that are alike have more: what the first gains is
-looked for in it. Where one gains little, those to come have all of theirs again.
+"""Of what is at stake in a piece, what its time is by until another was searched that is alike and has more at stake:
+what gained there is looked for in it.
 """
 
 

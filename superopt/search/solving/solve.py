@@ -14,7 +14,6 @@ from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
 from superopt.search.paired import LOOK_S, LOOKS, measuring_s
 from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
-from superopt.search.solving.following import is_clear
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.sharing import Groups, kind_of, of_kinds, shared
 from superopt.search.solving.solution import Terms
@@ -97,7 +96,7 @@ def solve(
     judging_s, least_s = _judging(inference_s, times.settings)
     searching_ends, now = cost.bench.deadline, time.monotonic()
     searching_s, runs_s = times.searching_s(now - started), SEARCHED_RUNS * inference_s
-    is_slow, searching_s = runs_s > searching_s, max(searching_s, runs_s)
+    searching_s = max(searching_s, runs_s)
     joined_end = min(searching_ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
     cost.bench.deadline = deadline = min(joined_end, now + searching_s)
     if starts and time.monotonic() >= deadline:
@@ -107,7 +106,7 @@ def solve(
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         raise TooShort(f"comparing and measuring a candidate takes about {least_s:.0f} s; allow more with --time")
     begin = time.monotonic()
-    took = _searched(solved, starts, unknown, search, deadline, progress, is_slow)
+    took = _searched(solved, starts, unknown, search, deadline, progress)
     if search.stopped:
         return kept(solved)
     again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
@@ -128,10 +127,9 @@ def _searched(
     search: Search,
     deadline: float,
     progress: Progress,
-    is_slow: bool,
 ) -> dict[int, float]:
     """Search each piece once, after those that are solved, and put it behind them; the seconds that each took, by where
-    it stands there. Of a model that `is_slow`, pieces that are like one that gains have their whole share.
+    it stands there. Once the first of those that are alike was searched, the others have their whole share.
     """
     for one in solved:
         search.gained.learn(one)
@@ -146,9 +144,7 @@ def _searched(
         if search.stopped:
             break
         took[len(solved) - 1] = time.monotonic() - start
-        others = alike.pop(kind_of(groups[key]), ())  # of the first of a kind
-        if is_slow or not is_clear(solved[-1].gain):  # following takes long, or there is nothing to follow
-            stakes |= {k: starts[k] for k in others}
+        stakes |= {k: starts[k] for k in alike.pop(kind_of(groups[key]), ())}
     return took
 
 

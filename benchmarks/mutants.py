@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import CATALOGUE, Declared
 from superopt.operators.instances import all_symbols, conditions

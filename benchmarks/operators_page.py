@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators import CATALOGUE, READERS, Declared
 from superopt.operators.declare import Field, is_shipped

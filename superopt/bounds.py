@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from superopt.dim import Dim, Expr, Floor, rebuild, symbol
+from superopt.dim import Dim, Expr, Floor, symbol
+from superopt.substitution import rebuild
 
 
 def nonnegative(dim: Dim, least: int = 1) -> bool:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from superopt.bars import stage_bar
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import ParseError, UsageError
 from superopt.operators.files import declare_files
 from superopt.operators.instances import conditions

@@ -5,15 +5,13 @@ floor divisions that do not simplify. It is interned, so equal polynomials are o
 bool where their difference is a constant and otherwise a `Condition`, whose truth value raises `Undecided`: a shape
 rule can never branch silently on something unknown. The same conditions are what the solver is told about.
 
-Sizes, floor divisions in them and conditions between them define each other, so they are one file.
+Sizes, floor divisions in them and the conditions that comparing them makes define each other, so they are one file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakValueDictionary
@@ -98,7 +96,7 @@ class Expr:
         return self._hash
 
     def __add__(self, other: Dim) -> Dim:
-        return _dim(summed(self.terms, _terms(other)))
+        return _dim(summed(self.terms, terms_of(other)))
 
     __radd__ = __add__
 
@@ -106,7 +104,7 @@ class Expr:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        return _dim(summed(self.terms, _terms(other), -1))
+        return _dim(summed(self.terms, terms_of(other), -1))
 
     def __rsub__(self, other: Dim) -> Dim:
         return self * -1 + other
@@ -114,7 +112,7 @@ class Expr:
     def __mul__(self, other: Dim) -> Dim:
         if isinstance(other, int):
             return Expr(tuple((monomial, other * coefficient) for monomial, coefficient in self.terms)) if other else 0
-        theirs = _terms(other)
+        theirs = terms_of(other)
         if len(self.terms) * len(theirs) > _TERMS or degree(self.terms) + degree(theirs) > _DEGREE:
             raise ShapeError(f"a size of more than {_TERMS} terms, or of more than {_DEGREE} factors in one")
         return _dim(multiplied(self.terms, theirs))
@@ -208,34 +206,10 @@ def equal(left: Dim, right: Dim) -> Truth:
     return difference == 0 if isinstance(difference, int) else Condition("=", left, right)
 
 
-def are_equal(left: Dim, right: Dim) -> bool:
-    """Whether two sizes are equal for all values of their symbols."""
-    return left is right or equal(left, right) is True
-
-
-def equal_shapes(left: Shape, right: Shape) -> bool:
-    """Whether two shapes are of as many axes, whose sizes are equal for all values of their symbols."""
-    return len(left) == len(right) and all(map(are_equal, left, right))
-
-
 def at_most(left: Dim, right: Dim) -> Truth:
     """Whether `left <= right`, or the condition that it is."""
     difference = right - left
     return difference >= 0 if isinstance(difference, int) else Condition("<=", left, right)
-
-
-def divides(divisor: Dim, dividend: Dim) -> Truth:
-    """Whether `dividend` is a multiple of `divisor`, or the condition that it is. Only 0 is a multiple of 0."""
-    if isinstance(divisor, int) and divisor == 0:
-        return equal(dividend, 0)
-    if isinstance(divisor, int) and all(c % divisor == 0 for _, c in _terms(dividend)):
-        return True
-    if isinstance(divisor, int) and isinstance(dividend, int):
-        return False
-    if isinstance(divisor, Expr) and exact_quotient(_terms(dividend), _terms(divisor)) is not None:
-        return True
-    common = math.gcd(*(c for side in (divisor, dividend) for _, c in _terms(side)))
-    return Condition("divides", floor_div(divisor, common), floor_div(dividend, common))
 
 
 def floor_div(left: Dim, right: Dim) -> Dim:
@@ -249,17 +223,12 @@ def floor_div(left: Dim, right: Dim) -> Dim:
         return floor_div(left * -1, -right)
     if isinstance(left, int) and isinstance(right, int):
         return left // right
-    quotient = exact_quotient(_terms(left), _terms(right))
+    quotient = exact_quotient(terms_of(left), terms_of(right))
     if quotient is not None:
         return _dim(quotient)
     if isinstance(right, int):
-        return _floor_by_number(_terms(left), right)
+        return _floor_by_number(terms_of(left), right)
     return Expr((((Floor(left, right),), 1),))
-
-
-def is_one(dim: Dim) -> bool:
-    """Whether a size is the number 1."""
-    return isinstance(dim, int) and dim == 1
 
 
 def product(dims: Sequence[Dim]) -> Dim:
@@ -270,97 +239,12 @@ def product(dims: Sequence[Dim]) -> Dim:
     return total
 
 
-_collected: ContextVar[list[Condition] | None] = ContextVar("collected", default=None)
-
-
-@contextmanager
-def assuming() -> Iterator[list[Condition]]:
-    """Within this block an undecided `require` is noted in the list that is given, instead of raising."""
-    conditions: list[Condition] = []
-    token = _collected.set(conditions)
-    try:
-        yield conditions
-    finally:
-        _collected.reset(token)
-
-
-def require(truth: Truth, message: str) -> None:
-    """Demand something of sizes. Raises `ShapeError` where it is false, `Undecided` where that is not known and no
-    `assuming` block notes it.
-    """
-    if isinstance(truth, Condition):
-        conditions = _collected.get()
-        if conditions is None:
-            raise Undecided(f"{message} (undecided: {truth})")
-        conditions.append(truth)
-    elif not truth:
-        raise ShapeError(message)
-
-
-def symbols(dim: Dim) -> frozenset[str]:
-    """The names of all symbols in a size."""
-    if isinstance(dim, int):
-        return frozenset()
-    found: set[str] = set()
-    for monomial, _ in dim.terms:
-        for atom in monomial:
-            if isinstance(atom, Symbol):
-                found.add(atom.name)
-            else:
-                found |= symbols(atom.numerator) | symbols(atom.denominator)
-    return frozenset(found)
-
-
-def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """Replace symbols by sizes; names without a value stay."""
-    return dim if isinstance(dim, int) else rebuild(dim, lambda n: values[n] if n in values else symbol(n))
-
-
-def rebuild(dim: Expr, of_symbol: Callable[[str], Dim]) -> Dim:
-    """Evaluate a size, with symbols given by a function."""
-    total: Dim = 0
-    for monomial, coefficient in dim.terms:
-        part: Dim = coefficient
-        for atom in monomial:
-            value = _atom_value(atom, of_symbol)
-            # What the solver has is multiplied by 1 as well: its terms are not simplified, and proofs depend on them.
-            plain = isinstance(part, int) and isinstance(value, int | Expr)
-            part = value if plain and part == 1 else part * value
-        total = total + part
-    return total
-
-
-def substitute_condition(condition: Condition, values: Mapping[str, Dim]) -> Truth:
-    """A condition with symbols replaced: decided now, or still a condition."""
-    left, right = substitute(condition.left, values), substitute(condition.right, values)
-    return relate(condition.relation, left, right)
-
-
-def relate(relation: Relation, left: Dim, right: Dim) -> Truth:
-    """The relation between two sizes: decided, or as a condition."""
-    if relation == "=":
-        return equal(left, right)
-    if relation == "<=":
-        return at_most(left, right)
-    if relation == "divides":
-        return divides(left, right)
-    answer = equal(left, right)
-    return (not answer) if isinstance(answer, bool) else Condition("!=", left, right)
-
-
-def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:
-    if isinstance(atom, Symbol):
-        return of_symbol(atom.name)
-    parts = (atom.numerator, atom.denominator)
-    top, bottom = (p if isinstance(p, int) else rebuild(p, of_symbol) for p in parts)
-    return floor_div(top, bottom)
-
-
 def _identical(a: Dim, b: Dim) -> bool:
     return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
 
 
-def _terms(dim: Dim) -> Terms[Atom]:
+def terms_of(dim: Dim) -> Terms[Atom]:
+    """A size as a polynomial, a number too; 0 has no terms."""
     if isinstance(dim, Expr):
         return dim.terms
     return (((), int(dim)),) if dim else ()

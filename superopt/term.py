@@ -13,8 +13,9 @@ from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, symbols
+from superopt.dim import Dim, Shape
 from superopt.errors import ShapeError
+from superopt.substitution import symbols
 
 REAL = "real"
 """The element type of rules and of made constants: whatever floating type the terms around it have."""

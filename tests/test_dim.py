@@ -10,23 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superopt.bounds import nonnegative
-from superopt.dim import (
-    Condition,
-    Dim,
-    at_most,
-    divides,
-    equal,
-    floor_div,
-    product,
-    relate,
-    require,
-    substitute,
-    substitute_condition,
-    symbol,
-    symbols,
-)
+from superopt.demands import require
+from superopt.dim import Condition, Dim, at_most, equal, floor_div, product, symbol
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.reader import dim_sexp, read_dim
+from superopt.relations import divides, relate
+from superopt.substitution import substitute, substitute_condition, symbols
 from superopt.text import read, show
 
 N, M = symbol("n"), symbol("m")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from superopt.cost.blocks import in_blocks
 from superopt.cost.kernels import Kernel
 from superopt.cost.sizes import bytes_of
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.operators.definitions.blocks import is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_last
 from superopt.operators.linear import Conv

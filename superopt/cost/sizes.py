@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from superopt.dim import Dim, Shape, substitute, symbols
+from superopt.dim import Dim, Shape
 from superopt.operators import Declared
+from superopt.substitution import substitute, symbols
 from superopt.term import REAL, Graph, Operator, Term, Type, Variable, make, subterms
 
 DEFAULT_SIZE = 1

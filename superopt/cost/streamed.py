@@ -13,7 +13,7 @@ import math
 
 from superopt.cost.flops import flops
 from superopt.cost.sizes import bytes_of
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.operators.declare import concrete
 from superopt.term import Graph, Term, replace_all, variable, variables
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.enumerate.family import Family, Pattern
 from superopt.enumerate.types import Types
 from superopt.errors import ParseError, SuperoptError, UsageError

@@ -13,11 +13,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from superopt.arithmetic import FIELD, ORDER, PARTIAL, Carrier
-from superopt.dim import Condition, Dim, Shape, are_equal, assuming, substitute_condition, symbols
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, Shape
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term
+from superopt.relations import are_equal
+from superopt.substitution import substitute_condition, symbols
 from superopt.term import Term, make, variable
 from superopt.text import Atom, Form, Sexp, read, show, word
 

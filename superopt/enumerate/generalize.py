@@ -12,19 +12,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from superopt.bounds import nonnegative
-from superopt.dim import (
-    Condition,
-    Dim,
-    Expr,
-    Floor,
-    Shape,
-    are_equal,
-    assuming,
-    equal,
-    product,
-    substitute,
-    symbol,
-)
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, Expr, Floor, Shape, equal, product, symbol
 from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import Declared
@@ -32,9 +21,11 @@ from superopt.operators.instances import all_symbols, conditions, positive_symbo
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
+from superopt.relations import are_equal
 from superopt.rules.match import commuted, rewrites
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
+from superopt.substitution import substitute
 from superopt.term import Term, Variable, made_over, make, replace_all, size_symbols, subterms, variable, variables
 
 

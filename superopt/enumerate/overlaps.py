@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from superopt.dim import Condition, assuming, equal, symbol, symbol_name
+from superopt.demands import assuming
+from superopt.dim import Condition, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized, open_conditions, tidied, typed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.enumerate.family import Family
 from superopt.enumerate.first_use import FirstUse
 from superopt.enumerate.types import Types

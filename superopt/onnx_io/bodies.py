@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, are_equal, symbol_name
+from superopt.dim import Dim, symbol_name
 from superopt.onnx_io.choices import BODY, Branch
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
@@ -18,6 +18,7 @@ from superopt.onnx_io.naming import itself
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.tensors import IR_TYPES
+from superopt.relations import are_equal
 from superopt.term import Type
 
 MOST_TRIED = 4

@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, are_equal, symbol_name
+from superopt.dim import Dim, Shape, symbol_name
+from superopt.relations import are_equal
 
 Cut: TypeAlias = "tuple[str, int]"
 """The value that a slice gives, and an axis along which it cuts."""

@@ -8,7 +8,8 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.dim import Condition, Shape, assuming, symbols
+from superopt.demands import assuming
+from superopt.dim import Condition, Shape
 from superopt.errors import SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut, surely_run
 from superopt.onnx_io.decided import decided
@@ -27,6 +28,7 @@ from superopt.onnx_io.values import Values
 from superopt.operators import READERS, NotUnderstood
 from superopt.operators.element_types import demand_computed
 from superopt.operators.picks import PastTheEnd
+from superopt.substitution import symbols
 from superopt.term import Term, Type
 
 OLDEST_OPSET = 7

@@ -15,10 +15,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, substitute
+from superopt.dim import Dim
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.substitution import substitute
 
 FEW = 2
 """What inputs are drawn of where nothing is known of them (`Draw` in `cost/inputs.py`)."""

@@ -18,9 +18,11 @@ import onnx_ir as ir
 from onnx.shape_inference import InferenceError
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, Shape, are_equal, product, substitute, symbol, symbols
+from superopt.dim import Dim, Shape, product, symbol
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
 from superopt.operators.declare import concrete
+from superopt.relations import are_equal
+from superopt.substitution import substitute, symbols
 from superopt.term import Type
 
 LARGE = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099, 1_000_117, 1_000_121)

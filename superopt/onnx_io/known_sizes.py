@@ -9,10 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import Dim, Shape, product, substitute
+from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel, Undecided
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.size_arithmetic import LONGEST, Quotient, Sizes, compute, sizes_of
+from superopt.substitution import substitute
 
 MEASURES = ("Shape", "Size")
 """The operators that read a value's shape only."""

@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.onnx_io.program import Program
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.attention.flat_heads import MaskedAttentionOfFlatRows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from superopt.dim import Dim, Shape, are_equal, equal_shapes, is_one
+from superopt.dim import Dim, Shape
 from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.declare import concrete
 from superopt.operators.element_types import ONNX_TYPES
@@ -19,6 +19,7 @@ from superopt.operators.reductions import Reduction
 from superopt.operators.repeats import unwritten
 from superopt.operators.resize import resized
 from superopt.operators.shuffles import shuffle_of
+from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import REAL, Term
 
 _RESIZED = (REAL, "float32")

@@ -14,9 +14,10 @@ import onnx_ir as ir
 
 from superopt.arithmetic import Array
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, are_equal, equal, product
+from superopt.dim import Dim, equal, product
 from superopt.errors import Undecided
 from superopt.onnx_io.tensors import NUMPY_NAMES
+from superopt.relations import are_equal
 
 LONGEST = 256
 """A tensor of more elements is no shape."""

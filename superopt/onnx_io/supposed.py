@@ -14,7 +14,9 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, are_equal, symbols
+from superopt.dim import Dim, Shape
+from superopt.relations import are_equal
+from superopt.substitution import symbols
 
 Supposed: TypeAlias = dict[tuple[str, int], Dim]
 """For what a Resize gives, and an axis, the size that it has whenever the model runs."""

@@ -12,7 +12,8 @@ import onnx.defs
 import onnx_ir as ir
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.dim import Dim, Shape, assuming, product
+from superopt.demands import assuming
+from superopt.dim import Dim, Shape, product
 from superopt.evaluate import evaluate
 from superopt.onnx_io.peepholes import Form, form_of
 from superopt.onnx_io.size_writer import SizeWriter, Sources

@@ -13,7 +13,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
-from superopt.dim import Dim, Shape, are_equal, assuming, is_one, product
+from superopt.demands import assuming
+from superopt.dim import Dim, Shape, product
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
@@ -21,6 +22,7 @@ from superopt.operators.linear import Conv
 from superopt.operators.normalize import AlongAxis
 from superopt.operators.picks import Slice
 from superopt.operators.reductions import Reduction
+from superopt.relations import are_equal, is_one
 from superopt.term import Term, Type, variable, variables
 
 Origins: TypeAlias = "tuple[int | None, ...]"

@@ -8,7 +8,8 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, Shape, equal, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, equal
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand
 from superopt.term import Term, Type, make

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, Truth, at_most, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, Truth, at_most, product
 from superopt.errors import ShapeError, SuperoptError
 from superopt.term import TRUTH, Operator, Term, Type, join_dtypes, make
 

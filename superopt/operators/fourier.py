@@ -7,7 +7,8 @@ and 14. Of a second of speech, in frames of 400, its STFT takes 3.1 ms, and a co
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, are_equal, at_most, floor_div, is_one, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most, floor_div, product
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator
@@ -15,6 +16,7 @@ from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Mul
 from superopt.operators.waves import Waves
+from superopt.relations import are_equal, is_one
 from superopt.term import Term, make
 
 LARGEST = 2**22

@@ -8,23 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from superopt.dim import (
-    Condition,
-    Dim,
-    Expr,
-    Symbol,
-    assuming,
-    at_most,
-    floor_div,
-    product,
-    substitute,
-    substitute_condition,
-    symbol,
-    symbol_name,
-    symbols,
-)
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, Expr, Symbol, at_most, floor_div, product, symbol, symbol_name
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
+from superopt.substitution import substitute, substitute_condition, symbols
 from superopt.term import Term, Variable, make, size_symbols, subterms, variable, variables
 
 

@@ -8,8 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, equal, product
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
+from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import FACTS, Term, make
 
 

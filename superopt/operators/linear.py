@@ -9,10 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, equal, is_one, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most, equal, product
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
 from superopt.operators.layout import Expand, common_shape, reshaped
 from superopt.operators.pointwise import Add
+from superopt.relations import divides, is_one
 from superopt.term import Term, make
 
 

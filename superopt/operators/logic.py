@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Scalar, filled
 from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, pass_over, present, reads

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, attr, operator
 from superopt.term import Type
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, product, require
+from superopt.demands import require
+from superopt.dim import Shape, product
 from superopt.operators.activations import times
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, divides, product, require
+from superopt.demands import require
+from superopt.dim import Shape, product
 from superopt.operators.activations import plus
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
@@ -13,6 +14,7 @@ from superopt.operators.layout import Expand, positive_axis, reshaped, spread
 from superopt.operators.normalize import AlongAxis, demand_channels
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.reductions import LogSumExp, Mean
+from superopt.relations import divides
 from superopt.term import Term, make
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, Shape, at_most, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Concat, positive_axis

@@ -8,9 +8,11 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, Shape, are_equal, at_most, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import positive_axis
+from superopt.relations import are_equal
 from superopt.term import FACTS, Term, make
 
 END = 2**63 - 1

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import (

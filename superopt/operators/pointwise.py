@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier, Function
-from superopt.dim import Shape, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.declare import Declared, Source, operator, present
 from superopt.operators.layout import broadcast
 from superopt.term import Term, make

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from functools import reduce
 
-from superopt.dim import Dim, are_equal, equal_shapes
+from superopt.dim import Dim
 from superopt.operators.declare import NotUnderstood, Source, concrete, reads
 from superopt.operators.layout import Reshape, reshaped
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum
+from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 
 MOST = 16

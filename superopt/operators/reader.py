@@ -12,10 +12,11 @@ from dataclasses import MISSING
 from difflib import get_close_matches
 from typing import Any
 
-from superopt.dim import Condition, Dim, Floor, Relation, Shape, Symbol, floor_div, product, relate, symbol
+from superopt.dim import Condition, Dim, Floor, Relation, Shape, Symbol, floor_div, product, symbol
 from superopt.errors import ParseError, ShapeError, SuperoptError
 from superopt.operators.declare import CATALOGUE, Declared, Field
 from superopt.operators.layout import Expand
+from superopt.relations import relate
 from superopt.term import FACTS, Fact, Term, make
 from superopt.text import Atom, Form, Sexp, form, show, word
 

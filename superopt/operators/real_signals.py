@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from functools import reduce
 
-from superopt.dim import Dim, are_equal
+from superopt.dim import Dim
 from superopt.operators.constant import filled
 from superopt.operators.declare import NotUnderstood, Source, concrete, reads
 from superopt.operators.fourier import LARGEST, Dft, Stft
@@ -19,6 +19,7 @@ from superopt.operators.linear import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.waves import Waves
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, is_one, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape
 from superopt.operators.declare import (
     Declared,
     NotUnderstood,
@@ -20,6 +21,7 @@ from superopt.operators.declare import (
 )
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.picks import taken
+from superopt.relations import is_one
 from superopt.term import Term, Type, make
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most, product
 from superopt.operators.declare import (
     Declared,
     Emitter,

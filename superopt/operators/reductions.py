@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier, keyed_hash
-from superopt.dim import Dim, Shape, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, product
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
 from superopt.operators.functions import Abs, Exp, Log, Sub

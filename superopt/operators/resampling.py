@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, are_equal, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, product
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes, to_sizes
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 LARGEST = 2**22

@@ -11,7 +11,8 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, Shape, are_equal, equal, equal_shapes, is_one, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, equal, product
 from superopt.operators.declare import (
     Declared,
     Emitter,
@@ -27,6 +28,7 @@ from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import positive_axis, spread
 from superopt.operators.picks import Take
 from superopt.operators.rearrange import repeated
+from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import Term, make
 
 PLACES = ("half_pixel", "align_corners", "asymmetric")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, product, require
+from superopt.demands import require
+from superopt.dim import Shape, product
 from superopt.operators.declare import Declared, Source, attr, operator, present
 from superopt.operators.layout import positive_axis, reshaped
 from superopt.term import FACTS, Term

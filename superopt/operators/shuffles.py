@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from superopt.dim import equal_shapes
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import Reshape, Transpose
+from superopt.relations import equal_shapes
 from superopt.term import REAL, Term
 
 _DCR, _CRD, _BACK = (0, 3, 4, 1, 5, 2), (0, 1, 4, 2, 5, 3), (0, 3, 5, 1, 2, 4)

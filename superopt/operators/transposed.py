@@ -7,11 +7,13 @@ import itertools
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, at_most, divides, product, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape, at_most, product
 from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator
 from superopt.operators.layout import Expand
 from superopt.operators.linear import demand_kernel
 from superopt.operators.pointwise import Add
+from superopt.relations import divides
 from superopt.term import Term, make
 
 

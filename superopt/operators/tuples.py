@@ -9,11 +9,11 @@ import math
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.dim import is_one
 from superopt.operators.declare import NotUnderstood, Source, concrete, present, reads
 from superopt.operators.layout import reshaped
 from superopt.operators.picks import taken
 from superopt.operators.rearrange import Gather
+from superopt.relations import is_one
 from superopt.term import Term, make
 
 

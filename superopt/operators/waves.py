@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape
 from superopt.operators.declare import Declared, attr, concrete, operator
 
 

@@ -7,25 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from superopt.bounds import nonnegative
-from superopt.dim import (
-    Condition,
-    Dim,
-    Expr,
-    Shape,
-    assuming,
-    equal,
-    equal_shapes,
-    substitute,
-    substitute_condition,
-    symbol_name,
-    symbols,
-)
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, Expr, Shape, equal, symbol_name
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.element_types import COMPUTED
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.layout import Expand
+from superopt.relations import equal_shapes
 from superopt.rules.rule import Rule, of_any_rank
+from superopt.substitution import substitute, substitute_condition, symbols
 from superopt.term import Term, made_over, make, subterms
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.instances import all_symbols, resize
 from superopt.term import Term, replace_all, variable, variables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import ParseError, RuleError, SuperoptError
 from superopt.operators.reader import read_conditions, read_dim, read_term
 from superopt.rules.rule import Rule

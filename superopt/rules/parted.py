@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from superopt.dim import Shape, assuming, symbols
+from superopt.demands import assuming
+from superopt.dim import Shape
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Concat
 from superopt.operators.picks import Slice
 from superopt.rules.rule import Rule
+from superopt.substitution import symbols
 from superopt.term import replace_all, subterms, variable, variables
 
 SUFFIX = "-parted"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from superopt.dim import Condition, Shape, symbol, symbols
+from superopt.dim import Condition, Shape, symbol
 from superopt.errors import RuleError
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.rules.limits import demand_bounded, demand_name
+from superopt.substitution import symbols
 from superopt.term import Fact, Term, subterms, variables
 
 AXES: Shape = (symbol("*"),)

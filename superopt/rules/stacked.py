@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.errors import SuperoptError
 from superopt.operators.along import deeper, origins
 from superopt.operators.declare import Declared

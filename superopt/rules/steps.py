@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.facts import supposing
 from superopt.operators.layout import Expand

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from superopt.dim import Dim, substitute
+from superopt.dim import Dim
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.substitution import substitute
 from superopt.term import Term, running, subterms
 
 SMALL, MIDDLE, LARGE = 2, 8, 32

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from superopt.cost.measured import MeasuredCost
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.onnx_io import ModelFacts, Program, hidden_constants
 from superopt.search import report as parts
 from superopt.search.accepting.agreement import Agreement

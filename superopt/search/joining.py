@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from superopt.dim import symbol_name, symbols
+from superopt.dim import symbol_name
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.search.settings import Setting, sized
+from superopt.substitution import symbols
 
 JOINS = frozenset({"Add", "Sub", "Mul", "Div", "Concat"})
 """Operators whose inputs are of the same sizes, but for the axis along which some stand beside each other."""

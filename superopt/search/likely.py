@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from superopt.dim import Shape, substitute, symbol_name, symbols
+from superopt.dim import Shape, symbol_name
 from superopt.onnx_io import Program
 from superopt.search.settings import Setting, limited, sized
+from superopt.substitution import substitute, symbols
 
 IMAGES = (224, 320, 640, 64)
 """The sides that images are tried with: of classifiers, of detectors, and small ones."""

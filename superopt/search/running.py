@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from superopt.arithmetic import Array
 from superopt.cost.child import Ask, within
-from superopt.dim import symbols
 from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Branch, Choice, Program, bodies, choices
 from superopt.search.accepting.runs import first_that_runs
 from superopt.search.accepting.trial import Trial
 from superopt.search.settings import Setting, limited, sized
+from superopt.substitution import symbols
 
 
 @dataclass(frozen=True)

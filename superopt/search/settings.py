@@ -13,9 +13,10 @@ import numpy as np
 
 from superopt.cost.inputs import Draw
 from superopt.cost.sizes import sized_dim
-from superopt.dim import Dim, substitute, symbol_name, symbols
+from superopt.dim import Dim, symbol_name
 from superopt.errors import UsageError
 from superopt.onnx_io import Limit, Program, index_limits
+from superopt.substitution import substitute, symbols
 
 Range: TypeAlias = tuple[int, int]
 """The least and the most that a size is to be, which may be the same."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from superopt.dim import Dim, assuming, symbol_name, symbols
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol_name
 from superopt.operators.instances import all_symbols
 from superopt.operators.laws.collected import Law
+from superopt.substitution import symbols
 from superopt.term import Term, variables
 from superopt.verify.encode import (
     Z3,

@@ -16,7 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from superopt.dim import Condition, Dim, assuming, equal, substitute_condition, symbol
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, equal, symbol
 from superopt.errors import RuleError, ShapeError
 from superopt.operators.declare import Declared
 from superopt.operators.instances import (
@@ -29,6 +30,7 @@ from superopt.operators.instances import (
     unify,
 )
 from superopt.rules.rule import Rule
+from superopt.substitution import substitute_condition
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables
 from superopt.verify.check import UNCOMPUTABLE, attempt, differs
 from superopt.verify.prove import RESOURCES, Proved

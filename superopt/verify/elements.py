@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TypeAlias
 
-from superopt.dim import Condition, equal_shapes
+from superopt.dim import Condition
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand
+from superopt.relations import equal_shapes
 from superopt.term import Fact, Term, subterms
 from superopt.verify.contexts import CONTEXTS
 from superopt.verify.encode import Z3

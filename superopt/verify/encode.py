@@ -15,7 +15,8 @@ from typing import Any
 
 import z3
 
-from superopt.dim import Condition, Dim, Expr, Floor, Shape, Symbol, assuming, product, symbol
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, Expr, Floor, Shape, Symbol, product, symbol
 from superopt.operators.declare import Declared
 from superopt.operators.facts import given_facts
 from superopt.term import Term, Type, variable

@@ -15,10 +15,12 @@ from typing import Literal
 import numpy as np
 
 from superopt.arithmetic import EXACT, FLOAT, Array, Carrier
-from superopt.dim import Dim, assuming, symbols
+from superopt.demands import assuming
+from superopt.dim import Dim
 from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, resize
 from superopt.operators.laws.collected import Law
+from superopt.substitution import symbols
 from superopt.term import Operator, Term, subterms, variable, variables
 from superopt.verify.law_sizes import LIMIT, Columns, Sizes, generator, small_sizes
 from superopt.verify.law_values import Values

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from superopt.arithmetic import FLOAT, SINGLE, Array, Float
-from superopt.dim import Condition, Dim, Truth, substitute, substitute_condition
+from superopt.dim import Condition, Dim, Truth
 from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
 from superopt.operators.constant import Scalar
@@ -23,6 +23,7 @@ from superopt.operators.declare import Declared
 from superopt.operators.instances import all_symbols, defaults, fitting, is_small, resize
 from superopt.operators.logic import Logical, Where
 from superopt.rules.rule import Rule
+from superopt.substitution import substitute, substitute_condition
 from superopt.term import Fact, Term, size_symbols, subterms, variables
 
 FAR = 1e-5

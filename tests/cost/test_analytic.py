@@ -3,7 +3,8 @@
 import pytest
 
 from superopt.cost.analytic import AnalyticCost
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.errors import ShapeError
 from superopt.operators.layout import Concat
 from superopt.operators.linear import Conv, MatMul

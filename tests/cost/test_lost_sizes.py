@@ -15,7 +15,8 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.cost.timing import Timing
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.norms import LayerNorm
 from superopt.operators.pointwise import Add
 from superopt.term import REAL, Term, variable

@@ -22,7 +22,8 @@ from superopt.cost.streamed import FEW_USES, MOST_BYTES, copied, copies
 from superopt.cost.table import Table
 from superopt.cost.timing import Timing
 from superopt.cost.whole import written
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate
 from superopt.operators.declare import concrete
 from superopt.operators.layout import Expand

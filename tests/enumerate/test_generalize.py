@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized, typed
 from superopt.operators.constant import Band

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family, with_operators

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import Array
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.enumerate.family import Family, load_family, read_family, shipped_families, with_operators
 from superopt.enumerate.grow import Met, grow
 from superopt.enumerate.represented import represented

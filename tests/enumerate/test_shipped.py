@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.enumerate.prune import STEPS, replayed, replaying, steps_for
 from superopt.operators.reader import read_dim, read_term
 from superopt.rules.derive import Rules

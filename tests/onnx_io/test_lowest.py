@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from superopt.arithmetic import SINGLE
 from superopt.cost.runtimes import runtime_named
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
 from superopt.onnx_io.lowest import _raised

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from superopt.arithmetic import Array
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.onnx_io.program import Program
 from superopt.operators import Declared

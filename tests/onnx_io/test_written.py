@@ -11,7 +11,8 @@ import pytest
 from onnx import numpy_helper
 
 from superopt.arithmetic import FLOAT, Array
-from superopt.dim import assuming, floor_div, symbol
+from superopt.demands import assuming
+from superopt.dim import floor_div, symbol
 from superopt.errors import UsageError
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, rewritten, standalone, understand

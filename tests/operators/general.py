@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
 
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.operators import CATALOGUE
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows

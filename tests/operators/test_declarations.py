@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import EXACT, FIELD, FLOAT, Array, Carrier
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import ShapeError, SuperoptError
 from superopt.evaluate import evaluate
 from superopt.operators import CATALOGUE, Declared

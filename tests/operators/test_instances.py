@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.dim import Condition, assuming, floor_div, substitute_condition, symbol
+from superopt.demands import assuming
+from superopt.dim import Condition, floor_div, symbol
 from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE
 from superopt.operators.instances import all_symbols, conditions, resize, small_instances, unify
@@ -12,6 +13,7 @@ from superopt.operators.layout import Concat, Reshape
 from superopt.operators.linear import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
+from superopt.substitution import substitute_condition
 from superopt.term import Term, subterms, variable
 from tests.operators.general import general_terms
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, understand
 from superopt.operators import NotUnderstood

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.operators.declare import Declared
 from superopt.operators.instances import resize, small_instances
 from superopt.rules.exchange import egg

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.errors import ParseError, RuleError
 from superopt.operators import CATALOGUE
 from superopt.rules.format import RuleFile, load_rules, parse_file, print_file, print_rule

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import ParseError, RuleError
 from superopt.operators import CATALOGUE
 from superopt.operators.reader import RELATIONS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from superopt.api import definitions
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.operators.meanings import SPELLINGS
 from superopt.rules.format import parse_file
 from superopt.search.rewriting.fold import Folding

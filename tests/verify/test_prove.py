@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.mutants import mutants
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.constant import Scalar
 from superopt.operators.instances import all_symbols, small_instances
 from superopt.operators.laws.collected import Law, Scope, laws_in

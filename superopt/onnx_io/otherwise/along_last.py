@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Shape, equal_shapes, is_one
+from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
@@ -24,6 +24,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements, number
+from superopt.relations import equal_shapes, is_one
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""

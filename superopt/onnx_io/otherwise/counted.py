@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Shape, is_one
+from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
 from superopt.onnx_io.otherwise.reading import EXACT, Reduction, data_of, is_a, reduction
@@ -26,6 +26,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements, number
+from superopt.relations import is_one
 
 OLDEST, ADDING = 13, 16
 """Since these opsets axes are inputs, and a ScatterElements may add to what is there."""

@@ -13,7 +13,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.dim import are_equal, equal_shapes, product
+from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.repeats import Repeated, repeated, repeats
 from superopt.onnx_io.program import Program
@@ -21,6 +21,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import number
+from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 
 TYPES = ("float32", "float64", "int64")

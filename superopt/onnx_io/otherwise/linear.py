@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, is_one
+from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import elements, number
+from superopt.relations import is_one
 
 LEAST_STEPS, MOST_ROWS = 4, 32
 """So many steps are multiplied at once, of which each has so many rows: the matrix of larger ones is read seldom."""

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
-from superopt.dim import are_equal, is_one
 from superopt.onnx_io.naming import values
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
@@ -25,6 +24,7 @@ from superopt.onnx_io.turns.rows import number
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Mul
+from superopt.relations import are_equal, is_one
 from superopt.term import Term
 
 FEWEST, MOST_FACTORS, DEEPEST = 4, 8, 32

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import are_equal
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import is_linear
 from superopt.onnx_io.otherwise.reading import data_of, is_a
@@ -21,6 +20,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements, number
+from superopt.relations import are_equal
 
 LEAST, LEAST_GUARDED, MOST_GUARDED = 2**14, 2**18, 2**24
 """So many products are left out at least, where numbers are rows', and where that has to be seen to; a matrix that has

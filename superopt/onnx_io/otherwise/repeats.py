@@ -9,12 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import are_equal, is_one, product
+from superopt.dim import product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.operators.layout import Expand
+from superopt.relations import are_equal, is_one
 from superopt.term import Term
 
 REPEAT = ("Expand", "Tile")

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Shape, is_one
+from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.relations import is_one
 
 LINEAR = ("", "bilinear", "linear")
 """How a map is looked up between places, by any name that versions of the operator have for it."""

@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic import Array
-from superopt.dim import are_equal, equal_shapes, product
+from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
@@ -28,6 +28,7 @@ from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import number
 from superopt.operators.declare import concrete
+from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 
 TYPES = ("float32", "float64")

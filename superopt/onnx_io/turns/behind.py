@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Shape, are_equal, symbols
+from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.bodies import bodies, kept_states, states_of
 from superopt.onnx_io.branches import lifted
@@ -27,6 +27,8 @@ from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import FORMS
 from superopt.onnx_io.turns.rows import Row, held
 from superopt.onnx_io.turns.slices import turns_of
+from superopt.relations import are_equal
+from superopt.substitution import symbols
 
 
 def behind(program: Program) -> ir.Model | None:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, product, substitute, symbols
+from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.batch import Batch
 from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import substitute, symbols
 
 LEAST_ELEMENTS = 2**20
 """The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.dim import are_equal
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
 from superopt.operators import CATALOGUE
+from superopt.relations import are_equal
 
 _POINTWISE = (cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain)
 ELEMENTWISE = frozenset(name for name in _POINTWISE if name is not None) - {"PRelu"}

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import onnx_ir as ir
 from onnx_ir.convenience import get_const_tensor
 
-from superopt.dim import Dim, Shape, are_equal, is_one, product, substitute, symbols
+from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.relations import are_equal, is_one
+from superopt.substitution import substitute, symbols
 
 
 class Row(NamedTuple):

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, are_equal
+from superopt.dim import Dim
 from superopt.errors import InvalidModel
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.rows import held
+from superopt.relations import are_equal
 
 
 class Slice(NamedTuple):

@@ -7,10 +7,11 @@ from itertools import zip_longest
 
 import onnx_ir as ir
 
-from superopt.dim import Shape, are_equal
+from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, subgraphs
+from superopt.relations import are_equal
 
 
 def _named(operators: str) -> frozenset[str]:

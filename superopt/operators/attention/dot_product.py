@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape
 from superopt.operators.activations import times
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled

@@ -6,7 +6,8 @@ So exporters write it whose linear layers are products of two matrices, as those
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, divides, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.nodes import attention
@@ -14,6 +15,7 @@ from superopt.operators.composite import Composite
 from superopt.operators.declare import Emitter, attr, operator, reads
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.meanings import defines
+from superopt.relations import divides
 from superopt.term import Term
 
 

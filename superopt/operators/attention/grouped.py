@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, divides, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.attention.dot_product import Attending, Attention, MaskedAttention
 from superopt.operators.declare import attr, operator
 from superopt.operators.layout import Expand, reshaped
+from superopt.relations import divides
 from superopt.term import Term
 
 

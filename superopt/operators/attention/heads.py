@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Dim, Shape, divides, require
+from superopt.demands import require
+from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.composite import Composite
 from superopt.operators.declare import Emitter, attr, operator
 from superopt.operators.layout import Transpose, reshaped
+from superopt.relations import divides
 from superopt.term import Term
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from superopt.dim import Dim, are_equal, equal
+from superopt.dim import Dim, equal
 from superopt.operators.activations import times
 from superopt.operators.attention.dot_product import Attention, MaskedAttention, masked_softmax, scores
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention, for_each_head
@@ -17,6 +17,7 @@ from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice
+from superopt.relations import are_equal
 from superopt.term import TRUTH, Term, make
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from superopt.arithmetic import Array, Carrier
-from superopt.dim import Shape, are_equal, require
+from superopt.demands import require
+from superopt.dim import Shape
 from superopt.operators.attention.heads import apart, joined
 from superopt.operators.composite import Composite
 from superopt.operators.declare import NotUnderstood, Source, operator, pass_over, reads
@@ -12,6 +13,7 @@ from superopt.operators.layout import Concat, Expand
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 

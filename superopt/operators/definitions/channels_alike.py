@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import reduce
 from typing import NamedTuple
 
-from superopt.dim import is_one
 from superopt.operators.constant import filled
 from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, reshaped
@@ -19,6 +18,7 @@ from superopt.operators.meanings import defines
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum
+from superopt.relations import is_one
 from superopt.term import Term, make
 
 CHANNELS = 1

@@ -12,10 +12,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from superopt.dim import Dim, Shape, is_one, product
+from superopt.dim import Dim, Shape, product
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.rows import Rows
+from superopt.relations import is_one
 from superopt.term import Term
 
 Move: TypeAlias = "tuple[Shape, tuple[int, ...]]"

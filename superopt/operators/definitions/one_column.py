@@ -7,10 +7,11 @@ are transposed once. onnxruntime 1.32 takes half as long for 64 columns of 429.
 
 from __future__ import annotations
 
-from superopt.dim import is_one, product
+from superopt.dim import product
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
+from superopt.relations import is_one
 from superopt.term import Term
 
 

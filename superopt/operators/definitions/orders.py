@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from superopt.dim import are_equal
 from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Cast
 from superopt.operators.meanings import defines
 from superopt.operators.picks import Slice, Take, taken
 from superopt.operators.pointwise import Binary
+from superopt.relations import are_equal
 from superopt.term import Term
 
 MOST_JOINED = 64

@@ -6,12 +6,13 @@ Poli et al. 2023): where the transform is a matrix, half of it meets zeros.
 
 from __future__ import annotations
 
-from superopt.dim import Dim, Shape, are_equal
+from superopt.dim import Dim, Shape
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 

@@ -6,10 +6,11 @@ the other. What is cut out of the rows first is not moved before.
 
 from __future__ import annotations
 
-from superopt.dim import Shape, are_equal, product
+from superopt.dim import Shape, product
 from superopt.operators.layout import Reshape, Transpose, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.picks import Slice
+from superopt.relations import are_equal
 from superopt.term import Term
 
 

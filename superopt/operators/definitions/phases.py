@@ -13,7 +13,7 @@ import itertools
 import math
 from functools import reduce
 
-from superopt.dim import Shape, are_equal
+from superopt.dim import Shape
 from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import LAID_OUT, with_zeros
 from superopt.operators.layout import Concat, Transpose, reshaped
@@ -21,6 +21,7 @@ from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.picks import Slice
 from superopt.operators.rows import Rows
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 MOST = 4

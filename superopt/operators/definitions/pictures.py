@@ -8,7 +8,7 @@ of 128 rows at 211 GFLOP/s as products, and at 236 as convolutions; of 16 rows t
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal_shapes, product, symbol
+from superopt.dim import Shape, product, symbol
 from superopt.operators.declare import Declared, concrete
 from superopt.operators.definitions.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
@@ -17,6 +17,7 @@ from superopt.operators.meanings import defines
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.operators.repeats import repeats_matrices
+from superopt.relations import equal_shapes
 from superopt.term import Term, make, variable
 
 CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)

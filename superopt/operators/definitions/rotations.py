@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
-from superopt.dim import Shape, divides, is_one, symbol
+from superopt.dim import Shape, symbol
 from superopt.operators.along import read_along, widened
 from superopt.operators.attention.rotary import Rotary, turned
 from superopt.operators.declare import Declared
@@ -17,6 +17,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather
+from superopt.relations import divides, is_one
 from superopt.term import Term, make, variable
 
 FAR = 9

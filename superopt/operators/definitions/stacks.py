@@ -8,12 +8,13 @@ numbers 330 and 11. Scores of two towers, users beside items and edges beside no
 
 from __future__ import annotations
 
-from superopt.dim import Dim, Shape, is_one
+from superopt.dim import Dim, Shape
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum
+from superopt.relations import is_one
 from superopt.term import Term
 
 MOST = 4

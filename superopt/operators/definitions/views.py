@@ -5,9 +5,9 @@ And what is joined only to be moved: it is moved as it is joined.
 
 from __future__ import annotations
 
-from superopt.dim import is_one
 from superopt.operators.layout import Concat, Reshape, Transpose, reshaped
 from superopt.operators.meanings import defines
+from superopt.relations import is_one
 from superopt.term import Term, make
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import ParseError
 from superopt.operators.declare import CATALOGUE, Declared, is_shipped
 from superopt.operators.laws.derived import linear, named_axes, pointwise

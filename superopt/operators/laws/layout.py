@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.laws.law import Law, Scope, composed, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose

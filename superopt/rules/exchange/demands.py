@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from superopt.bounds import nonnegative
-from superopt.dim import Condition, symbol_name, symbols
+from superopt.dim import Condition, symbol_name
 from superopt.operators.instances import conditions
 from superopt.rules.rule import Rule
+from superopt.substitution import symbols
 
 
 def of_both_sides(rule: Rule) -> list[Condition]:

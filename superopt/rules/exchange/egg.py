@@ -31,13 +31,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from superopt.dim import Dim, symbol_name, symbols
+from superopt.dim import Dim, symbol_name
 from superopt.errors import RuleError, ShapeError
 from superopt.operators.declare import Declared
 from superopt.operators.reader import dim_sexp
 from superopt.rules.exchange.demands import of_the_right
 from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
+from superopt.substitution import symbols
 from superopt.term import Term, subterms
 from superopt.text import Form, Sexp, form, show, word
 

@@ -10,16 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from superopt.dim import (
-    Condition,
-    Dim,
-    assuming,
-    equal,
-    substitute,
-    substitute_condition,
-    symbol,
-    symbols,
-)
+from superopt.demands import assuming
+from superopt.dim import Condition, Dim, equal, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.rules.exchange.taso_messages import KEYS, Place, Published
@@ -28,6 +20,7 @@ from superopt.rules.exchange.taso_terms import Side, fresh
 from superopt.rules.exchange.taso_windows import Windows, windows_of
 from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
+from superopt.substitution import substitute, substitute_condition, symbols
 from superopt.term import Term, variable
 
 ARITY = dict.fromkeys(("relu", "sigmoid", "tanh", "split", "transpose", "enlarge", "concat"), 1)

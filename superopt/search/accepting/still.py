@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program
 from superopt.operators import Declared

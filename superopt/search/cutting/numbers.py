@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, is_one
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate
 from superopt.onnx_io.program import Program
@@ -19,6 +19,7 @@ from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand
 from superopt.operators.logic import Where
 from superopt.operators.pointwise import Add
+from superopt.relations import is_one
 from superopt.term import Term, replace_all, running, subterms, variables
 
 _FLOATS = ("float32", "float64")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from superopt.cost.domains import is_measurable
 from superopt.cost.layouts import Place, between
 from superopt.cost.whole import fingerprint
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.onnx_io.program import Program
 from superopt.search.cutting.cuts import WAIST, Readers, crossings, cut_apart, readers_of
 from superopt.search.cutting.layouts import Layouts, layouts_of

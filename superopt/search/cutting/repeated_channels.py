@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 
-from superopt.dim import assuming, is_one
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.onnx_io.program import Program
 from superopt.operators.along import read_along
@@ -20,6 +20,7 @@ from superopt.operators.chains import joined
 from superopt.operators.layout import Concat, Expand, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.picks import Slice
+from superopt.relations import is_one
 from superopt.term import Term, subterms, variables
 
 RESULTS, CHANNELS = 0, 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from superopt.dim import is_one
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.chains import joined
 from superopt.operators.declare import Declared
@@ -12,6 +11,7 @@ from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.picks import Take
 from superopt.operators.products import multiplied
 from superopt.operators.reductions import Reduction
+from superopt.relations import is_one
 from superopt.term import Term, subterms
 
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from superopt.dim import assuming, divides
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.onnx_io.program import Program
 from superopt.operators.definitions.rotations import first_half, rotation
 from superopt.operators.layout import Concat
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
+from superopt.relations import divides
 from superopt.term import Term, subterms, variables
 
 FAR = 20

@@ -13,12 +13,13 @@ from contextlib import suppress
 from itertools import combinations, product
 from typing import TypeAlias
 
-from superopt.dim import are_equal, assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.along import origins, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.picks import Slice
+from superopt.relations import are_equal
 from superopt.term import Term, make
 
 Pair: TypeAlias = "tuple[Term, Term, Term, Term]"

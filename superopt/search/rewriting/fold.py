@@ -15,11 +15,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.dim import Dim, assuming, equal_shapes
+from superopt.demands import assuming
+from superopt.dim import Dim
 from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Transpose
+from superopt.relations import equal_shapes
 from superopt.search.rewriting.forms import Forms, single
 from superopt.search.rewriting.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.rewriting.patterns import Match, Matcher

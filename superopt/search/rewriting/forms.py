@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from superopt.dim import Shape, assuming, equal, is_one
+from superopt.demands import assuming
+from superopt.dim import Shape, equal
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Abs, Max, Min, Neg, Pow, Sub
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
+from superopt.relations import is_one
 from superopt.search.rewriting.sums import Atom, Poly, Sums, View, scale_of
 from superopt.term import Term, subterms
 

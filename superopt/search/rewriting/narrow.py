@@ -8,12 +8,13 @@ what is only moved.
 
 from __future__ import annotations
 
-from superopt.dim import Shape, equal_shapes, is_one
+from superopt.dim import Shape
 from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice
+from superopt.relations import equal_shapes, is_one
 from superopt.term import Term, made_over, make, subterms
 
 

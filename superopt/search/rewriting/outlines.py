@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.search.rewriting.forms import Forms

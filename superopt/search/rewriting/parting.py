@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import groupby
 from typing import TypeAlias
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.layout import Concat
 from superopt.operators.pointwise import Add

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from superopt.cost.domains import foreign
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import Undecided
 from superopt.operators.declare import Declared
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defined

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from superopt.dim import Dim, assuming, symbol, symbol_name
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol, symbol_name
 from superopt.errors import SuperoptError
 from superopt.operators.activations import times
 from superopt.operators.declare import Declared

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.operators.facts import known_facts
 from superopt.rules.idle import is_made_of_constants
 from superopt.term import Fact, Term, made_over, replace_all, variable

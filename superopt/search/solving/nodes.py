@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from superopt.cost.whole import with_weights_made
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.onnx_io import Program, op_types, opset_of
 from superopt.search.cutting.pieces import Piece

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from superopt.dim import assuming, equal_shapes
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators import Declared
+from superopt.relations import equal_shapes
 from superopt.rules.format import parse_file, print_rule
 from superopt.rules.rule import Rule
 from superopt.term import Term, replace_all, subterms

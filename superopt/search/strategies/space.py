@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import wraps
 
 from superopt.cost.model import Cost
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declare import Declared
 from superopt.search.rewriting.application import Application

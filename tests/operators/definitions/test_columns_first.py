@@ -8,7 +8,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.columns_first import columns_first
 from superopt.operators.instances import resize

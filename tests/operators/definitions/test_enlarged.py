@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.errors import ShapeError
 from superopt.operators.definitions.enlarged import MOST, of_repeated_places, sum_of_repeated_places
 from superopt.operators.instances import resize

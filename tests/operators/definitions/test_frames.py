@@ -12,7 +12,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.frames import all_frames_at_once, as_row, by_frames, frame_by_frame, of_one_row
 from superopt.operators.instances import resize

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.moves import MOST, Rows, in_moves
 from superopt.operators.layout import Reshape, Transpose

@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.one_column import of_single_columns
 from superopt.operators.layout import Expand

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.definitions.padded import of_padded_columns, of_padded_rows
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul

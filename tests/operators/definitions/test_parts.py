@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.parts import of_parts
 from superopt.operators.layout import Reshape, Transpose

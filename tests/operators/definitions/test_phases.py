@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.operators.definitions.phases import MOST, by_phases, in_steps
 from superopt.operators.instances import resize
 from superopt.operators.linear import Conv

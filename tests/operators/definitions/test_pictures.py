@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from superopt.arithmetic import FIELD, FLOAT
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.constant import filled

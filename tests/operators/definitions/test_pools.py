@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD, FLOAT, ORDER
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.blocks import BLOCK
 from superopt.operators.definitions.pools import by_equal_weights, by_pictures, of_one_row, one_axis_after_the_other

@@ -8,7 +8,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.operators.definitions.scaled import of_scaled_columns, of_scaled_rows
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul

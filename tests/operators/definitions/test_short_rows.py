@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FLOAT
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import plus
 from superopt.operators.definitions.short_rows import (

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superopt.arithmetic import FIELD, FLOAT
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.sums import by_a_product
 from superopt.operators.linear import MatMul

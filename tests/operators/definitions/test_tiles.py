@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from superopt.arithmetic import FIELD, FLOAT
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
 from superopt.operators.definitions.tiles import by_tiles, worthwhile_matrices, worthwhile_tiles

@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.errors import ShapeError
 from superopt.operators.definitions.transposed import (
     MOST,

@@ -12,7 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import superopt
 from superopt.api import Options
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.errors import OutOfTime
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Reshape

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose

@@ -9,7 +9,8 @@ import pytest
 
 from superopt.api import definitions
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol_name
+from superopt.demands import assuming
+from superopt.dim import symbol_name
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu, times

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FLOAT
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.constant import filled

@@ -8,7 +8,8 @@ import pytest
 
 from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Concat, Expand
 from superopt.operators.linear import Conv, MatMul

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.operators.declare import Declared
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS, Meaning

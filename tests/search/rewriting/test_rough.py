@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Relu
 from superopt.search.rewriting.rough import Rough

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 from superopt.api import definitions
 from superopt.arithmetic import FLOAT
 from superopt.cost.analytic import AnalyticCost
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Reshape

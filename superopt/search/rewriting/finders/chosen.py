@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from superopt.dim import are_equal, is_one
 from superopt.operators.chains import viewed
 from superopt.operators.declare import concrete
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.rearrange import Gather
+from superopt.relations import are_equal, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 

@@ -14,13 +14,14 @@ from functools import reduce
 from itertools import product as choices
 from typing import NamedTuple
 
-from superopt.dim import Shape, is_one, product
+from superopt.dim import Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.reductions import Mean, Sum
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import REAL, Term

@@ -14,12 +14,13 @@ from collections.abc import Container, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from superopt.dim import Dim, is_one, product
+from superopt.dim import Dim, product
 from superopt.operators.constant import Band
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.search.rewriting.finders.items import Axes, MixedError, batches_of, mixed_size, sizes_of

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.dim import are_equal
 from superopt.operators.constant import matrix
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.picks import Every, Slice, Take
+from superopt.relations import are_equal
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.term import Term

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import ClassVar
 
-from superopt.dim import assuming
+from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.term import Term
 

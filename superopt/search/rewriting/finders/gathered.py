@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from superopt.dim import at_most, is_one, product
+from superopt.dim import at_most, product
 from superopt.operators.along import read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Sub
@@ -25,6 +25,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make, subterms
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from superopt.dim import Dim, Shape, are_equal, is_one, product
+from superopt.dim import Dim, Shape, product
+from superopt.relations import are_equal, is_one
 
 
 class Item(NamedTuple):

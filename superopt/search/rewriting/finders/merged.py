@@ -12,11 +12,12 @@ from collections import Counter
 from functools import reduce
 from typing import NamedTuple
 
-from superopt.dim import Shape, is_one, product
+from superopt.dim import Shape, product
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
 from superopt.term import Term, make

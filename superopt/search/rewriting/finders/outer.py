@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from superopt.dim import equal_shapes, is_one
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.pointwise import Mul
+from superopt.relations import equal_shapes, is_one
 from superopt.search.rewriting.finders.contracted import Factor, moved, parted
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of

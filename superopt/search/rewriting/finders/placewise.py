@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
-from superopt.dim import Dim, Shape, equal_shapes, is_one
+from superopt.dim import Dim, Shape
 from superopt.operators.along import Origins, read_along
 from superopt.operators.chains import joined, viewed
 from superopt.operators.constant import filled
@@ -26,6 +26,7 @@ from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.products import multiplied
 from superopt.operators.reductions import Mean, Reduction
+from superopt.relations import equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Operator, Term, make
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from superopt.dim import Shape, are_equal, equal_shapes, is_one, product
+from superopt.dim import Shape, product
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.layout import Expand, Reshape, reshaped
+from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 

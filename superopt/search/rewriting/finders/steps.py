@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from superopt.dim import Dim, Shape, is_one, product
+from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.functions import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
@@ -15,6 +15,7 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reductions import Mean, Sum
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.items import (
     Axes,
     Item,

@@ -9,7 +9,7 @@ sums, joins and moves. What narrows an axis by constant weights is a sum for eac
 
 from __future__ import annotations
 
-from superopt.dim import Dim, at_most, is_one
+from superopt.dim import Dim, at_most
 from superopt.operators.along import Origins, read_along, widened
 from superopt.operators.declare import Declared
 from superopt.operators.functions import Sub
@@ -18,6 +18,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reductions import Mean, Sum
+from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
 from superopt.term import Term, make

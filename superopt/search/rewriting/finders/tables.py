@@ -13,13 +13,14 @@ from functools import reduce
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from superopt.dim import Dim, Shape, are_equal, product
+from superopt.dim import Dim, Shape, product
 from superopt.operators.chains import joined, viewed
 from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.picks import Slice
 from superopt.operators.rearrange import Gather
+from superopt.relations import are_equal
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 

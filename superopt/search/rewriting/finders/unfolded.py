@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from superopt.arithmetic import FIELD, Array
-from superopt.dim import Shape, are_equal, equal_shapes, is_one, product
+from superopt.dim import Shape, product
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Every, Slice, Take
+from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.items import MixedError
 from superopt.search.rewriting.finders.steps import Steps

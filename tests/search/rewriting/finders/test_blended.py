@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.constant import filled
 from superopt.operators.functions import Sub

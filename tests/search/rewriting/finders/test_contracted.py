@@ -7,7 +7,8 @@ from functools import reduce
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul

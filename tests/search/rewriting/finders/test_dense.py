@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.functions import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FLOAT, ORDER
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Softsign, Swish
 from superopt.operators.constant import filled

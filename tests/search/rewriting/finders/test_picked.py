@@ -7,7 +7,8 @@ import pytest
 
 from superopt.arithmetic import FLOAT
 from superopt.cost.analytic import AnalyticCost
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.attention.dot_product import Attention

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FIELD, ORDER, Carrier
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import LeakyRelu
 from superopt.operators.functions import Sub

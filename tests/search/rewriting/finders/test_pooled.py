@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FIELD, FLOAT
-from superopt.dim import Dim, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Reshape, Transpose
 from superopt.operators.picks import Take

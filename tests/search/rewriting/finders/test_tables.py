@@ -13,7 +13,8 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.arithmetic import FIELD, Array
-from superopt.dim import assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import symbol
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, understand

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic import FIELD
-from superopt.dim import Shape, assuming, symbol
+from superopt.demands import assuming
+from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.runs import in_runs
 from superopt.operators.layout import Expand, Reshape, Transpose

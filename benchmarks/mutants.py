@@ -10,7 +10,8 @@ from functools import partial
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, conditions
 from superopt.operators.layout import Concat, Transpose
 from superopt.operators.picks import Slice

@@ -20,7 +20,8 @@ from typing import Any
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators import CATALOGUE, READERS, Declared
-from superopt.operators.declare import Field, is_shipped
+from superopt.operators.attributes import Field
+from superopt.operators.declare import is_shipped
 from superopt.operators.files import declare_files
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.reader import term_sexp

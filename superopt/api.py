@@ -15,7 +15,8 @@ from superopt.asked import Options, search_digest, settings_told
 from superopt.errors import UsageError
 from superopt.memory import seldom_collecting
 from superopt.onnx_io import Model, ModelFacts, facts, held, load, save, to_proto
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.files import declare_files
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.prepared import prepared

@@ -18,7 +18,7 @@ from superopt.errors import RuntimeFailed, SuperoptError
 from superopt.folders import temporary_folder
 from superopt.onnx_io import LARGE, Program, Step, facts, load, save, understand, widened
 from superopt.onnx_io.tensors import Tensor, tensors
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.search.report import Part
 from superopt.search.settings import Setting, assumed
 from superopt.search.settled import PATIENCE_S, settled

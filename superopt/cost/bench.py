@@ -20,7 +20,7 @@ from superopt.cost.timing import Key, Timing
 from superopt.cost.whole import Undeclared, Unwritable, written
 from superopt.errors import OutOfTime
 from superopt.onnx_io import DrawnWeights, needed_opset
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.term import Graph, Term
 
 T = TypeVar("T")

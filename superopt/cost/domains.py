@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.term import Graph, Term, replace_all, subterms
 
 OF_ONNX = ("", "ai.onnx.ml")

@@ -14,7 +14,7 @@ import math
 from superopt.cost.flops import flops
 from superopt.cost.sizes import bytes_of
 from superopt.demands import assuming
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.term import Graph, Term, replace_all, variable, variables
 
 LEAST_USES, FEW_USES = 0.9, 16

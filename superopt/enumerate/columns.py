@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from superopt.arithmetic import FIELD, ORDER, PRIME, Array, Carrier, Field
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import resize
 from superopt.term import Term, subterms
 

@@ -8,7 +8,8 @@ from dataclasses import MISSING, dataclass
 from typing import Literal, TypeAlias
 
 from superopt.dim import Dim
-from superopt.operators.declare import Declared, Field
+from superopt.operators.attributes import Field
+from superopt.operators.declared import Declared
 from superopt.term import Term, subterms
 
 Place: TypeAlias = tuple[str, int]

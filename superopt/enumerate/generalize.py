@@ -16,7 +16,7 @@ from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Expr, Floor, Shape, equal, product, symbol
 from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.padding import Pad

@@ -20,7 +20,7 @@ from superopt.enumerate.generalize import generalized, open_conditions, tidied, 
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
 from superopt.operators.layout import Expand
 from superopt.rules.derive import Rules

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from superopt.enumerate.grow import Progress
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv

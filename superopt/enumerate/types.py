@@ -12,7 +12,7 @@ import numpy as np
 from superopt.arithmetic import Array
 from superopt.dim import Shape
 from superopt.enumerate.family import Family, Pattern
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.term import Term
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from superopt.dim import Dim
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.rules.match import same_head
 from superopt.term import Term, replace_all, variables
 

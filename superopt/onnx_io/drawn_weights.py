@@ -17,7 +17,7 @@ import onnx_ir as ir
 from superopt.arithmetic import Array
 from superopt.drawn import normal
 from superopt.folders import temporary_folder
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.term import REAL, Graph, Term, variables
 
 APART = 2**16

@@ -20,7 +20,7 @@ from onnx.shape_inference import InferenceError
 from superopt.arithmetic import Array
 from superopt.dim import Dim, Shape, product, symbol
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.relations import are_equal
 from superopt.substitution import substitute, symbols
 from superopt.term import Type

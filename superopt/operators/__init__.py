@@ -33,7 +33,9 @@ from superopt.operators import (
     tuples,
     waves,
 )
-from superopt.operators.declare import CATALOGUE, READERS, Declared, Emitter, NotUnderstood, Source
+from superopt.operators.declare import CATALOGUE, READERS
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import Emitter, NotUnderstood, Source
 
 __all__ = [
     "CATALOGUE",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from superopt.arithmetic import Array, Carrier
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, present
+from superopt.operators.declare import operator
 from superopt.operators.functions import Erf, Exp, Max, Min, Neg, Sigmoid, Softplus, Sub, Tanh
 from superopt.operators.layout import spread
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, present
 from superopt.operators.pointwise import Add, Binary, Div, Mul, Relu, Unary
 from superopt.term import Term, make
 

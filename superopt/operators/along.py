@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 from superopt.demands import assuming
 from superopt.dim import Dim, Shape, product
 from superopt.errors import SuperoptError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv
 from superopt.operators.normalize import AlongAxis

@@ -10,8 +10,11 @@ from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, equal
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.term import Term, Type, make
 
 

@@ -6,9 +6,10 @@ import string
 from collections.abc import Sequence
 
 from superopt.dim import Shape, equal, product
-from superopt.operators.declare import NotUnderstood, Source, present, reads
+from superopt.operators.declare import reads
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.linear import MatMul
+from superopt.operators.nodes import NotUnderstood, Source, present
 from superopt.operators.reductions import Sum
 from superopt.term import Term, make
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from superopt.operators.declare import Declared, NotUnderstood
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import NotUnderstood
 from superopt.term import REAL, TRUTH, Term, subterms
 
 ONNX_TYPES = {"float32": 1, "float64": 11}

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.term import Fact, Operator, Term, subterms
 
 _always: MutableMapping[Term, frozenset[str]] = WeakKeyDictionary()

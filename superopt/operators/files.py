@@ -18,7 +18,8 @@ import numpy as np
 from superopt.arithmetic import EXACT, FLOAT
 from superopt.errors import SuperoptError, UsageError
 from superopt.evaluate import evaluate, sample
-from superopt.operators.declare import CATALOGUE, READERS, Declared
+from superopt.operators.declare import CATALOGUE, READERS
+from superopt.operators.declared import Declared
 from superopt.operators.laws.collected import Scope, forget_laws, laws_in
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS
 from superopt.term import variable

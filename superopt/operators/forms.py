@@ -8,8 +8,9 @@ import numpy as np
 
 from superopt.dim import Dim
 from superopt.operators.activations import times
-from superopt.operators.declare import NotUnderstood, Source, pass_over, present, reads
+from superopt.operators.declare import reads
 from superopt.operators.layout import broadcast, positive_axis, reshaped
+from superopt.operators.nodes import NotUnderstood, Source, pass_over, present
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
 from superopt.term import Term, make

@@ -9,11 +9,13 @@ from __future__ import annotations
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, floor_div, product
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator
+from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.nodes import Emitter, NotUnderstood, Source
 from superopt.operators.pointwise import Mul
 from superopt.operators.waves import Waves
 from superopt.relations import are_equal, is_one

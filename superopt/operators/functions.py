@@ -8,9 +8,10 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.operators.constant import filled
-from superopt.operators.declare import NotUnderstood, Source, operator, present, reads
+from superopt.operators.declare import operator, reads
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import broadcast
+from superopt.operators.nodes import NotUnderstood, Source, present
 from superopt.operators.pointwise import Binary, BinaryReal, Unary, UnaryReal
 from superopt.term import FACTS, Term, make
 

@@ -11,7 +11,7 @@ import numpy as np
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Expr, Symbol, at_most, floor_div, product, symbol, symbol_name
 from superopt.errors import ShapeError, Undecided
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.substitution import substitute, substitute_condition, symbols
 from superopt.term import Term, Variable, make, size_symbols, subterms, variable, variables
 

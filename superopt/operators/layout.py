@@ -10,7 +10,10 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, equal, product
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator, present
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import FACTS, Term, make
 

@@ -11,8 +11,11 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, equal, product
-from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator, present
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, common_shape, reshaped
+from superopt.operators.nodes import NotUnderstood, Source, concrete, present
 from superopt.operators.pointwise import Add
 from superopt.relations import divides, is_one
 from superopt.term import Term, make

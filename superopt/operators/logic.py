@@ -9,12 +9,14 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Scalar, filled
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, operator, pass_over, present, reads
+from superopt.operators.declare import operator, reads
 from superopt.operators.element_types import ONNX_TYPES, demand_computed
 from superopt.operators.functions import Max, Min
 from superopt.operators.layout import Expand, broadcast
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Relu, Unary, UnaryReal
 from superopt.term import REAL, TRUTH, Term, Type, join_dtypes, make
 

@@ -9,7 +9,10 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, attr, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import Emitter, NotUnderstood
 from superopt.term import Type
 
 MOST_ROWS = 2**28

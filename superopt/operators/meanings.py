@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from superopt.errors import SuperoptError
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.term import Term
 
 SEEN = 2

@@ -6,7 +6,10 @@ import numpy as np
 
 from superopt.arithmetic import Array, Carrier
 from superopt.dim import Dim, Shape
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.operators.resize import demand_maps, resized, resizes
 from superopt.term import FACTS, Term, make
 

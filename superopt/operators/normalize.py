@@ -6,12 +6,15 @@ from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape, product
 from superopt.operators.activations import times
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.powers import power
 from superopt.operators.reduce import AvgPool

@@ -6,11 +6,13 @@ from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape, product
 from superopt.operators.activations import plus
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
-from superopt.operators.declare import Emitter, NotUnderstood, Source, attr, concrete, operator, present, reads
+from superopt.operators.declare import operator, reads
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped, spread
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.operators.normalize import AlongAxis, demand_channels
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.reductions import LogSumExp, Mean

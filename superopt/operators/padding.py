@@ -10,9 +10,12 @@ from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most
+from superopt.operators.attributes import attr
 from superopt.operators.constant import filled
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, positive_axis
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.operators.picks import Slice
 from superopt.term import FACTS, Term, make
 

@@ -10,8 +10,11 @@ from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import positive_axis
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.relations import are_equal
 from superopt.term import FACTS, Term, make
 

@@ -11,24 +11,16 @@ import math
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
-from superopt.operators.declare import (
-    Declared,
-    Emitter,
-    NotUnderstood,
-    Source,
-    attr,
-    concrete,
-    operator,
-    pass_over,
-    present,
-    reads,
-)
+from superopt.operators.declare import operator, reads
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Neg, Sigmoid
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Equal, IsNan, Where
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over, present
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.picks import taken
 from superopt.operators.pointwise import Add, Div, Mul

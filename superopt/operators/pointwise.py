@@ -9,8 +9,10 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier, Function
 from superopt.demands import require
 from superopt.dim import Shape
-from superopt.operators.declare import Declared, Source, operator, present
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import broadcast
+from superopt.operators.nodes import Source, present
 from superopt.term import Term, make
 
 

@@ -6,8 +6,9 @@ import math
 from functools import reduce
 
 from superopt.dim import Dim
-from superopt.operators.declare import NotUnderstood, Source, concrete, reads
+from superopt.operators.declare import reads
 from superopt.operators.layout import Reshape, reshaped
+from superopt.operators.nodes import NotUnderstood, Source, concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum

@@ -14,7 +14,9 @@ from typing import Any
 
 from superopt.dim import Condition, Dim, Floor, Relation, Shape, Symbol, floor_div, product, symbol
 from superopt.errors import ParseError, ShapeError, SuperoptError
-from superopt.operators.declare import CATALOGUE, Declared, Field
+from superopt.operators.attributes import Field
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.relations import relate
 from superopt.term import FACTS, Fact, Term, make

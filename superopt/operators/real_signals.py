@@ -12,10 +12,11 @@ from functools import reduce
 
 from superopt.dim import Dim
 from superopt.operators.constant import filled
-from superopt.operators.declare import NotUnderstood, Source, concrete, reads
+from superopt.operators.declare import reads
 from superopt.operators.fourier import LARGEST, Dft, Stft
 from superopt.operators.layout import Concat, Expand, Transpose, positive_axis, reshaped
 from superopt.operators.linear import MatMul
+from superopt.operators.nodes import NotUnderstood, Source, concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.waves import Waves

@@ -9,17 +9,11 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
-from superopt.operators.declare import (
-    Declared,
-    NotUnderstood,
-    Source,
-    attr,
-    concrete,
-    operator,
-    present,
-    reads,
-)
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator, reads
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
+from superopt.operators.nodes import NotUnderstood, Source, concrete, present
 from superopt.operators.picks import taken
 from superopt.relations import is_one
 from superopt.term import Term, Type, make

@@ -10,19 +10,12 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, product
-from superopt.operators.declare import (
-    Declared,
-    Emitter,
-    NotUnderstood,
-    Source,
-    attr,
-    concrete,
-    operator,
-    present,
-    reads,
-)
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator, reads
+from superopt.operators.declared import Declared
 from superopt.operators.layout import reshaped
 from superopt.operators.linear import explicit_pads, window_sizes, windows
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.operators.reductions import Largest, Mean
 from superopt.term import Term, make
 

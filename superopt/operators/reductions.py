@@ -10,10 +10,13 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier, keyed_hash
 from superopt.demands import require
 from superopt.dim import Dim, Shape, product
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, operator, pass_over, present
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Abs, Exp, Log, Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Add, Mul, Sqrt
 from superopt.term import FACTS, Term, Type, make
 

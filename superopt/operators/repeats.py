@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.operators.linear import MatMul
 from superopt.operators.normalize import Gemm

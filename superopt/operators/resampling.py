@@ -15,11 +15,14 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, product
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Declared, Emitter, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.linear import MatMul
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes, to_sizes
 from superopt.relations import are_equal
 from superopt.term import Term, make

@@ -13,19 +13,12 @@ from superopt.arithmetic import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, equal, product
-from superopt.operators.declare import (
-    Declared,
-    Emitter,
-    NotUnderstood,
-    Source,
-    attr,
-    concrete,
-    operator,
-    pass_over,
-    reads,
-)
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator, reads
+from superopt.operators.declared import Declared
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import positive_axis, spread
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over
 from superopt.operators.picks import Take
 from superopt.operators.rearrange import repeated
 from superopt.relations import are_equal, equal_shapes, is_one

@@ -5,8 +5,11 @@ from __future__ import annotations
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape, product
-from superopt.operators.declare import Declared, Source, attr, operator, present
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import positive_axis, reshaped
+from superopt.operators.nodes import Source, present
 from superopt.term import FACTS, Term
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.operators.declare import NotUnderstood, Source, concrete, present, reads
+from superopt.operators.declare import reads
 from superopt.operators.layout import Concat, reshaped
+from superopt.operators.nodes import NotUnderstood, Source, concrete, present
 from superopt.operators.picks import Slice
 from superopt.term import Term
 

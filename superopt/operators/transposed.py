@@ -9,9 +9,12 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, product
-from superopt.operators.declare import Declared, NotUnderstood, Source, attr, concrete, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.operators.linear import demand_kernel
+from superopt.operators.nodes import NotUnderstood, Source, concrete
 from superopt.operators.pointwise import Add
 from superopt.relations import divides
 from superopt.term import Term, make

@@ -9,8 +9,9 @@ import math
 import numpy as np
 
 from superopt.arithmetic import Array
-from superopt.operators.declare import NotUnderstood, Source, concrete, present, reads
+from superopt.operators.declare import reads
 from superopt.operators.layout import reshaped
+from superopt.operators.nodes import NotUnderstood, Source, concrete, present
 from superopt.operators.picks import taken
 from superopt.operators.rearrange import Gather
 from superopt.relations import is_one

@@ -9,7 +9,10 @@ import numpy as np
 from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
-from superopt.operators.declare import Declared, attr, concrete, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
+from superopt.operators.nodes import concrete
 
 
 @operator("waves")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv
 from superopt.operators.padding import Pad

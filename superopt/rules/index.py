@@ -11,7 +11,7 @@ from itertools import product
 from operator import attrgetter
 from typing import Generic, TypeAlias, TypeVar
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.rules.rule import of_any_rank
 from superopt.term import Term
 

@@ -10,7 +10,7 @@ from superopt.bounds import nonnegative
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Expr, Shape, equal, symbol_name
 from superopt.errors import ShapeError, Undecided
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.element_types import COMPUTED
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.layout import Expand

@@ -13,7 +13,7 @@ from dataclasses import replace
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.rules.rule import AXES, Rule, of_any_rank
 from superopt.term import Fact, Operator, Term, Variable, make, subterms, variable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from superopt.dim import Condition, Shape, symbol
 from superopt.errors import RuleError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
 from superopt.rules.limits import demand_bounded, demand_name

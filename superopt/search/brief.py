@@ -7,7 +7,7 @@ people; what is replayed has a text of its own (`solution.py`).
 
 from __future__ import annotations
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.operators.reader import attribute_items, term_sexp
 from superopt.term import Term, subterms

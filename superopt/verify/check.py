@@ -11,7 +11,7 @@ from superopt.dim import Condition
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, small_instances
 from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule, of_any_rank

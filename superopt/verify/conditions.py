@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, equal, symbol
 from superopt.errors import RuleError, ShapeError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import (
     all_symbols,
     conditions,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from superopt.dim import Condition
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand

@@ -17,7 +17,7 @@ import z3
 
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Expr, Floor, Shape, Symbol, product, symbol
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.facts import given_facts
 from superopt.term import Term, Type, variable
 

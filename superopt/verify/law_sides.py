@@ -17,7 +17,7 @@ import numpy as np
 from superopt.arithmetic import EXACT, FLOAT, Array, Carrier
 from superopt.demands import assuming
 from superopt.dim import Dim
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, resize
 from superopt.operators.laws.collected import Law
 from superopt.substitution import symbols

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from superopt.dim import Condition
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols
 from superopt.operators.laws.collected import Law
 from superopt.operators.layout import Reshape

@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from superopt.errors import RuleError
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.rules.digests import laws_hash, operators_hash
 from superopt.rules.format import RuleFile, parse_file, print_file, print_rule, read_rules
 from superopt.rules.rule import Rule

@@ -19,7 +19,7 @@ from superopt.dim import Condition, Dim, Truth
 from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import all_symbols, defaults, fitting, is_small, resize
 from superopt.operators.logic import Logical, Where
 from superopt.rules.rule import Rule

@@ -25,9 +25,9 @@ from superopt.cost.whole import written
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import REAL, Graph, make, variable, variables

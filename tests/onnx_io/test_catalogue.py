@@ -32,7 +32,6 @@ from superopt.operators.attention.grouped import GroupedAttention, MaskedGrouped
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
-from superopt.operators.declare import concrete
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import (
     Abs,
@@ -59,6 +58,7 @@ from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.lookups import Lookups
 from superopt.operators.nearest import Nearest
+from superopt.operators.nodes import concrete
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm
 from superopt.operators.padding import Pad, PadAround

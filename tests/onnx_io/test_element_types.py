@@ -16,7 +16,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.operators.constant import Count
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.logic import Cast
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather

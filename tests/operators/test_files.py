@@ -15,7 +15,7 @@ from superopt.enumerate.generate import generate
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, rewritten, standalone, understand
 from superopt.operators import CATALOGUE, READERS, NotUnderstood
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.files import apart, declare_files
 from superopt.operators.pointwise import Mul, Relu
 from superopt.rules.digests import laws_hash, operators_hash

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from superopt.demands import assuming
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.instances import resize, small_instances
 from superopt.rules.exchange import egg
 from superopt.rules.exchange.egg import NotInEgg, egg_line, egg_refusals, to_egg

@@ -12,7 +12,7 @@ import pytest
 from superopt.arithmetic import EXACT
 from superopt.dim import floor_div, symbol
 from superopt.evaluate import evaluate_all, sample
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.facts import supposing
 from superopt.operators.instances import small_instances
 from superopt.operators.layout import Concat, Transpose

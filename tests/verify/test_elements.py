@@ -9,7 +9,8 @@ import pytest
 import z3
 
 from superopt.arithmetic import FLOAT
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.facts import known_facts, supposing
 from superopt.operators.pointwise import Relu
 from superopt.rules.format import parse_file

@@ -27,7 +27,7 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import number
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 

@@ -10,12 +10,14 @@ from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
 from superopt.operators.activations import times
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
-from superopt.operators.declare import Emitter, attr, operator
+from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Less, Where
+from superopt.operators.nodes import Emitter
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
 from superopt.operators.reductions import Largest

@@ -11,10 +11,12 @@ from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.nodes import attention
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Emitter, attr, operator, reads
+from superopt.operators.declare import operator, reads
 from superopt.operators.layout import Transpose, reshaped
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import Emitter
 from superopt.relations import divides
 from superopt.term import Term
 

@@ -6,7 +6,8 @@ from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.attention.dot_product import Attending, Attention, MaskedAttention
-from superopt.operators.declare import attr, operator
+from superopt.operators.attributes import attr
+from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, reshaped
 from superopt.relations import divides
 from superopt.term import Term

@@ -6,9 +6,11 @@ from superopt.arithmetic import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
+from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
-from superopt.operators.declare import Emitter, attr, operator
+from superopt.operators.declare import operator
 from superopt.operators.layout import Transpose, reshaped
+from superopt.operators.nodes import Emitter
 from superopt.relations import divides
 from superopt.term import Term
 

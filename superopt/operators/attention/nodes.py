@@ -10,11 +10,12 @@ from superopt.operators.attention.dot_product import Attention, MaskedAttention,
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention, for_each_head
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows, apart, joined
 from superopt.operators.constant import Band
-from superopt.operators.declare import NotUnderstood, Source, concrete, pass_over, reads
+from superopt.operators.declare import reads
 from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, spread
 from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast
+from superopt.operators.nodes import NotUnderstood, Source, concrete, pass_over
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice
 from superopt.relations import are_equal

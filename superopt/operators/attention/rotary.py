@@ -7,9 +7,10 @@ from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.attention.heads import apart, joined
 from superopt.operators.composite import Composite
-from superopt.operators.declare import NotUnderstood, Source, operator, pass_over, reads
+from superopt.operators.declare import operator, reads
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Expand
+from superopt.operators.nodes import NotUnderstood, Source, pass_over
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather

@@ -16,10 +16,10 @@ from functools import reduce
 from math import gcd
 
 from superopt.dim import Dim
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import concrete
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.term import Term, make

@@ -11,10 +11,10 @@ from functools import reduce
 from typing import NamedTuple
 
 from superopt.operators.constant import filled
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum

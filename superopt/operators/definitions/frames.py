@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import concrete
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Every, Slice
 from superopt.operators.pointwise import Add

@@ -9,11 +9,12 @@ of 128 rows at 211 GFLOP/s as products, and at 236 as convolutions; of 16 rows t
 from __future__ import annotations
 
 from superopt.dim import Shape, product, symbol
-from superopt.operators.declare import Declared, concrete
+from superopt.operators.declared import Declared
 from superopt.operators.definitions.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import concrete
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.operators.repeats import repeats_matrices

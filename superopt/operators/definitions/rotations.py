@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from superopt.dim import Shape, symbol
 from superopt.operators.along import read_along, widened
 from superopt.operators.attention.rotary import Rotary, turned
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Add, Mul

@@ -6,7 +6,7 @@ channels come first in 0.015, and in rows of 224 by three in 0.028.
 
 from __future__ import annotations
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Binary

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from superopt.operators.declare import concrete
 from superopt.operators.definitions.blocks import with_zeros
 from superopt.operators.definitions.frames import as_row
 from superopt.operators.definitions.phases import side_by_side, within
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
+from superopt.operators.nodes import concrete
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add
 from superopt.operators.transposed import ConvTranspose

@@ -13,7 +13,8 @@ from functools import cache
 
 from superopt.demands import assuming
 from superopt.errors import ParseError
-from superopt.operators.declare import CATALOGUE, Declared, is_shipped
+from superopt.operators.declare import CATALOGUE, is_shipped
+from superopt.operators.declared import Declared
 from superopt.operators.laws.derived import linear, named_axes, pointwise
 from superopt.operators.laws.law import Law, Scope, names, scope_of, tensor
 from superopt.operators.laws.layout import broadcasts, layout

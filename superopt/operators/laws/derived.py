@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from superopt.dim import symbol
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Neg
 from superopt.operators.laws.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.laws.layout import padded, picked

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from superopt.dim import Condition, symbol
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.picks import Take
 from superopt.operators.reader import condition_sexp, fact_sexp, term_sexp

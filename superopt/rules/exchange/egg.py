@@ -33,7 +33,7 @@ from typing import Any
 
 from superopt.dim import Dim, symbol_name
 from superopt.errors import RuleError, ShapeError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.reader import dim_sexp
 from superopt.rules.exchange.demands import of_the_right
 from superopt.rules.ranks import at_ranks

@@ -17,7 +17,8 @@ from typing import Any
 
 from superopt.dim import Dim
 from superopt.errors import ParseError
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.reader import condition_sexp, dim_sexp, fact_sexp, unknown_operator
 from superopt.rules.exchange.json_nodes import Node, load_node
 from superopt.rules.format import FORMAT, RuleFile, file_of, shared_parts

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any, TypeAlias
 
 from superopt.dim import Dim
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice

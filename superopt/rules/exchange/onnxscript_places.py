@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from superopt.errors import RuleError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.rules.rule import Rule
 from superopt.term import Term, variables

@@ -16,7 +16,7 @@ from superopt.onnx_io import Program
 from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Step
 from superopt.onnx_io.skeleton import subgraphs
-from superopt.operators.declare import concrete
+from superopt.operators.nodes import concrete
 from superopt.operators.reduce import Pool
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.same import Reference

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from superopt.cost.steps import swaps_last_two
 from superopt.onnx_io.program import Program, Step
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.linear import Conv, MatMul

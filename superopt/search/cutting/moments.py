@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from superopt.onnx_io.program import Program, Step
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.reductions import Reduction
 from superopt.term import subterms

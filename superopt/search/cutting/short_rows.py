@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from superopt.onnx_io.program import Program, Step
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.definitions.short_rows import SHORT
 from superopt.operators.layout import Expand
 from superopt.operators.picks import Slice

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.chains import joined
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.picks import Take
 from superopt.operators.products import multiplied

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.along import origins, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.picks import Slice
 from superopt.relations import are_equal

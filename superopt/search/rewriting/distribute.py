@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.rules.match import commuted
 from superopt.rules.rule import Rule, of_any_rank

@@ -19,7 +19,7 @@ from superopt.demands import assuming
 from superopt.dim import Dim
 from superopt.errors import SuperoptError
 from superopt.operators.constant import filled
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Transpose
 from superopt.relations import equal_shapes
 from superopt.search.rewriting.forms import Forms, single

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from superopt.demands import assuming
 from superopt.dim import Shape, equal
 from superopt.operators.constant import Scalar
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Abs, Max, Min, Neg, Pow, Sub
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from superopt.dim import Shape
 from superopt.operators.along import read_along, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.picks import Slice

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.search.rewriting.forms import Forms
 from superopt.search.rewriting.rewrites import Fold
 from superopt.search.rewriting.sums import Poly

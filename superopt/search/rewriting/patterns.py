@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from superopt.dim import Dim
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.search.rewriting.forms import Forms
 from superopt.search.rewriting.sums import Atom, Factors, Poly, View, axes_of, without
 from superopt.term import Term

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.search.rewriting.forms import Forms
 from superopt.search.rewriting.sums import Atom, Factors, Poly
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import TypeAlias
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.pointwise import Add
 from superopt.rules.match import commuted

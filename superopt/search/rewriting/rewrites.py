@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from superopt.cost.domains import foreign
 from superopt.demands import assuming
 from superopt.errors import Undecided
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defined
 from superopt.rules.idle import is_idle
 from superopt.rules.match import build, matches

@@ -18,7 +18,7 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol, symbol_name
 from superopt.errors import SuperoptError
 from superopt.operators.activations import times
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SPELLINGS, defined
 from superopt.operators.pointwise import Mul
 from superopt.term import Term, make, variable

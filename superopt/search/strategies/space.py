@@ -9,7 +9,7 @@ from functools import wraps
 from superopt.cost.model import Cost
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.search.rewriting.application import Application
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.narrow import narrowed

@@ -12,7 +12,7 @@ from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.constant import filled
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.definitions.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.functions import Pow, Sigmoid, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose

@@ -13,7 +13,7 @@ from superopt.cost.layouts import ALONE, Place
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, RuntimeFailed
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Exp, Neg
 from superopt.operators.linear import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt

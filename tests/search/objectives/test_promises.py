@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from superopt.cost.kernels import Kernel, cut
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Exp, Neg
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.search.objectives.promises import GRAPH_OFF, KERNEL_OFF, LEAST_LEFT, LEAST_MORE, Promises, promise

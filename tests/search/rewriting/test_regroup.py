@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from superopt.arithmetic import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand
 from superopt.operators.linear import Conv

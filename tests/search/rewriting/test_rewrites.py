@@ -8,7 +8,7 @@ import pytest
 
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.linear import Conv, MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS, Meaning
 from superopt.operators.normalize import Lrn

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.definitions.short_rows import SHORT
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.picks import Slice

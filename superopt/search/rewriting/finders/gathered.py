@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from superopt.dim import at_most, product
 from superopt.operators.along import read_along, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul

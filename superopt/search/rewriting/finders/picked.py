@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from superopt.operators.along import Origins, read_along, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.picks import Every, Slice, Take
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make, subterms

@@ -9,7 +9,7 @@ AVX-512 onnxruntime 1.32 takes 1.07 to 1.2 times less for six such blocks of 288
 from __future__ import annotations
 
 from superopt.dim import product
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.definitions.pictures import (
     ENOUGH_ROWS,
     gemm_as_convolution,

@@ -19,7 +19,8 @@ from superopt.dim import Dim, Shape
 from superopt.operators.along import Origins, read_along
 from superopt.operators.chains import joined, viewed
 from superopt.operators.constant import filled
-from superopt.operators.declare import CATALOGUE, Declared
+from superopt.operators.declare import CATALOGUE
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.logic import Clip
 from superopt.operators.picks import Slice, Take

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from superopt.dim import Shape, product
 from superopt.operators.along import Origins, read_along, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Reshape, reshaped
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from superopt.dim import Dim, at_most
 from superopt.operators.along import Origins, read_along, widened
-from superopt.operators.declare import Declared
+from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul

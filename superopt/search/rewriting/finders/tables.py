@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from superopt.dim import Dim, Shape, product
 from superopt.operators.chains import joined, viewed
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.lookups import MOST_ROWS, Lookups
+from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice
 from superopt.operators.rearrange import Gather
 from superopt.relations import are_equal

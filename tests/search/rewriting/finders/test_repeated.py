@@ -13,9 +13,9 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
-from superopt.operators.declare import concrete
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.linear import Conv, MatMul
+from superopt.operators.nodes import concrete
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.norms import LayerNorm
 from superopt.operators.picks import Slice

@@ -21,7 +21,8 @@ from rich.progress import track
 
 from benchmarks.coverage import CannotRun, run
 from benchmarks.random_terms import NAMES, Sample, random_graph
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, random_weights, rewritten, standalone, understand

@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.random_operators import BUILD
 from benchmarks.random_values import COPIES, FLOATS, LARGEST_RANK, NUMBERS, TRUTH, Values, ints
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.dim import product
 from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE, Declared

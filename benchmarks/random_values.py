@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.onnx_io import random_weights
 from superopt.operators.activations import plus

@@ -7,7 +7,8 @@ from collections.abc import Container, Mapping
 
 import numpy as np
 
-from superopt.arithmetic import EXACT, Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.exact import EXACT
 from superopt.term import Term, subterms, variables
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.dim import Dim, Shape
 from superopt.errors import ShapeError
 from superopt.substitution import symbols

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD, FLOAT, Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.layout import Concat
 from superopt.operators.pointwise import Add, Relu

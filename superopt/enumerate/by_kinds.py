@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.patterns import Node
 from superopt.enumerate.table import Rows, Table
 

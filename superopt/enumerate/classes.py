@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.by_kinds import ByKinds
 from superopt.enumerate.patterns import (
     Bound,

@@ -14,7 +14,9 @@ from math import prod
 
 import numpy as np
 
-from superopt.arithmetic import FIELD, ORDER, PRIME, Array, Carrier, Field
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.field import FIELD, PRIME, Field
+from superopt.arithmetic.order import ORDER
 from superopt.operators.declared import Declared
 from superopt.operators.instances import resize
 from superopt.term import Term, subterms

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.classes import Classes, Equation
 from superopt.enumerate.family import SIZES
 from superopt.enumerate.grow import Progress

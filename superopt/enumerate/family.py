@@ -12,7 +12,9 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from superopt.arithmetic import FIELD, ORDER, PARTIAL, Carrier
+from superopt.arithmetic.carrier import Carrier
+from superopt.arithmetic.field import FIELD, PARTIAL
+from superopt.arithmetic.order import ORDER
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Shape
 from superopt.errors import ParseError, ShapeError, UsageError

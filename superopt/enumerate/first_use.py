@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 
 
 class FirstUse:

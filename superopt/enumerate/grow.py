@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.plan import free_plans, plans
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table

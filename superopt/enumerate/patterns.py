@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.table import Rows, Table, filled
 from superopt.errors import ShapeError
 from superopt.term import Term

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.enumerate.family import Pattern
 from superopt.enumerate.table import Rows, Table
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
 from superopt.enumerate.family import Family
 from superopt.enumerate.first_use import FirstUse

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.enumerate.family import Family, Pattern
 from superopt.operators.declared import Declared

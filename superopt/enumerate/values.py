@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from superopt.arithmetic import ORDER, Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.order import ORDER
 from superopt.enumerate.columns import Evaluation, evaluation, numel
 from superopt.enumerate.family import SIZES
 from superopt.enumerate.types import Types

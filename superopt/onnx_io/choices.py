@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel
 from superopt.onnx_io.constants import RANDOM, run_node
 from superopt.onnx_io.program import Program

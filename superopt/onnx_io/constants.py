@@ -11,7 +11,7 @@ import onnx.reference
 import onnx_ir as ir
 import onnxruntime as ort
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.tensors import Tensor
 from superopt.onnx_io.traps import demand_quotient

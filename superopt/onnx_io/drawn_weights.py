@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.drawn import normal
 from superopt.folders import temporary_folder
 from superopt.operators.nodes import concrete

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program

@@ -17,7 +17,7 @@ import onnx
 import onnx_ir as ir
 from onnx.shape_inference import InferenceError
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product, symbol
 from superopt.onnx_io.tensors import IR_TYPES, NUMPY_NAMES
 from superopt.operators.nodes import concrete

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel, Undecided
 from superopt.onnx_io.constants import Constants

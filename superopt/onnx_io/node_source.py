@@ -13,7 +13,7 @@ import onnx.defs
 import onnx.helper
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.known_sizes import KnownSizes

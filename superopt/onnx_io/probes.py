@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.files import load, save
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.tensors import IR_TYPES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.constants import Constants
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.size_writer import Sources

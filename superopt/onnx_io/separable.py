@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.operators.linear import Conv
 from superopt.term import Term, make, replace_all, subterms
 

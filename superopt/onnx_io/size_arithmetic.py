@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.bounds import nonnegative
 from superopt.dim import Dim, equal, product
 from superopt.errors import Undecided

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, numpy_helper
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel
 from superopt.onnx_io.messages import attributes, demand_data
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product, symbol_name
 from superopt.errors import InvalidModel
 from superopt.onnx_io.constants import Constants

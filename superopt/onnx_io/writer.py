@@ -11,7 +11,8 @@ import onnx
 import onnx.defs
 import onnx_ir as ir
 
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, Shape, product
 from superopt.evaluate import evaluate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled

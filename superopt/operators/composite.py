@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.evaluate import evaluate
 from superopt.operators.declared import Declared
 from superopt.term import variable

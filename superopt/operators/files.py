@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from superopt.arithmetic import EXACT, FLOAT
+from superopt.arithmetic.exact import EXACT
+from superopt.arithmetic.floats import FLOAT
 from superopt.errors import SuperoptError, UsageError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.declare import CATALOGUE, READERS

@@ -6,7 +6,7 @@ and 14. Of a second of speech, in frames of 400, its STFT takes 3.1 ms, and a co
 
 from __future__ import annotations
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, floor_div, product
 from superopt.operators.attributes import attr

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
 from superopt.operators.element_types import ONNX_TYPES

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, equal, product
 from superopt.operators.attributes import attr

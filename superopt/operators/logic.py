@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.attributes import attr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.dim import Dim, Shape
 from superopt.operators.attributes import attr
 from superopt.operators.declare import operator

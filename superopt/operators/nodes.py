@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
 from superopt.errors import SuperoptError
 from superopt.term import Term

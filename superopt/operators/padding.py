@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.attributes import attr

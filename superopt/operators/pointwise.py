@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier, Function
+from superopt.arithmetic.carrier import Array, Carrier, Function
 from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.declare import operator

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier, keyed_hash
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.hashes import keyed_hash
 from superopt.demands import require
 from superopt.dim import Dim, Shape, product
 from superopt.operators.attributes import attr

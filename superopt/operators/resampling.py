@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, product
 from superopt.operators.attributes import attr

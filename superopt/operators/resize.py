@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.bounds import nonnegative
 from superopt.demands import require
 from superopt.dim import Dim, Shape, equal, product

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.operators.declare import reads
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.nodes import NotUnderstood, Source, concrete, present

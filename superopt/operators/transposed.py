@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape, at_most, product
 from superopt.operators.attributes import attr

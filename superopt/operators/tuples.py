@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.operators.declare import reads
 from superopt.operators.layout import reshaped
 from superopt.operators.nodes import NotUnderstood, Source, concrete, present

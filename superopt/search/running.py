@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.cost.child import Ask, within
 from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Branch, Choice, Program, bodies, choices

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from superopt.arithmetic import EXACT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.exact import EXACT
 from superopt.dim import Condition
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample

@@ -14,7 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from superopt.arithmetic import EXACT, FLOAT, Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.exact import EXACT
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim
 from superopt.operators.declared import Declared

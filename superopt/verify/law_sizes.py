@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Condition, Dim, Floor, Symbol, symbol
 from superopt.errors import ShapeError
 from superopt.operators.instances import all_symbols, fitting

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.operators.laws.collected import Law
 from superopt.term import Term, variables
 

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.arithmetic import FLOAT, SINGLE, Array, Float
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT, SINGLE, Float
 from superopt.dim import Condition, Dim, Truth
 from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all

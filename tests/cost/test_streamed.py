@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost import bench
 from superopt.cost.alone import Alone
 from superopt.cost.bench import Bench

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
 from superopt.enumerate.family import Family, load_family, read_family, shipped_families, with_operators
 from superopt.enumerate.grow import Met, grow

@@ -7,7 +7,8 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, random_weights, standalone, understand
 from superopt.operators import CATALOGUE, Declared, NotUnderstood

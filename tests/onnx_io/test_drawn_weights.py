@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io import DrawnWeights, drawn_weights, standalone_apart
 from superopt.onnx_io.drawn_weights import ALIGNED, APART, Spread
 from superopt.operators.linear import MatMul

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from superopt.arithmetic import SINGLE
+from superopt.arithmetic.floats import SINGLE
 from superopt.cost.runtimes import runtime_named
 from superopt.demands import assuming
 from superopt.evaluate import evaluate

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 from benchmarks.coverage import AUXILIARY, run
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import Program, check, load, rewritten, understand
 from superopt.operators import READERS

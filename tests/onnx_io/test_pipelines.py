@@ -12,7 +12,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.onnx_io.program import Program

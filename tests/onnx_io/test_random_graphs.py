@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.random_graphs import OPSETS, Outcome, examined, has_all
 from benchmarks.random_terms import NAMES, random_graph
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, standalone
 from superopt.operators import NotUnderstood

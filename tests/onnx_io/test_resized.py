@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
 from superopt.operators.nearest import Nearest

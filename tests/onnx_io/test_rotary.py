@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, understand
 from tests.models import model

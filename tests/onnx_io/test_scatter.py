@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, rewritten, understand
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import Program, load, understand
 from superopt.onnx_io.separable import factors

@@ -10,7 +10,8 @@ import onnx_ir
 import pytest
 from onnx import numpy_helper
 
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import floor_div, symbol
 from superopt.errors import UsageError

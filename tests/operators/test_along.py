@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from superopt.arithmetic import EXACT, FLOAT
+from superopt.arithmetic.exact import EXACT
+from superopt.arithmetic.floats import FLOAT
 from superopt.dim import Shape
 from superopt.evaluate import evaluate, sample
 from superopt.operators import CATALOGUE

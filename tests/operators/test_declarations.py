@@ -8,7 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from superopt.arithmetic import EXACT, FIELD, FLOAT, Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
+from superopt.arithmetic.exact import EXACT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.errors import ShapeError, SuperoptError
 from superopt.evaluate import evaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.cost.domains import unfolded
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generate import generate
@@ -29,9 +29,10 @@ from superopt.verify.trusted import seal, sealed, trusted_rules
 
 HEAD = """
 import numpy as np
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.operators.activations import Activation
-from superopt.operators.declare import Declared, operator
+from superopt.operators.declare import operator
+from superopt.operators.declared import Declared
 from superopt.operators.pointwise import Mul, Relu, UnaryReal
 """
 SQUARED = (
@@ -104,11 +105,11 @@ LONE = '@operator("lone", onnx="Lone", domain="d")\nclass Lone('
         ("\nimport nothing_like_it\n", "mine.py:2: ModuleNotFoundError"),
         ("import sys\nsys.exit(0)\n", "mine.py:2: SystemExit"),
         ("x = 1\n", "mine.py: declares no operator"),
-        (SQUARED.replace("squared_relu", "relu"), "mine.py:8: operator relu is declared twice"),
+        (SQUARED.replace("squared_relu", "relu"), "mine.py:9: operator relu is declared twice"),
         (SQUARED.replace(', domain="com.example"', "").replace("SquaredRelu", "Relu"), "mine.py: Relu is declared"),
         (SQUARED.replace("(mul (relu", "(mull (relu"), "laws of squared_relu:1:50: unknown operator mull"),
         (SQUARED.replace('?x))))"', '?x)))"'), "is never closed"),
-        (SQUARED.replace("Relu()(inputs[0]))", "nobody)"), "mine.py:16: NameError"),
+        (SQUARED.replace("Relu()(inputs[0]))", "nobody)"), "mine.py:17: NameError"),
         (SQUARED.replace('"""`y', '"""y'), "its docstring opens with its formula"),
         (HEAD + LONE + 'Declared):\n    """`y`."""\n', "it needs a shape rule"),
         (HEAD + LONE + 'Activation):\n    """`y`."""\n', "has no definition"),

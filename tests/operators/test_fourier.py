@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.operators.fourier import LARGEST, Dft, Stft
 from superopt.operators.waves import Waves

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, understand

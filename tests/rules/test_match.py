@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superopt.arithmetic import EXACT
+from superopt.arithmetic.exact import EXACT
 from superopt.dim import floor_div, symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.declared import Declared

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import z3
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.declared import Declared
 from superopt.operators.facts import known_facts, supposing

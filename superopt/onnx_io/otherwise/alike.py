@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.rows import held
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.repeats import Repeated, repeated

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel
 from superopt.onnx_io.otherwise.steps import step_of
 from superopt.onnx_io.program import Program

@@ -5,7 +5,7 @@ So exporters write it whose linear layers are products of two matrices, as those
 
 from __future__ import annotations
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention

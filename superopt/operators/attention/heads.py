@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from superopt.arithmetic import Array, Carrier
+from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Dim, Shape
 from superopt.operators.attention.dot_product import Attention, MaskedAttention

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 
 REFERENCE_EPS = 32.0
 """How far a value may be from its 64-bit evaluation where the original happens to be nearly exact, in ε."""

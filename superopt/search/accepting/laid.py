@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 
 LEAST_BYTES = 2**20
 """Smaller arrays stay in memory."""

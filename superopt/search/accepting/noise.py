@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.cost.child import Ask
 from superopt.cost.inputs import Feeds
 from superopt.cost.runtime import Runtime

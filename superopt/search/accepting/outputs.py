@@ -14,7 +14,7 @@ from types import EllipsisType
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.cost.inputs import Feeds
 from superopt.search.accepting.agreement import Agreement, OutputAgreement
 from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR, REFERENCE_FACTOR, allowed_of

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost.inputs import Feeds
 from superopt.cost.sizes import concretize
 from superopt.evaluate import evaluate_all

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.cost.child import Ask, Caller, Here, Unending, within
 from superopt.cost.inputs import Draw, Feeds
 from superopt.cost.runtime import Runtime

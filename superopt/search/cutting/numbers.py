@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate

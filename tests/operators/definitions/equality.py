@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.term import Term
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.blocks import BLOCK, LAID_OUT, in_fewer_groups, of_whole_blocks

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.operators.activations import Elu, Mish
 from superopt.operators.definitions.exponents import elu_by_a_maximum, mish_by_an_exponential, softplus_in_steps

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate

@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample

@@ -13,7 +13,9 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD, FLOAT, ORDER
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
+from superopt.arithmetic.order import ORDER
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample

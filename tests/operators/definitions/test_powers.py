@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.operators.constant import filled
 from superopt.operators.definitions.powers import by_an_exponential, by_products_and_roots

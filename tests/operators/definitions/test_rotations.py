@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.attention.rotary import turned
 from superopt.operators.definitions.rotations import as_rotary, first_half

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.runs import MOST, SHORTEST, in_runs
 from superopt.operators.picks import Every, Take

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost.ort import OnnxRuntime
 from superopt.evaluate import evaluate
 from superopt.onnx_io import save

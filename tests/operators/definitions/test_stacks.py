@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.views import as_a_reshape, of_a_reshape, of_a_stack
 from superopt.operators.layout import Concat, Reshape, Transpose

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
 from superopt.search.accepting import distance

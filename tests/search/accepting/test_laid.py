@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.search.accepting.laid import LEAST_BYTES, Laid, laid, taken
 
 COUNT = LEAST_BYTES

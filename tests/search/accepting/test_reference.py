@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io import load, understand
 from superopt.search.accepting import reference
 from superopt.search.accepting.reference import reference_of

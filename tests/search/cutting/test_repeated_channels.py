@@ -10,7 +10,7 @@ import pytest
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import load, understand
 from superopt.search.cutting.pieces import Piece, cut_into_pieces

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from benchmarks.sketch import Sketch
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Reshape
 from superopt.operators.pointwise import Mul

@@ -12,7 +12,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import Program, load, rewritten, understand
 from superopt.operators.attention.rotary import Rotary

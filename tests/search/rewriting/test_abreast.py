@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate_all, sample

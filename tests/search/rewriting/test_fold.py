@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from superopt.api import definitions
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol_name
 from superopt.errors import SuperoptError

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand

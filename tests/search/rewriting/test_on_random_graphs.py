@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.random_terms import Sample, random_graph
 from superopt.api import definitions
-from superopt.arithmetic import FLOAT, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import random_weights
 from superopt.operators.meanings import SPELLINGS

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.demands import assuming
 from superopt.dim import symbol

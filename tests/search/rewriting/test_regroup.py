@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.operators.declared import Declared

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from superopt.api import definitions
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost.analytic import AnalyticCost
 from superopt.demands import assuming
 from superopt.dim import symbol

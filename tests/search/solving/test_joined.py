@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost.analytic import AnalyticCost
 from superopt.cost.bench import Bench
 from superopt.cost.measured import MeasuredCost

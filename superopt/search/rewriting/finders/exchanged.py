@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from superopt.arithmetic import Array
+from superopt.arithmetic.carrier import Array
 from superopt.operators.constant import matrix
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Reshape

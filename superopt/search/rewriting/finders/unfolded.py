@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from superopt.arithmetic import FIELD, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.field import FIELD
 from superopt.dim import Shape, product
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.linear import Conv, MatMul

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.linear import MatMul

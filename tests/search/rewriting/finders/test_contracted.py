@@ -6,7 +6,7 @@ from functools import reduce
 
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import LeakyRelu
 from superopt.operators.constant import filled

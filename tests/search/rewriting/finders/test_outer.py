@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.dim import Dim, product
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand, Transpose, reshaped

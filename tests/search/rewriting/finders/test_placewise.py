@@ -7,7 +7,9 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD, ORDER, Carrier
+from superopt.arithmetic.carrier import Carrier
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.order import ORDER
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample

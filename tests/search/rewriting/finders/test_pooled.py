@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD, FLOAT
+from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample

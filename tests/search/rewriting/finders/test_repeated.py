@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FLOAT
+from superopt.arithmetic.floats import FLOAT
 from superopt.cost.analytic import AnalyticCost
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol

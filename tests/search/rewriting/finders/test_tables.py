@@ -12,7 +12,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic import FIELD, Array
+from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.errors import SuperoptError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from superopt.arithmetic import FIELD
+from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample

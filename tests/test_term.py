@@ -11,8 +11,9 @@ import pytest
 
 from superopt.dim import symbol
 from superopt.errors import ShapeError, Undecided
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.term import REAL, Term, made_over, make, replace, replace_all, size_symbols, subterms, variable, variables
 

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from superopt.operators.activations import LeakyRelu
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_first
 from superopt.operators.layout import Concat, Expand
-from superopt.operators.linear import Conv
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul

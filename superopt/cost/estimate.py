@@ -25,10 +25,10 @@ from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
 from superopt.dim import Shape
 from superopt.operators import Declared
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_first
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.term import Term, subterms
 
 Lesson: TypeAlias = "tuple[tuple[float, ...], float]"

@@ -19,10 +19,11 @@ from operator import attrgetter
 
 from superopt.cost.steps import gates, is_biased, is_multiple, is_normal_of_sum, step, swaps_last_two
 from superopt.operators.activations import Gelu
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.pictures import brings_channels_first
 from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Concat, Expand, Reshape
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.norms import LayerNorm
 from superopt.operators.padding import Pad

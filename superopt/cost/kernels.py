@@ -18,9 +18,9 @@ from superopt.cost.steps import gates, step
 from superopt.operators import Declared
 from superopt.operators.activations import HardSigmoid, HardSwish
 from superopt.operators.constant import number_of
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape
-from superopt.operators.linear import Conv
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reader import dim_sexp, term_sexp

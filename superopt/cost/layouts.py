@@ -15,9 +15,9 @@ from superopt.cost.blocks import in_blocks
 from superopt.cost.kernels import Kernel
 from superopt.cost.sizes import bytes_of
 from superopt.demands import assuming
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_last
-from superopt.operators.linear import Conv
 from superopt.term import Graph, Term, replace_all, variable, variables
 
 

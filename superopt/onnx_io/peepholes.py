@@ -8,9 +8,10 @@ from functools import partial
 
 from superopt.dim import Dim, Shape
 from superopt.operators import Declared, Emitter, NotUnderstood
+from superopt.operators.conv import Conv
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, common_shape, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import concrete
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import END, Every, Slice

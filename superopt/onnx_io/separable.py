@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from superopt.arithmetic.carrier import Array
-from superopt.operators.linear import Conv
+from superopt.operators.conv import Conv
 from superopt.term import Term, make, replace_all, subterms
 
 ROUNDED = 2.0**-22

@@ -16,9 +16,9 @@ from typing import TypeAlias, TypeVar
 from superopt.demands import assuming
 from superopt.dim import Dim, Shape, product
 from superopt.errors import SuperoptError
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv
 from superopt.operators.normalize import AlongAxis
 from superopt.operators.picks import Slice
 from superopt.operators.reductions import Reduction

@@ -1,7 +1,7 @@
 """The base of all declared operators: what a declaration may say, and what is derived from it.
 
 A declaration is a class with typed attributes (`attr`), a shape rule, an evaluation that works in every carrier, and
-facts from which laws follow: `pointwise`, `linear`, `named_axes`. See `linear.py` for examples.
+facts from which laws follow: `pointwise`, `linear`, `named_axes`. See `matmul.py` for an example.
 """
 
 from __future__ import annotations

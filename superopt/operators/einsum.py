@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from superopt.dim import Shape, equal, product
 from superopt.operators.declare import reads
 from superopt.operators.layout import Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import NotUnderstood, Source, present
 from superopt.operators.reductions import Sum
 from superopt.term import Term, make

@@ -12,9 +12,10 @@ from superopt.dim import Dim, Shape, at_most, floor_div, product
 from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter, NotUnderstood, Source
 from superopt.operators.pointwise import Mul
 from superopt.operators.waves import Waves

@@ -9,11 +9,12 @@ from superopt.operators.activations import times
 from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import Band, filled
+from superopt.operators.conv import Conv
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
 from superopt.operators.powers import power

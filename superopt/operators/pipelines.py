@@ -18,8 +18,8 @@ from superopt.operators.declare import operator, reads
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Neg, Sigmoid
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Equal, IsNan, Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over, present
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.picks import taken

@@ -15,7 +15,7 @@ from superopt.operators.constant import filled
 from superopt.operators.declare import reads
 from superopt.operators.fourier import LARGEST, Dft, Stft
 from superopt.operators.layout import Concat, Expand, Transpose, positive_axis, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import NotUnderstood, Source, concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul

@@ -14,9 +14,9 @@ from superopt.operators.attributes import attr
 from superopt.operators.declare import operator, reads
 from superopt.operators.declared import Declared
 from superopt.operators.layout import reshaped
-from superopt.operators.linear import explicit_pads, window_sizes, windows
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.operators.reductions import Largest, Mean
+from superopt.operators.windows import explicit_pads, window_sizes, windows
 from superopt.term import Term, make
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.term import Term
 

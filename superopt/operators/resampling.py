@@ -20,7 +20,7 @@ from superopt.operators.composite import Composite
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
 from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes, to_sizes

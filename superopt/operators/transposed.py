@@ -13,9 +13,9 @@ from superopt.operators.attributes import attr
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
-from superopt.operators.linear import demand_kernel
 from superopt.operators.nodes import NotUnderstood, Source, concrete
 from superopt.operators.pointwise import Add
+from superopt.operators.windows import demand_kernel
 from superopt.relations import divides
 from superopt.term import Term, make
 

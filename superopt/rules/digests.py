@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
+from superopt.operators import windows
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.laws import collected, derived, law, layout, reductions
 from superopt.operators.laws.collected import declared_laws
@@ -16,19 +17,23 @@ from superopt.rules.rule import Rule
 from superopt.term import subterms
 from superopt.text import show
 
+DECLARED_WITH = (windows,)
+"""What declarations compute sizes and values with, in modules that declare nothing themselves."""
+
 LAW_MODULES = (law, collected, derived, layout, reductions)
 """What laws are derived by."""
 
 
 def operators_hash(rules: Iterable[Rule] = ()) -> str:
-    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators.
+    """Changes whenever the meaning of a declaration may: a digest of the code of the modules that declare operators,
+    and of what these declare them with.
 
     Files of the user's count, with their laws, where rules are given that use an operator of theirs.
     """
     own = {name for name, cls in CATALOGUE.items() if not is_shipped(cls)}
     with_own = bool(own) and any(t.operator.name in own for r in rules for t in subterms(*r.source, *r.target))
     modules = {inspect.getmodule(cls) for cls in CATALOGUE.values() if with_own or is_shipped(cls)}
-    return _digest(_code(m) for m in modules if m is not None)
+    return _digest(_code(m) for m in {*modules, *DECLARED_WITH} if m is not None)
 
 
 def laws_hash() -> str:

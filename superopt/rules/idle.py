@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.padding import Pad
 from superopt.rules.rule import Rule
 from superopt.term import Term, subterms

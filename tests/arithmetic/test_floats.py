@@ -10,8 +10,8 @@ from numpy.random import default_rng
 
 from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import variable
 

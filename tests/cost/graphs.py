@@ -8,8 +8,8 @@ import onnxruntime
 from superopt.cost.whole import written
 from superopt.dim import Dim
 from superopt.onnx_io import DrawnWeights
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import Graph, Term, make, variable, variables
 

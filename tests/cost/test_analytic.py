@@ -6,8 +6,9 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.errors import ShapeError
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul
 from superopt.term import make
 from tests.cost.graphs import conv_block, graph, tensor, weight

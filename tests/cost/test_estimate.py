@@ -9,9 +9,10 @@ from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut
 from superopt.cost.rates import CORE, GPU, Rates
 from superopt.operators.activations import Elu
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Exp
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add, Sqrt
 from superopt.operators.reductions import Sum

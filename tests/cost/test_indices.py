@@ -7,9 +7,9 @@ import pytest
 from superopt.cost.indices import indexed
 from superopt.dim import symbol
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast, Equal
 from superopt.operators.lookups import Lookups
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
 from superopt.term import Graph, Term, variable, variables

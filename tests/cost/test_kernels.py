@@ -10,9 +10,10 @@ from superopt.cost.kernels import cut
 from superopt.operators.activations import Gelu, HardSigmoid, HardSwish
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.norms import LayerNorm

@@ -17,9 +17,9 @@ from superopt.cost.table import Table
 from superopt.dim import symbol
 from superopt.onnx_io import Program, load, understand
 from superopt.operators.activations import LeakyRelu, Relu
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.layout import Reshape, Transpose
-from superopt.operators.linear import Conv
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add
 from superopt.operators.reduce import MaxPool

@@ -22,7 +22,7 @@ from superopt.dim import symbol
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import LARGE, DrawnWeights
 from superopt.operators.layout import Reshape
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.norms import RmsNorm
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.term import Graph, Term, make, variable

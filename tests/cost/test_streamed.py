@@ -25,8 +25,9 @@ from superopt.cost.whole import written
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from superopt.cost.weights import WeightsCost
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add
 from superopt.term import Graph, Term, variable
 

@@ -8,8 +8,9 @@ import pytest
 from superopt.cost.whole import MOST_AROUND, Unwritable, around, with_weights_made, written
 from superopt.onnx_io import DrawnWeights, standalone
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul
 from superopt.term import Graph, make, variables
 from tests.cost.graphs import graph, per_channel, tensor, weight

@@ -9,8 +9,9 @@ from superopt.dim import symbol
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized, typed
 from superopt.operators.constant import Band
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Reshape
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Relu

@@ -17,8 +17,9 @@ from superopt.enumerate.generate import Generated, _told, distinct, generate
 from superopt.enumerate.judges import first_proved
 from superopt.enumerate.prune import macros, prune_instances
 from superopt.errors import UsageError
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.derive import Rules

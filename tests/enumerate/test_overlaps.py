@@ -7,7 +7,7 @@ import pytest
 from superopt.dim import symbol
 from superopt.enumerate.overlaps import overlaps
 from superopt.enumerate.prune import MUCH
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Relu
 from superopt.rules.derive import Rules
 from superopt.rules.format import load_rules, parse_file, print_rule

@@ -33,6 +33,7 @@ from superopt.operators.attention.grouped import GroupedAttention, MaskedGrouped
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
+from superopt.operators.conv import Conv
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import (
     Abs,
@@ -55,9 +56,9 @@ from superopt.operators.functions import (
     Tanh,
 )
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.lookups import Lookups
+from superopt.operators.matmul import MatMul
 from superopt.operators.nearest import Nearest
 from superopt.operators.nodes import concrete
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax

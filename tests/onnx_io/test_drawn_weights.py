@@ -15,7 +15,7 @@ import pytest
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io import DrawnWeights, drawn_weights, standalone_apart
 from superopt.onnx_io.drawn_weights import ALIGNED, APART, Spread
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.term import Graph, Term, make, variable
 
 WIDE, HIGH = (

@@ -17,7 +17,7 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import Program, load, understand
 from superopt.onnx_io.separable import factors
-from superopt.operators.linear import Conv
+from superopt.operators.conv import Conv
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
 

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from superopt.onnx_io import load, rewritten, understand, widened
 from superopt.operators import Declared
 from superopt.operators.layout import Transpose
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

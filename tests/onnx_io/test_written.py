@@ -23,10 +23,11 @@ from superopt.operators import NotUnderstood
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.attention.heads import AttentionOfRows
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.tiles import by_tiles
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu

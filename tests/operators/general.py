@@ -15,12 +15,13 @@ from superopt.operators.attention.grouped import GroupedAttention, MaskedGrouped
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Matrix, Scalar
+from superopt.operators.conv import Conv
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Clip
 from superopt.operators.lookups import Lookups
+from superopt.operators.matmul import MatMul
 from superopt.operators.nearest import Nearest
 from superopt.operators.normalize import BatchNorm, Gemm, Lrn, Softmax
 from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoftmax, RmsNorm

@@ -18,9 +18,10 @@ from superopt.operators import CATALOGUE
 from superopt.operators.along import Origins, origins, read_along, widened
 from superopt.operators.attention.dot_product import Attention
 from superopt.operators.composite import Composite
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Every, Slice, Take
 from superopt.term import Term, make, variable

@@ -10,7 +10,7 @@ from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE
 from superopt.operators.instances import all_symbols, conditions, resize, small_instances, unify
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
 from superopt.substitution import substitute_condition

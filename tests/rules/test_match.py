@@ -12,11 +12,12 @@ import pytest
 from superopt.arithmetic.exact import EXACT
 from superopt.dim import floor_div, symbol
 from superopt.evaluate import evaluate_all, sample
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.facts import supposing
 from superopt.operators.instances import small_instances
 from superopt.operators.layout import Concat, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.rules.format import load_rules

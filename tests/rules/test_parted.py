@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat
-from superopt.operators.linear import Conv
 from superopt.rules.format import load_rules
 from superopt.rules.match import rewrites
 from superopt.rules.parted import parted

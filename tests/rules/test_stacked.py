@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul
 from superopt.rules.format import load_rules
 from superopt.rules.match import rewrites

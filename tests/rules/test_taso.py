@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from superopt.errors import RuleError
-from superopt.operators.linear import Conv
+from superopt.operators.conv import Conv
 from superopt.rules.exchange.taso import OPEN_RANKS, rules_of
 from superopt.rules.exchange.taso_messages import KEYS, OPERATOR_NUMBERS, Node, Place, Published, decode, encode
 from superopt.rules.exchange.taso_writer import published, taso_refusals, to_taso

@@ -15,8 +15,8 @@ from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Less, Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add

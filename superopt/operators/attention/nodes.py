@@ -13,8 +13,8 @@ from superopt.operators.constant import Band
 from superopt.operators.declare import reads
 from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, spread
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Cast
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import NotUnderstood, Source, concrete, pass_over
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice

@@ -16,8 +16,8 @@ from functools import reduce
 from math import gcd
 
 from superopt.dim import Dim
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.padding import Pad

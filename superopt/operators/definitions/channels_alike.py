@@ -11,8 +11,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice

@@ -11,8 +11,9 @@ two sums each, and 41 so; 593 µs for 40 filters of 25 with 40 sums of all, and 
 from __future__ import annotations
 
 from superopt.dim import equal
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Add
 from superopt.term import Term, make

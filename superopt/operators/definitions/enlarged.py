@@ -12,9 +12,9 @@ import math
 from functools import reduce
 from typing import TypeAlias
 
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.phases import side_by_side
 from superopt.operators.layout import Concat, Expand, Reshape
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice

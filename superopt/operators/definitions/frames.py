@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import reduce
 
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.padding import Pad

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from superopt.dim import product
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.relations import is_one
 from superopt.term import Term

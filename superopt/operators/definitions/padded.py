@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from superopt.dim import Dim, Shape
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice

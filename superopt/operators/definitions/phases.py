@@ -14,9 +14,9 @@ import math
 from functools import reduce
 
 from superopt.dim import Shape
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import LAID_OUT, with_zeros
 from superopt.operators.layout import Concat, Transpose, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.picks import Slice

@@ -9,10 +9,11 @@ of 128 rows at 211 GFLOP/s as products, and at 236 as convolutions; of 16 rows t
 from __future__ import annotations
 
 from superopt.dim import Shape, product, symbol
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.definitions.blocks import is_of_whole_blocks
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.normalize import Gemm

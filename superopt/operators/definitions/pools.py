@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from superopt.dim import Shape
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import of_whole_blocks
 from superopt.operators.definitions.frames import as_row
 from superopt.operators.layout import Expand, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.pointwise import Div, Mul

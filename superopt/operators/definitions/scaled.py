@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from superopt.dim import at_most
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Div, Mul
 from superopt.term import Term, make

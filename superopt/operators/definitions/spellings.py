@@ -7,8 +7,8 @@ from superopt.operators.attention.grouped import MaskedGroupedAttention, for_eac
 from superopt.operators.constant import filled
 from superopt.operators.functions import Exp, Log, Max, Sub
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import IsNan, Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import spells
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm, LogSoftmax, centred, over_root

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from superopt.dim import Dim, Shape
 from superopt.operators.layout import Expand, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Mul
 from superopt.operators.reductions import Sum

@@ -5,7 +5,7 @@ from __future__ import annotations
 from superopt.dim import product
 from superopt.operators.constant import Band
 from superopt.operators.layout import Expand, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.reductions import Mean, Sum
 from superopt.relations import is_one

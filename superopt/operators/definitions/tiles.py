@@ -6,10 +6,11 @@ import math
 
 from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled, matrix
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
 from superopt.operators.definitions.phases import OPEN, of_whole_steps, within
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.pointwise import Div

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import with_zeros
 from superopt.operators.definitions.frames import as_row
 from superopt.operators.definitions.phases import side_by_side, within
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import concrete
 from superopt.operators.picks import Every, Slice, Take

@@ -14,9 +14,10 @@ from functools import lru_cache
 from superopt.dim import Condition, Dim, Expr, Floor, equal, floor_div, symbol
 from superopt.errors import RuleError
 from superopt.operators.constant import Band, filled
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Sigmoid, Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Pointwise, Relu

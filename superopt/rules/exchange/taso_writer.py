@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from superopt.dim import Dim, Shape
 from superopt.errors import RuleError, SuperoptError
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Mul
 from superopt.operators.reduce import AvgPool, MaxPool

@@ -17,8 +17,8 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io.program import Program
 from superopt.operators.along import read_along
 from superopt.operators.chains import joined
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, reshaped
-from superopt.operators.linear import Conv
 from superopt.operators.picks import Slice
 from superopt.relations import is_one
 from superopt.term import Term, subterms, variables

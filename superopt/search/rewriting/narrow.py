@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from superopt.dim import Shape
 from superopt.operators.along import read_along, widened
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.relations import equal_shapes, is_one
 from superopt.term import Term, made_over, make, subterms

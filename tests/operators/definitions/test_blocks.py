@@ -7,8 +7,8 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import BLOCK, LAID_OUT, in_fewer_groups, of_whole_blocks
-from superopt.operators.linear import Conv
 from superopt.term import Term, subterms, variable
 
 SINGLE = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.channels_alike import of_channels_alike
 from superopt.operators.layout import Concat, Expand
-from superopt.operators.linear import Conv
 from superopt.term import Term, variable
 from tests.operators.definitions.equality import assert_equal
 

@@ -11,10 +11,10 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.columns_first import columns_first
 from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Add
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight

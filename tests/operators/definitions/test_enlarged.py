@@ -9,10 +9,10 @@ import pytest
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.errors import ShapeError
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.enlarged import MOST, of_repeated_places, sum_of_repeated_places
 from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
 from superopt.term import Term, subterms, variable

@@ -14,7 +14,7 @@ from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.one_column import of_single_columns
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
 

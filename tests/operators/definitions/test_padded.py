@@ -8,7 +8,7 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.operators.definitions.padded import of_padded_columns, of_padded_rows
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.padding import Pad
 from superopt.term import Term, subterms, variable
 from tests.operators.definitions.equality import assert_equal

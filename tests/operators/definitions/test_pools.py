@@ -19,10 +19,10 @@ from superopt.arithmetic.order import ORDER
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import BLOCK
 from superopt.operators.definitions.pools import by_equal_weights, by_pictures, of_one_row, one_axis_after_the_other
 from superopt.operators.instances import resize
-from superopt.operators.linear import Conv
 from superopt.operators.reduce import AvgPool, MaxPool, Pool
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model

@@ -13,7 +13,7 @@ from superopt.operators.attention.rotary import turned
 from superopt.operators.definitions.rotations import as_rotary, first_half
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather

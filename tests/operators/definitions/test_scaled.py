@@ -12,7 +12,7 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.operators.definitions.scaled import of_scaled_columns, of_scaled_rows
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Binary, Div, Mul
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight

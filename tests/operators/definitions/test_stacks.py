@@ -17,7 +17,7 @@ from superopt.operators.definitions.stacks import (
     of_rows_and_small_matrices,
     of_small_matrices,
 )
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.term import Term, subterms, variable
 
 Defining = Callable[[MatMul, Term, Term], Term | None]

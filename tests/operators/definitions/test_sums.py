@@ -13,7 +13,7 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.sums import by_a_product
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.reductions import Mean, Reduction, Sum
 from superopt.term import subterms, variable
 

@@ -13,10 +13,10 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
 from superopt.operators.definitions.tiles import by_tiles, worthwhile_matrices, worthwhile_tiles
 from superopt.operators.instances import resize
-from superopt.operators.linear import Conv
 from superopt.term import Term, subterms, variable
 
 PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]

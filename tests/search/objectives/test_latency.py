@@ -15,7 +15,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Exp, Neg
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.search.objectives.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, Latency
 from superopt.search.strategies.found import Found, Outcome

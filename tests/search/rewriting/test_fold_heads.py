@@ -13,8 +13,8 @@ from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.constant import filled
 from superopt.operators.definitions.spellings import attention_cleared
 from superopt.operators.layout import Transpose
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.reader import read_term
 from superopt.term import TRUTH, variable

@@ -18,7 +18,7 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules

@@ -11,8 +11,9 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Relu
 from superopt.operators.resize import Interpolate
 from superopt.rules.format import load_rules, parse_file

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules, parse_file

@@ -8,8 +8,9 @@ import pytest
 
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS, Meaning
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt

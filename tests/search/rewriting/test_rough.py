@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from superopt.demands import assuming
 from superopt.dim import symbol
-from superopt.operators.linear import Conv
+from superopt.operators.conv import Conv
 from superopt.operators.pointwise import Relu
 from superopt.search.rewriting.rough import Rough
 from superopt.term import Graph, variable

@@ -16,7 +16,7 @@ from superopt.dim import symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Reshape
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file
 from superopt.search.cutting.pieces import Piece, cut_into_pieces

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from superopt.cost.analytic import AnalyticCost
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.format import load_rules

@@ -13,8 +13,8 @@ from superopt.operators.along import read_along, widened
 from superopt.operators.chains import viewed
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
 from superopt.operators.lookups import MOST_ROWS
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import concrete
 from superopt.operators.rearrange import Gather
 from superopt.search.rewriting.finders.chosen import MOST, Choice, Rows, chosen_by, rows_of, taken_of

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from superopt.operators.chains import viewed
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
 from superopt.operators.lookups import MOST_ROWS, Lookups
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import concrete
 from superopt.operators.rearrange import Gather
 from superopt.relations import are_equal, is_one

@@ -18,7 +18,7 @@ from superopt.dim import Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.element_types import ONNX_TYPES
 from superopt.operators.layout import Expand, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.reductions import Mean, Sum
 from superopt.relations import is_one

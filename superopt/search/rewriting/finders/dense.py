@@ -17,7 +17,7 @@ from typing import NamedTuple
 from superopt.dim import Dim, product
 from superopt.operators.constant import Band
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.relations import is_one

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from superopt.dim import at_most, product
 from superopt.operators.along import read_along, widened
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather

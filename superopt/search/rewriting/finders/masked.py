@@ -18,10 +18,11 @@ import math
 
 from superopt.operators.activations import Elu, LeakyRelu
 from superopt.operators.constant import Scalar, filled, number_of
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Max, Min, Neg, Sigmoid, Sub, Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
 from superopt.operators.logic import Cast, Not, Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Div, Mul, Relu

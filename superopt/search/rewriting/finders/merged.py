@@ -13,8 +13,9 @@ from functools import reduce
 from typing import NamedTuple
 
 from superopt.dim import Shape, product
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul
 from superopt.relations import is_one

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul
 from superopt.relations import equal_shapes, is_one
 from superopt.search.rewriting.finders.contracted import Factor, moved, parted

@@ -18,7 +18,7 @@ from superopt.operators.definitions.pictures import (
     sum_as_convolution,
 )
 from superopt.operators.layout import Reshape, Transpose
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.search.rewriting.finders.fewer import Fewer

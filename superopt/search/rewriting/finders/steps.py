@@ -10,7 +10,7 @@ from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.functions import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul

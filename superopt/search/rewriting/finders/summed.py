@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from superopt.dim import Dim, at_most
 from superopt.operators.along import Origins, read_along, widened
+from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reductions import Mean, Sum

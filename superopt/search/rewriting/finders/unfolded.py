@@ -18,8 +18,9 @@ import numpy as np
 from superopt.arithmetic.carrier import Array
 from superopt.arithmetic.field import FIELD
 from superopt.dim import Shape, product
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Every, Slice, Take
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer

@@ -14,8 +14,8 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.constant import filled
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Clip
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.search.rewriting.finders.blended import WIDEST, Blending

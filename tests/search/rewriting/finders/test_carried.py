@@ -8,7 +8,7 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand, Reshape
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import Gather

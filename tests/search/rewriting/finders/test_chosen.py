@@ -9,8 +9,8 @@ from superopt.arithmetic.field import FIELD
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand, Reshape, Transpose
-from superopt.operators.linear import MatMul
 from superopt.operators.lookups import Lookups
+from superopt.operators.matmul import MatMul
 from superopt.operators.rearrange import Gather
 from superopt.search.rewriting.finders.chosen import MOST, Choosing
 from superopt.search.rewriting.rewrites import Less, rewrites_of

@@ -11,7 +11,7 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.layout import Expand
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.search.rewriting.finders.contracted import MOST, Contracting

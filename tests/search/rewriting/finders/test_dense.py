@@ -13,7 +13,7 @@ from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.functions import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu

@@ -9,7 +9,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Relu
 from superopt.search.rewriting.finders.exchanged import LARGEST, Exchanging

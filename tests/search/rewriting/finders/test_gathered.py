@@ -8,9 +8,10 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Take
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import Gather

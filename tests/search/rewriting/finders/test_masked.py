@@ -14,8 +14,8 @@ from superopt.operators.activations import LeakyRelu
 from superopt.operators.constant import filled
 from superopt.operators.functions import Exp
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.linear import MatMul
 from superopt.operators.logic import Not, Where
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Div
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.rewrites import Less, rewrites_of

@@ -7,8 +7,9 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.dim import Dim
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.search.rewriting.finders.merged import MOST_ADDED, Merging

@@ -7,8 +7,9 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.dim import Dim, product
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Transpose, reshaped
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul
 from superopt.search.rewriting.finders.outer import Outering
 from superopt.search.rewriting.rewrites import Less, rewrites_of

@@ -13,7 +13,7 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
 from superopt.operators.attention.dot_product import Attention
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.norms import LayerNorm
 from superopt.operators.picks import Every, Slice, Take

@@ -8,9 +8,10 @@ import pytest
 from superopt.arithmetic.field import FIELD
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.functions import Neg
 from superopt.operators.layout import Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.search.rewriting.finders.pictured import Picturing

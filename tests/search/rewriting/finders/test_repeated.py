@@ -13,8 +13,9 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import concrete
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.norms import LayerNorm

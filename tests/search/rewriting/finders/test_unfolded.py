@@ -9,9 +9,10 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.runs import in_runs
 from superopt.operators.layout import Expand, Reshape, Transpose
-from superopt.operators.linear import Conv, MatMul
+from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Relu
 from superopt.search.rewriting.finders import unfolded

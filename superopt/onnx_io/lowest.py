@@ -21,7 +21,7 @@ from superopt.operators.attention.flat_heads import MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import MaskedGroupedAttention
 from superopt.operators.attention.heads import MaskedAttentionOfRows
 from superopt.operators.constant import Scalar, filled
-from superopt.operators.functions import Max
+from superopt.operators.extrema import Max
 from superopt.operators.layout import Expand
 from superopt.operators.logic import Less, Where
 from superopt.operators.pointwise import Add, Mul

@@ -9,7 +9,9 @@ from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator
-from superopt.operators.functions import Erf, Exp, Max, Min, Neg, Sigmoid, Softplus, Sub, Tanh
+from superopt.operators.differences import Neg, Sub
+from superopt.operators.extrema import Max, Min
+from superopt.operators.functions import Erf, Exp, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import spread
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, present
 from superopt.operators.pointwise import Add, Binary, Div, Mul, Relu, Unary

@@ -14,7 +14,7 @@ from superopt.operators.composite import Composite
 from superopt.operators.constant import Scalar, filled
 from superopt.operators.declare import operator, reads
 from superopt.operators.element_types import ONNX_TYPES, demand_computed
-from superopt.operators.functions import Max, Min
+from superopt.operators.extrema import Max, Min
 from superopt.operators.layout import Expand, broadcast
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Binary, BinaryReal, Pointwise, Relu, Unary, UnaryReal

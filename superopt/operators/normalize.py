@@ -12,7 +12,7 @@ from superopt.operators.constant import Band, filled
 from superopt.operators.conv import Conv
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Expand, Transpose, positive_axis, reshaped, spread
 from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present

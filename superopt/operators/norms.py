@@ -10,7 +10,7 @@ from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Expand, positive_axis, reshaped, spread
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.operators.normalize import AlongAxis, demand_channels

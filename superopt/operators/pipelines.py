@@ -16,7 +16,8 @@ from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Neg, Sigmoid
+from superopt.operators.differences import Neg
+from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.logic import Equal, IsNan, Where
 from superopt.operators.matmul import MatMul

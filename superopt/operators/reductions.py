@@ -15,7 +15,8 @@ from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Abs, Exp, Log, Sub
+from superopt.operators.differences import Abs, Sub
+from superopt.operators.functions import Exp, Log
 from superopt.operators.layout import Expand, positive_axis, reshaped
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Add, Mul, Sqrt

@@ -34,27 +34,10 @@ from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionO
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.conv import Conv
+from superopt.operators.differences import Abs, Neg, Sub
+from superopt.operators.extrema import Max, Min
 from superopt.operators.fourier import Dft, Stft
-from superopt.operators.functions import (
-    Abs,
-    Ceil,
-    Cos,
-    Erf,
-    Exp,
-    Floor,
-    Log,
-    Max,
-    Min,
-    Neg,
-    Pow,
-    Round,
-    Sigmoid,
-    Sign,
-    Sin,
-    Softplus,
-    Sub,
-    Tanh,
-)
+from superopt.operators.functions import Cos, Erf, Exp, Log, Pow, Sigmoid, Sin, Softplus, Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.lookups import Lookups
@@ -73,6 +56,7 @@ from superopt.operators.reductions import ArgMax, Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.rows import Rows
+from superopt.operators.steps import Ceil, Floor, Round, Sign
 from superopt.operators.transposed import ConvTranspose
 from superopt.operators.waves import Waves
 from superopt.term import REAL, TRUTH, Graph, Term, subterms, variable, variables

@@ -25,7 +25,7 @@ from superopt.operators.attention.heads import AttentionOfRows
 from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.tiles import by_tiles
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm

@@ -8,7 +8,7 @@ from superopt.dim import Shape
 from superopt.operators.attention.heads import apart, joined
 from superopt.operators.composite import Composite
 from superopt.operators.declare import operator, reads
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Concat, Expand
 from superopt.operators.nodes import NotUnderstood, Source, pass_over
 from superopt.operators.picks import Slice

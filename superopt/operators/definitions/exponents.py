@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from superopt.operators.activations import Elu, Mish, plus, times
 from superopt.operators.constant import filled
-from superopt.operators.functions import Abs, Exp, Log, Max, Min, Neg, Softplus
+from superopt.operators.differences import Abs, Neg
+from superopt.operators.extrema import Max, Min
+from superopt.operators.functions import Exp, Log, Softplus
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.term import Term

@@ -8,7 +8,7 @@ from typing import Any
 
 from superopt.dim import symbol
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.laws.law import Law, Scope, declared, sizes, tensor
 from superopt.operators.laws.layout import padded, picked
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from superopt.dim import symbol
 from superopt.operators.constant import Scalar
 from superopt.operators.declare import CATALOGUE
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.laws.law import Law, Scope, sizes, tensor
 from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.picks import Slice

@@ -12,7 +12,7 @@ from superopt.cost.steps import swaps_last_two
 from superopt.onnx_io.program import Program, Step
 from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm, Softmax

@@ -15,7 +15,7 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate
 from superopt.onnx_io.program import Program
 from superopt.operators.constant import filled
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Expand
 from superopt.operators.logic import Where
 from superopt.operators.pointwise import Add

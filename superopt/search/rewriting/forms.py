@@ -14,7 +14,9 @@ from superopt.demands import assuming
 from superopt.dim import Shape, equal
 from superopt.operators.constant import Scalar
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Abs, Max, Min, Neg, Pow, Sub
+from superopt.operators.differences import Abs, Neg, Sub
+from superopt.operators.extrema import Max, Min
+from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.relations import is_one

@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 from typing import TypeAlias
 
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.pointwise import Add
 from superopt.rules.match import commuted
 from superopt.rules.rule import Rule, of_any_rank

@@ -20,7 +20,7 @@ from superopt.operators.definitions.orders import (
     of_places_of_one,
     transpose_of_another_order,
 )
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Transpose
 from superopt.operators.logic import Cast
 from superopt.operators.matmul import MatMul

@@ -11,7 +11,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
 from superopt.operators.attention.rotary import turned
 from superopt.operators.definitions.rotations import as_rotary, first_half
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice

@@ -21,7 +21,8 @@ from superopt.operators.definitions.short_rows import (
     before_short_rows,
     in_longer_rows,
 )
-from superopt.operators.functions import Max, Sub
+from superopt.operators.differences import Sub
+from superopt.operators.extrema import Max
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu
 from superopt.term import Term, variable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from superopt.onnx_io import Program, load, understand
-from superopt.operators.functions import Neg, Sigmoid, Tanh
+from superopt.operators.differences import Neg
+from superopt.operators.functions import Sigmoid, Tanh
 from superopt.operators.pointwise import Relu
 from superopt.search.accepting.labels import with_named
 from superopt.search.replay import Placement

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from superopt.onnx_io import Program, load, understand
-from superopt.operators.functions import Neg, Sigmoid, Tanh
+from superopt.operators.differences import Neg
+from superopt.operators.functions import Sigmoid, Tanh
 from superopt.operators.pointwise import Relu
 from superopt.search.accepting.own import Own
 from superopt.search.replay import Placement

@@ -13,7 +13,7 @@ from onnx import helper
 from superopt.cost.analytic import AnalyticCost
 from superopt.onnx_io import check, load, rewritten, understand
 from superopt.operators.constant import Scalar
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.pointwise import Add
 from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.replay import placement

@@ -14,7 +14,8 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Exp, Neg
+from superopt.operators.differences import Neg
+from superopt.operators.functions import Exp
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.search.objectives.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, Latency

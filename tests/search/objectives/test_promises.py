@@ -9,7 +9,8 @@ import pytest
 
 from superopt.cost.kernels import Kernel, cut
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Exp, Neg
+from superopt.operators.differences import Neg
+from superopt.operators.functions import Exp
 from superopt.operators.pointwise import Relu, Sqrt
 from superopt.search.objectives.promises import GRAPH_OFF, KERNEL_OFF, LEAST_LEFT, LEAST_MORE, Promises, promise
 from superopt.search.strategies.found import Found

@@ -9,7 +9,7 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.conv import Conv
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice

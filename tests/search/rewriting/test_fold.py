@@ -15,7 +15,8 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.activations import Gelu, times
 from superopt.operators.constant import filled
-from superopt.operators.functions import Max, Sigmoid
+from superopt.operators.extrema import Max
+from superopt.operators.functions import Sigmoid
 from superopt.operators.instances import all_symbols, resize
 from superopt.operators.meanings import SPELLINGS
 from superopt.operators.norms import LayerNorm, RmsNorm

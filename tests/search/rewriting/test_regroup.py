@@ -13,7 +13,7 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Expand
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.pointwise import Add, Mul, Relu

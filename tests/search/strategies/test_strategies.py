@@ -13,7 +13,7 @@ from superopt.cost.analytic import AnalyticCost
 from superopt.cost.kernels import Kernel
 from superopt.errors import OutOfTime, ShapeError
 from superopt.onnx_io import load, understand
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.rules.format import load_rules, parse_file
 from superopt.search.cutting.pieces import cut_into_pieces

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add

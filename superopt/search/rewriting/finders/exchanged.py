@@ -15,7 +15,7 @@ import numpy as np
 
 from superopt.arithmetic.carrier import Array
 from superopt.operators.constant import matrix
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.picks import Every, Slice, Take
 from superopt.relations import are_equal

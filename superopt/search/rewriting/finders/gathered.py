@@ -20,7 +20,7 @@ from superopt.dim import at_most, product
 from superopt.operators.along import read_along, widened
 from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice, Take

@@ -16,8 +16,10 @@ from functools import cached_property, reduce
 from superopt.operators.activations import Celu, Elu, HardSigmoid, LeakyRelu, Selu, Softsign
 from superopt.operators.along import read_along
 from superopt.operators.constant import number_of
+from superopt.operators.differences import Neg, Sub
+from superopt.operators.extrema import Max, Min
 from superopt.operators.facts import known_facts
-from superopt.operators.functions import Erf, Exp, Max, Min, Neg, Sigmoid, Softplus, Sub, Tanh
+from superopt.operators.functions import Erf, Exp, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt

@@ -8,7 +8,7 @@ smallest are the largest of what is negated: filters by which shapes grow and sh
 from __future__ import annotations
 
 from superopt.dim import product
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import reshaped
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest

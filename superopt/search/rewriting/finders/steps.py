@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled
-from superopt.operators.functions import Neg, Sub
+from superopt.operators.differences import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm

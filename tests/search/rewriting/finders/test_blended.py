@@ -12,7 +12,7 @@ from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.constant import filled
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.logic import Clip
 from superopt.operators.matmul import MatMul

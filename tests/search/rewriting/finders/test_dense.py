@@ -11,7 +11,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.functions import Neg, Sub
+from superopt.operators.differences import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm

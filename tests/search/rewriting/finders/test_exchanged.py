@@ -7,7 +7,7 @@ import pytest
 
 from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Every, Slice, Take

@@ -7,7 +7,7 @@ import pytest
 
 from superopt.arithmetic.field import FIELD
 from superopt.evaluate import evaluate, sample
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu

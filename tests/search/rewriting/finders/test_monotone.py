@@ -12,7 +12,9 @@ from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Softsign, Swish
 from superopt.operators.constant import filled
-from superopt.operators.functions import Abs, Erf, Exp, Max, Min, Neg, Sigmoid, Softplus, Sub, Tanh
+from superopt.operators.differences import Abs, Neg, Sub
+from superopt.operators.extrema import Max, Min
+from superopt.operators.functions import Erf, Exp, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt

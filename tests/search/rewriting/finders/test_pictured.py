@@ -9,7 +9,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
-from superopt.operators.functions import Neg
+from superopt.operators.differences import Neg
 from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm

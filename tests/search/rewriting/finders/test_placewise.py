@@ -14,7 +14,7 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import LeakyRelu
-from superopt.operators.functions import Sub
+from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice, Take

@@ -27,12 +27,12 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all
 from superopt.onnx_io import Program, check, load, random_weights, rewritten, standalone, understand
 from superopt.operators import Declared, NotUnderstood
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.nearest import Nearest
 from superopt.operators.norms import GroupNorm, InstanceNorm
 from superopt.operators.picks import Every
 from superopt.operators.reduce import AvgPool, MaxPool
 from superopt.operators.resampling import Cubic
-from superopt.operators.resize import Interpolate
 from superopt.term import Graph, Term, subterms, variables
 
 OPSETS = (24, 17)

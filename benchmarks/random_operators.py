@@ -12,7 +12,7 @@ from benchmarks.random_values import LARGEST_RANK, NUMBERS, TRUTH, WHOLE, Values
 from superopt.errors import ShapeError
 from superopt.operators.constant import Scalar
 from superopt.operators.padding import MODES
-from superopt.operators.resize import PLACES
+from superopt.operators.places import PLACES
 from superopt.term import Term, make
 
 _LEAST_RANK = 1

@@ -18,7 +18,7 @@ from superopt.operators.picks import END, Every, Slice
 from superopt.operators.pointwise import Add
 from superopt.operators.reductions import Reduction
 from superopt.operators.repeats import unwritten
-from superopt.operators.resize import resized
+from superopt.operators.resize_nodes import resized
 from superopt.operators.shuffles import shuffle_of
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import REAL, Term

@@ -10,7 +10,9 @@ from superopt.operators.attributes import attr
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
-from superopt.operators.resize import demand_maps, resized, resizes
+from superopt.operators.places import demand_maps
+from superopt.operators.resize import resizes
+from superopt.operators.resize_nodes import resized
 from superopt.term import FACTS, Term, make
 
 

@@ -19,11 +19,14 @@ from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete
-from superopt.operators.resize import PLACES, Interpolate, demand_maps, position, resize, resized, resizes, to_sizes
+from superopt.operators.places import PLACES, demand_maps, position
+from superopt.operators.resize import resize, resizes
+from superopt.operators.resize_nodes import resized, to_sizes
 from superopt.relations import are_equal
 from superopt.term import Term, make
 

@@ -1,152 +1,24 @@
-"""Images made larger or smaller: to the nearest element, as moves; and linearly between neighbours."""
+"""Resize as it is read: to the nearest as moves of elements, otherwise by what enters itself for a mode."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from superopt.arithmetic.carrier import Array, Carrier
 from superopt.bounds import nonnegative
-from superopt.demands import require
-from superopt.dim import Dim, Shape, equal, product
-from superopt.operators.attributes import attr
-from superopt.operators.declare import operator, reads
-from superopt.operators.declared import Declared
-from superopt.operators.element_types import ONNX_TYPES
+from superopt.dim import Dim, Shape, equal
+from superopt.operators.declare import reads
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import positive_axis, spread
-from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over
+from superopt.operators.nodes import NotUnderstood, Source, concrete, pass_over
 from superopt.operators.picks import Take
+from superopt.operators.places import PLACES, nearest_of, position
 from superopt.operators.rearrange import repeated
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import Term, make
-
-PLACES = ("half_pixel", "align_corners", "asymmetric")
-"""Where elements lie: at the centres of equal parts, from end to end, or at the starts of equal parts."""
-
-
-@operator("interpolate", onnx="Resize")
-class Interpolate(Declared):
-    """`y[n,c,p,q] = Σ_ij a[p,i] · b[q,j] · x[n,c,i,j]`, where a row of a or b weighs the two neighbours of a place."""
-
-    needs = frozenset({"div"})
-    linear = (0,)
-    zero = True
-    named_axes = "n c (h) (w) -> n c (h) (w)"
-    laws = """
-    (law interpolate-shift (given (?x n c h w) (?y c))
-      (= (interpolate (i j) (add ?x (expand (1) ?y))) (add (interpolate (i j) ?x) (expand (1) ?y))))
-    (law interpolate-shift (given (?x n c h w) (?y c))
-      (= (interpolate (i j) :by asymmetric (add ?x (expand (1) ?y)))
-         (add (interpolate (i j) :by asymmetric ?x) (expand (1) ?y))))
-    (law interpolate-shift (given (?x n c h w) (?y c))
-      (= (interpolate (i j) :by align_corners (add ?x (expand (1) ?y)))
-         (add (interpolate (i j) :by align_corners ?x) (expand (1) ?y))))
-    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
-      (= (interpolate (i j) (conv :group g ?x ?k)) (conv :group g (interpolate (i j) ?x) ?k)))
-    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
-      (= (interpolate (i j) :by asymmetric (conv :group g ?x ?k))
-         (conv :group g (interpolate (i j) :by asymmetric ?x) ?k)))
-    (law interpolate-conv-point (given (?x n c h w) (?k o d 1 1))
-      (= (interpolate (i j) :by align_corners (conv :group g ?x ?k))
-         (conv :group g (interpolate (i j) :by align_corners ?x) ?k)))
-    """
-    to: Shape = attr(size=True, least=1, sample=[(10, 12)])
-    by: str = attr(default="half_pixel")
-
-    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
-        """The sizes asked for, of one or more axes after the channels."""
-        return demand_maps("interpolate", x, self.to, self.by)
-
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """One axis after the other, each element between its two neighbours."""
-        for axis, size in enumerate(concrete(self.to, "interpolate"), 2):
-            if size != x.shape[axis]:
-                x = self._along(ring, x, axis, size)
-        return x
-
-    def _along(self, ring: Carrier, x: Array, axis: int, size: int) -> Array:
-        places = [_place(p, x.shape[axis], size, self.by) for p in range(size)]
-        low = [int(p) for p in places]
-        high = [min(i + 1, x.shape[axis] - 1) for i in low]
-        shape = [size if a == axis else 1 for a in range(x.ndim)]
-        parts = []
-        for at, share in (
-            (low, [1 - p + i for p, i in zip(places, low, strict=True)]),
-            (high, [p - i for p, i in zip(places, low, strict=True)]),
-        ):
-            tops, bottoms = ([int(v) for v in vs] for vs in zip(*(s.as_integer_ratio() for s in share), strict=True))
-            weight = ring.div(ring.constant(1) * np.asarray(tops), ring.constant(1) * np.asarray(bottoms))
-            parts.append(ring.mul(np.take(x, at, axis), weight.reshape(shape)))
-        return ring.add(*parts)
-
-    def flops(self, result: Shape, *shapes: Shape) -> Dim:
-        """A multiplication and an addition for each of the neighbours, two along each axis."""
-        return product(result) * (2 << len(self.to))
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Since opset 11; the sizes of sample and channels as they are."""
-        if out.opset < 11:
-            raise NotUnderstood("Resize takes sizes since opset 11")
-        (x,) = inputs
-        to = (*out.shape(x)[:2], *self.to)
-        return resized(out, x, to, {"mode": "linear", "coordinate_transformation_mode": self.by})
-
-
-def resized(out: Emitter, x: str, to: Shape, given: Mapping[str, Any]) -> str:
-    """A Resize to sizes, since opset 11; by factors where sizes are symbols and factors are not: to sizes that are
-    computed while the model runs, runtimes do not resize in the layout that convolutions have.
-    """
-    symbolic = not all(isinstance(d, int) for d in to)
-    factors = [_factor(size, d) for size, d in zip(out.shape(x), to, strict=True)]
-    if symbolic and out.opset >= 12 and None not in factors:
-        by = out.node("Constant", (), {"value_floats": factors})
-        return out.node("Resize", (x, _nothing(out), by), given)
-    return to_sizes(out, x, to, given)
-
-
-def to_sizes(out: Emitter, x: str, to: Shape, given: Mapping[str, Any]) -> str:
-    """A Resize to sizes, since opset 11."""
-    nothing = _nothing(out)
-    return out.node("Resize", (x, nothing, nothing, out.integers(to)), given)
-
-
-def _nothing(out: Emitter) -> str:
-    """What is left out, which before opset 13 had to be there, and empty."""
-    return "" if out.opset >= 13 else out.node("Cast", (out.integers(()),), {"to": ONNX_TYPES["float32"]})
-
-
-def _factor(size: Dim, to: Dim) -> float | None:
-    """How many times as large a size becomes, where that is a number which 32 bits hold exactly."""
-    whole = to // size
-    if isinstance(whole, int) and are_equal(whole * size, to):
-        return float(whole)
-    if isinstance(size, int) and isinstance(to, int) and Fraction(to, size).denominator.bit_count() == 1:
-        return to / size
-    return None
-
-
-def demand_maps(name: str, x: Shape, to: Shape, by: str) -> Shape:
-    """The shape of resized maps, whose sample and channels stay. Raises `ShapeError` where there is none."""
-    require(len(x) == 2 + len(to) >= 3, f"{name}: {x} has not two axes more than {to}")
-    require(by in PLACES, f"{name}: elements lie {' or '.join(PLACES)}, not {by}")
-    return (*x[:2], *to)
-
-
-def position(p: int, size: int, to: int, by: str) -> Fraction:
-    """Where element `p` of `to` falls among `size`, or beyond their ends."""
-    if by == "align_corners":
-        return Fraction(p * (size - 1), to - 1) if to > 1 else Fraction(0)
-    half = Fraction(1, 2) if by == "half_pixel" else Fraction(0)
-    return (p + half) * Fraction(size, to) - half
-
-
-def _place(p: int, size: int, to: int, by: str) -> Fraction:
-    """The same, held within them."""
-    return min(max(position(p, size, to, by), Fraction(0)), Fraction(size - 1))
 
 
 @reads("Resize", "Upsample")
@@ -270,7 +142,7 @@ def _nearest(x: Term, to: Shape, by: str, rounding: str) -> Term | None:
                 return None
             exact = by == "align_corners" or Fraction(wanted, size).denominator.bit_count() == 1
             places = [position(p, size, wanted, by) for p in range(wanted)]
-            x = make(Take(axis, tuple(_rounded(p, size, rounding, exact or p == 0) for p in places)), (x,))
+            x = make(Take(axis, tuple(nearest_of(p, size, rounding, exact or p == 0) for p in places)), (x,))
     return x
 
 
@@ -280,21 +152,3 @@ _REPEATS = {
     ("asymmetric", "round_prefer_floor"): 2,
 }
 """Up to which whole factor the nearest elements are each one so many times, by how places are computed and rounded."""
-
-_ROUNDED: dict[str, Callable[[Fraction], int]] = {
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round_prefer_floor": lambda p: math.ceil(p - Fraction(1, 2)),
-    "round_prefer_ceil": lambda p: math.floor(p + Fraction(1, 2)),
-}
-
-
-def _rounded(place: Fraction, size: int, rounding: str, exact: bool) -> int:
-    """The nearest of so many elements. Raises `NotUnderstood` where rounding to 32 bits would decide which it is."""
-    if rounding not in _ROUNDED:
-        raise NotUnderstood(f"resize to the nearest by {rounding}")
-    little = (abs(place) + 1) / 2**16
-    lower, own, upper = (min(max(_ROUNDED[rounding](place + d), 0), size - 1) for d in (-little, Fraction(0), little))
-    if lower != upper and not exact:
-        raise NotUnderstood(f"resize to the nearest where rounding decides between {(lower, upper)}")
-    return own

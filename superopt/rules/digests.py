@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
-from superopt.operators import windows
+from superopt.operators import places, resize, resize_nodes, windows
 from superopt.operators.declare import CATALOGUE, is_shipped
 from superopt.operators.laws import collected, derived, law, layout, reductions
 from superopt.operators.laws.collected import declared_laws
@@ -17,8 +17,8 @@ from superopt.rules.rule import Rule
 from superopt.term import subterms
 from superopt.text import show
 
-DECLARED_WITH = (windows,)
-"""What declarations compute sizes and values with, in modules that declare nothing themselves."""
+DECLARED_WITH = (places, resize, resize_nodes, windows)
+"""What declarations compute sizes and values with, and read and write nodes, in modules that declare nothing."""
 
 LAW_MODULES = (law, collected, derived, layout, reductions)
 """What laws are derived by."""

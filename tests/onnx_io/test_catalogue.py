@@ -38,6 +38,7 @@ from superopt.operators.differences import Abs, Neg, Sub
 from superopt.operators.extrema import Max, Min
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import Cos, Erf, Exp, Log, Pow, Sigmoid, Sin, Softplus, Tanh
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
 from superopt.operators.lookups import Lookups
@@ -49,12 +50,12 @@ from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoft
 from superopt.operators.padding import Pad, PadAround
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
+from superopt.operators.places import PLACES
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.rearrange import Gather, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import ArgMax, Sum
 from superopt.operators.resampling import Cubic, Weighing
-from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.rows import Rows
 from superopt.operators.steps import Ceil, Floor, Round, Sign
 from superopt.operators.transposed import ConvTranspose

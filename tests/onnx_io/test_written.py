@@ -26,6 +26,7 @@ from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.tiles import by_tiles
 from superopt.operators.differences import Sub
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
@@ -33,7 +34,6 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Mean
-from superopt.operators.resize import Interpolate
 from superopt.term import Graph, Term, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run

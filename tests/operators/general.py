@@ -18,6 +18,7 @@ from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.conv import Conv
 from superopt.operators.fourier import Dft, Stft
 from superopt.operators.instances import conditions, small_instances
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.logic import Clip
 from superopt.operators.lookups import Lookups
@@ -28,6 +29,7 @@ from superopt.operators.norms import GroupNorm, InstanceNorm, LayerNorm, LogSoft
 from superopt.operators.padding import MODES, Pad, PadAround
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pipelines import Imputer, Normalizer, Scaler
+from superopt.operators.places import PLACES
 from superopt.operators.rearrange import Gather
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import (
@@ -44,7 +46,6 @@ from superopt.operators.reductions import (
     SumSquare,
 )
 from superopt.operators.resampling import Cubic, Weighing
-from superopt.operators.resize import PLACES, Interpolate
 from superopt.operators.rows import Rows
 from superopt.operators.transposed import ConvTranspose
 from superopt.operators.waves import Waves

@@ -18,8 +18,9 @@ from superopt.demands import assuming
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, understand
 from superopt.operators import NotUnderstood
+from superopt.operators.interpolate import Interpolate
+from superopt.operators.places import PLACES
 from superopt.operators.resampling import LARGEST, interpolate_by_products
-from superopt.operators.resize import PLACES, Interpolate
 from superopt.search.accepting.reference import reference_of
 from superopt.term import variable
 from tests.models import assert_same, model

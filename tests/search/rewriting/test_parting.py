@@ -12,10 +12,10 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Relu
-from superopt.operators.resize import Interpolate
 from superopt.rules.format import load_rules, parse_file
 from superopt.rules.otherwise import otherwise
 from superopt.search.rewriting.finders.repeated import Repeating

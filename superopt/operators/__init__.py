@@ -2,7 +2,9 @@
 
 from superopt.operators import (
     activations,
+    argmax,
     attention,
+    composite_reductions,
     constant,
     conv,
     definitions,
@@ -50,7 +52,9 @@ __all__ = [
     "NotUnderstood",
     "Source",
     "activations",
+    "argmax",
     "attention",
+    "composite_reductions",
     "constant",
     "conv",
     "definitions",

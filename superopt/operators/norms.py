@@ -8,6 +8,7 @@ from superopt.dim import Shape, product
 from superopt.operators.activations import plus
 from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
+from superopt.operators.composite_reductions import LogSumExp
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
 from superopt.operators.differences import Sub
@@ -15,7 +16,7 @@ from superopt.operators.layout import Expand, positive_axis, reshaped, spread
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, present
 from superopt.operators.normalize import AlongAxis, demand_channels
 from superopt.operators.pointwise import Add, Div, Mul, Sqrt
-from superopt.operators.reductions import LogSumExp, Mean
+from superopt.operators.reductions import Mean
 from superopt.relations import divides
 from superopt.term import Term, make
 

@@ -11,8 +11,10 @@ import math
 from superopt.arithmetic.carrier import Array, Carrier
 from superopt.demands import require
 from superopt.dim import Shape
+from superopt.operators.argmax import ArgMax
 from superopt.operators.attributes import attr
 from superopt.operators.composite import Composite
+from superopt.operators.composite_reductions import Norm1, Norm2
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
 from superopt.operators.declared import Declared
@@ -26,7 +28,6 @@ from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.picks import taken
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.rearrange import Gather
-from superopt.operators.reductions import ArgMax, Norm1, Norm2
 from superopt.term import Term, make
 
 DOMAIN = "ai.onnx.ml"

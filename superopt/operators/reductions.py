@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from superopt.arithmetic.carrier import Array, Carrier
-from superopt.arithmetic.hashes import keyed_hash
 from superopt.demands import require
 from superopt.dim import Dim, Shape, product
 from superopt.operators.attributes import attr
-from superopt.operators.composite import Composite
 from superopt.operators.declare import operator
 from superopt.operators.declared import Declared
-from superopt.operators.differences import Abs, Sub
-from superopt.operators.functions import Exp, Log
-from superopt.operators.layout import Expand, positive_axis, reshaped
-from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
-from superopt.operators.pointwise import Add, Mul, Sqrt
-from superopt.term import FACTS, Term, Type, make
+from superopt.operators.layout import positive_axis, reshaped
+from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over
+from superopt.term import FACTS, Term, make
 
 
 class Reduction(Declared):
@@ -186,120 +180,3 @@ class Smallest(Reduction):
         """The maximum of −x, negated."""
         minus = ring.constant(-1.0)
         return ring.mul(ring.largest(ring.mul(x, minus), self.axes, np.asarray(True)), minus)
-
-
-class CompositeReduction(Composite, Reduction):
-    """Base of the reductions that are made of others."""
-
-    of_one_is_itself = False
-
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """The value of the definition."""
-        return super().eval(ring, x)
-
-
-@operator("sum_square", onnx="ReduceSumSquare")
-class SumSquare(CompositeReduction):
-    """`y = Σ x²` along axes."""
-
-    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
-
-    def definition(self, *inputs: Term) -> Term:
-        """The sum of squares."""
-        (x,) = inputs
-        return Sum(self.axes)(Mul()(x, x))
-
-
-@operator("norm1", onnx="ReduceL1")
-class Norm1(CompositeReduction):
-    """`y = Σ |x|` along axes."""
-
-    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
-
-    def definition(self, *inputs: Term) -> Term:
-        """The sum of magnitudes."""
-        return Sum(self.axes)(Abs()(*inputs))
-
-
-@operator("norm2", onnx="ReduceL2")
-class Norm2(CompositeReduction):
-    """`y = √Σ x²` along axes."""
-
-    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
-
-    def definition(self, *inputs: Term) -> Term:
-        """The root of the sum of squares."""
-        (x,) = inputs
-        return Sqrt()(Sum(self.axes)(Mul()(x, x)))
-
-
-@operator("log_sum", onnx="ReduceLogSum")
-class LogSum(CompositeReduction):
-    """`y = ln Σ x` along axes."""
-
-    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
-
-    def definition(self, *inputs: Term) -> Term:
-        """The logarithm of the sum."""
-        return Log()(Sum(self.axes)(*inputs))
-
-
-@operator("log_sum_exp", onnx="ReduceLogSumExp")
-class LogSumExp(CompositeReduction):
-    """`y = ln Σ eˣ` along axes, computed from `x − max x` (stable only in this form)."""
-
-    axes: tuple[int, ...] = attr(sample=[(0,), (1,)])
-
-    def definition(self, *inputs: Term) -> Term:
-        """Shifted by the maximum, which is added back."""
-        (x,) = inputs
-        top = Largest(self.axes)(x)
-        kept = tuple(a for a in range(x.type.rank) if a not in self.axes)
-        shifted = Sub()(x, Expand(kept, x.shape)(top))
-        return Add()(Log()(Sum(self.axes)(Exp()(shifted))), top)
-
-
-@operator("argmax", onnx="ArgMax")
-class ArgMax(Declared):
-    """`y = min {i : x[.., i, ..] = max x}` along an axis, which the result does not have: integers."""
-
-    enumerated = False
-    jumps = True
-    needs = frozenset({"order"})
-    axis: int = attr(sample=[1])
-
-    def dtype(self, inputs: Sequence[Type]) -> str:
-        """Integers of 64 bits."""
-        super().dtype(inputs)
-        return "int64"
-
-    def shape(self, x: Shape) -> Shape:  # type: ignore[override]
-        """The sizes of the other axes."""
-        require(self.axis < len(x), f"argmax: no axis {self.axis} in {x}")
-        return (*x[: self.axis], *x[self.axis + 1 :])
-
-    def flops(self, result: Shape, *shapes: Shape) -> Dim:
-        """One comparison an element."""
-        return product(shapes[0])
-
-    def eval(self, ring: Carrier, x: Array) -> Array:  # type: ignore[override]
-        """The first place of the largest; where there is no order, a keyed hash of all in theirs."""
-        if "order" in ring.has:
-            return np.asarray(np.argmax(x, self.axis), ring.dtype)
-        by_place = np.moveaxis(x, self.axis, 0)
-        return np.asarray(ring.add(keyed_hash("argmax", *by_place), ring.constant(0.0)), ring.dtype)
-
-    @classmethod
-    def from_onnx(cls, node: Source) -> Term:
-        """The first of several equal ones."""
-        (x,) = present(node.inputs, 1)
-        if node.attributes.get("select_last_index", 0):
-            raise NotUnderstood("the last of several equal ones")
-        axis = positive_axis(int(node.attributes.get("axis", 0)), x.type.rank)
-        y = make(cls(axis), (x,))
-        keeps = node.attributes.get("keepdims", 1)
-        return reshaped(y, (*x.shape[:axis], 1, *x.shape[axis + 1 :])) if keeps else y
-
-    def to_onnx(self, out: Emitter, *inputs: str) -> str:
-        """Without the axis."""
-        return out.node("ArgMax", inputs, {"axis": self.axis, "keepdims": 0})

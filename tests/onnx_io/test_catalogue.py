@@ -27,6 +27,7 @@ from superopt.operators.activations import (
     Swish,
     plus,
 )
+from superopt.operators.argmax import ArgMax
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
@@ -54,7 +55,7 @@ from superopt.operators.places import PLACES
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.rearrange import Gather, repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
-from superopt.operators.reductions import ArgMax, Sum
+from superopt.operators.reductions import Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.rows import Rows
 from superopt.operators.steps import Ceil, Floor, Round, Sign

@@ -9,11 +9,13 @@ from functools import cache, partial
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.operators import CATALOGUE
+from superopt.operators.argmax import ArgMax
 from superopt.operators.attention.dot_product import Attention, MaskedAttention
 from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
+from superopt.operators.composite_reductions import LogSum, LogSumExp, Norm1, Norm2, SumSquare
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.conv import Conv
 from superopt.operators.fourier import Dft, Stft
@@ -32,19 +34,7 @@ from superopt.operators.pipelines import Imputer, Normalizer, Scaler
 from superopt.operators.places import PLACES
 from superopt.operators.rearrange import Gather
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
-from superopt.operators.reductions import (
-    ArgMax,
-    Largest,
-    LogSum,
-    LogSumExp,
-    Mean,
-    Norm1,
-    Norm2,
-    Reduction,
-    Smallest,
-    Sum,
-    SumSquare,
-)
+from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.rows import Rows
 from superopt.operators.transposed import ConvTranspose

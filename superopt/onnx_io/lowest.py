@@ -20,10 +20,11 @@ from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.attention.flat_heads import MaskedAttentionOfFlatRows
 from superopt.operators.attention.grouped import MaskedGroupedAttention
 from superopt.operators.attention.heads import MaskedAttentionOfRows
+from superopt.operators.comparisons import Less
 from superopt.operators.constant import Scalar, filled
 from superopt.operators.extrema import Max
 from superopt.operators.layout import Expand
-from superopt.operators.logic import Less, Where
+from superopt.operators.logic import Where
 from superopt.operators.pointwise import Add, Mul
 from superopt.term import REAL, TRUTH, Term, made_over, subterms, variables
 

@@ -13,6 +13,7 @@ from superopt.demands import require
 from superopt.dim import Shape
 from superopt.operators.argmax import ArgMax
 from superopt.operators.attributes import attr
+from superopt.operators.comparisons import Equal, IsNan
 from superopt.operators.composite import Composite
 from superopt.operators.composite_reductions import Norm1, Norm2
 from superopt.operators.constant import filled
@@ -21,7 +22,7 @@ from superopt.operators.declared import Declared
 from superopt.operators.differences import Neg
 from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.logic import Equal, IsNan, Where
+from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over, present
 from superopt.operators.normalize import Gemm, Softmax

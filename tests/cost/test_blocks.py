@@ -10,10 +10,13 @@ import pytest
 from superopt.cost.blocks import FEW, how_taken, in_blocks
 from superopt.operators import CATALOGUE
 from superopt.operators.activations import HardSigmoid, Relu, Sigmoid
+from superopt.operators.casts import Cast
+from superopt.operators.clip import Clip
+from superopt.operators.comparisons import Comparison, IsNan
 from superopt.operators.constant import Scalar
 from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.logic import Cast, Clip, Comparison, IsNan, Logical
+from superopt.operators.logic import Logical
 from superopt.operators.normalize import BatchNorm, Lrn
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice

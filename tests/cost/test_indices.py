@@ -6,8 +6,9 @@ import pytest
 
 from superopt.cost.indices import indexed
 from superopt.dim import symbol
+from superopt.operators.casts import Cast
+from superopt.operators.comparisons import Equal
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.logic import Cast, Equal
 from superopt.operators.lookups import Lookups
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add

@@ -33,6 +33,9 @@ from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedA
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
+from superopt.operators.casts import Cast
+from superopt.operators.clip import Clip
+from superopt.operators.comparisons import Equal, IsNan, Less, LessOrEqual
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.conv import Conv
 from superopt.operators.differences import Abs, Neg, Sub
@@ -41,7 +44,7 @@ from superopt.operators.fourier import Dft, Stft
 from superopt.operators.functions import Cos, Erf, Exp, Log, Pow, Sigmoid, Sin, Softplus, Tanh
 from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.logic import And, Cast, Clip, Equal, IsNan, Less, LessOrEqual, Not, Or, Where
+from superopt.operators.logic import And, Not, Or, Where
 from superopt.operators.lookups import Lookups
 from superopt.operators.matmul import MatMul
 from superopt.operators.nearest import Nearest

@@ -15,9 +15,9 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.onnx_io import check, load, rewritten, understand
+from superopt.operators.casts import Cast
 from superopt.operators.constant import Count
 from superopt.operators.declared import Declared
-from superopt.operators.logic import Cast
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import Gather
 from superopt.rules.format import parse_file

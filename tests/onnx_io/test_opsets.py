@@ -11,8 +11,8 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io import check, highest_opset, load, rewritten, standalone, understand
 from superopt.onnx_io.opsets import needed_opset, stays
 from superopt.operators.activations import Gelu
+from superopt.operators.clip import Clip
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import Graph, variable
 from tests.onnx_io.models import model

@@ -15,6 +15,7 @@ from superopt.operators.attention.flat_heads import AttentionOfFlatRows, MaskedA
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
+from superopt.operators.clip import Clip
 from superopt.operators.composite_reductions import LogSum, LogSumExp, Norm1, Norm2, SumSquare
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.conv import Conv
@@ -22,7 +23,6 @@ from superopt.operators.fourier import Dft, Stft
 from superopt.operators.instances import conditions, small_instances
 from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.logic import Clip
 from superopt.operators.lookups import Lookups
 from superopt.operators.matmul import MatMul
 from superopt.operators.nearest import Nearest

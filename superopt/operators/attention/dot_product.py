@@ -11,11 +11,12 @@ from superopt.demands import require
 from superopt.dim import Dim, Shape
 from superopt.operators.activations import times
 from superopt.operators.attributes import attr
+from superopt.operators.comparisons import Less
 from superopt.operators.composite import Composite
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.logic import Less, Where
+from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import Emitter
 from superopt.operators.normalize import Softmax

@@ -9,11 +9,11 @@ from superopt.operators.activations import times
 from superopt.operators.attention.dot_product import Attention, MaskedAttention, masked_softmax, scores
 from superopt.operators.attention.grouped import GroupedAttention, MaskedGroupedAttention, for_each_head
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows, apart, joined
+from superopt.operators.casts import Cast
 from superopt.operators.constant import Band
 from superopt.operators.declare import reads
 from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, spread
-from superopt.operators.logic import Cast
 from superopt.operators.matmul import MatMul
 from superopt.operators.nodes import NotUnderstood, Source, concrete, pass_over
 from superopt.operators.normalize import Softmax

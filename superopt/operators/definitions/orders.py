@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from superopt.operators.casts import Cast
 from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Transpose
-from superopt.operators.logic import Cast
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.picks import Slice, Take, taken

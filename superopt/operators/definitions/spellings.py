@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from superopt.operators.attention.dot_product import MaskedAttention, scores
 from superopt.operators.attention.grouped import MaskedGroupedAttention, for_each_head
+from superopt.operators.comparisons import IsNan
 from superopt.operators.constant import filled
 from superopt.operators.differences import Sub
 from superopt.operators.extrema import Max
 from superopt.operators.functions import Exp, Log
 from superopt.operators.layout import Expand
-from superopt.operators.logic import IsNan, Where
+from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import spells
 from superopt.operators.normalize import Softmax

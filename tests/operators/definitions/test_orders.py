@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.onnx_io import load, understand
+from superopt.operators.casts import Cast
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.orders import (
     MOST_JOINED,
@@ -22,7 +23,6 @@ from superopt.operators.definitions.orders import (
 )
 from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Transpose
-from superopt.operators.logic import Cast
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import MOST_PLACES, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul

@@ -12,13 +12,14 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Gelu
+from superopt.operators.comparisons import Less
 from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
 from superopt.operators.definitions.pictures import CHANNELS_FIRST, CHANNELS_LAST
 from superopt.operators.functions import Pow, Sigmoid, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose
-from superopt.operators.logic import Less, Where
+from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import FURTHER_DEFINITIONS
 from superopt.operators.normalize import Gemm

@@ -10,10 +10,10 @@ from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import HardSwish
+from superopt.operators.clip import Clip
 from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
-from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.rules.format import load_rules, parse_file
 from superopt.search.rewriting.distribute import distributed, distributing

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 
 from superopt.operators.activations import Elu, LeakyRelu
+from superopt.operators.casts import Cast
 from superopt.operators.constant import Scalar, filled, number_of
 from superopt.operators.conv import Conv
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.extrema import Max, Min
 from superopt.operators.functions import Sigmoid, Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
-from superopt.operators.logic import Cast, Not, Where
+from superopt.operators.logic import Not, Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm, Softmax
 from superopt.operators.picks import Slice

@@ -15,13 +15,13 @@ from functools import cached_property, reduce
 
 from superopt.operators.activations import Celu, Elu, HardSigmoid, LeakyRelu, Selu, Softsign
 from superopt.operators.along import read_along
+from superopt.operators.clip import Clip
 from superopt.operators.constant import number_of
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.extrema import Max, Min
 from superopt.operators.facts import known_facts
 from superopt.operators.functions import Erf, Exp, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
-from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.reductions import Largest, Reduction, Smallest
 from superopt.search.rewriting.finders.fewer import Fewer

@@ -18,11 +18,11 @@ from typing import TypeVar
 from superopt.dim import Dim, Shape
 from superopt.operators.along import Origins, read_along
 from superopt.operators.chains import joined, viewed
+from superopt.operators.clip import Clip
 from superopt.operators.constant import filled
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
-from superopt.operators.logic import Clip
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.products import multiplied

@@ -11,10 +11,10 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.clip import Clip
 from superopt.operators.constant import filled
 from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Reshape
-from superopt.operators.logic import Clip
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul

@@ -11,12 +11,12 @@ from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Softsign, Swish
+from superopt.operators.clip import Clip
 from superopt.operators.constant import filled
 from superopt.operators.differences import Abs, Neg, Sub
 from superopt.operators.extrema import Max, Min
 from superopt.operators.functions import Erf, Exp, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import Expand, Reshape, Transpose
-from superopt.operators.logic import Clip
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.operators.reductions import Largest, Reduction, Smallest, Sum
 from superopt.search.rewriting.finders.monotone import MOST, Extremes

@@ -12,9 +12,9 @@ from superopt.dim import Dim, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declare import CATALOGUE
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, conditions
 from superopt.operators.layout import Concat, Transpose
 from superopt.operators.picks import Slice
+from superopt.operators.symbolic import all_symbols, conditions
 from superopt.rules.rule import Rule
 from superopt.term import Term, make, replace_all, subterms
 

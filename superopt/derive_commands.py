@@ -15,8 +15,8 @@ from superopt.bars import stage_bar
 from superopt.demands import assuming
 from superopt.errors import ParseError, UsageError
 from superopt.operators.files import declare_files
-from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term, term_text
+from superopt.operators.symbolic import conditions
 from superopt.options import OperatorFiles, RuleFiles
 from superopt.rules.derive import Rules
 from superopt.rules.format import load_all_rules, load_rules

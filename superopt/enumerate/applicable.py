@@ -14,8 +14,8 @@ from superopt.demands import assuming
 from superopt.enumerate.family import Family, Pattern
 from superopt.enumerate.types import Types
 from superopt.errors import ParseError, SuperoptError, UsageError
-from superopt.operators.instances import conditions
 from superopt.operators.reader import read_term
+from superopt.operators.symbolic import conditions
 from superopt.term import Term, variable
 from superopt.text import Form
 

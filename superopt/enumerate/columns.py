@@ -18,7 +18,7 @@ from superopt.arithmetic.carrier import Array, Carrier
 from superopt.arithmetic.field import FIELD, PRIME, Field
 from superopt.arithmetic.order import ORDER
 from superopt.operators.declared import Declared
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms
 
 OnColumns = Callable[[Sequence[Array]], Array]

@@ -19,7 +19,7 @@ from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Rows, Table
 from superopt.errors import ShapeError, UsageError
 from superopt.evaluate import same_value
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term
 
 MOST_OTHERS = 50_000

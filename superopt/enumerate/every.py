@@ -16,7 +16,7 @@ from superopt.enumerate.classes import Classes, Equation
 from superopt.enumerate.family import SIZES
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.patterns import Node, Pattern, as_term
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term
 from superopt.verify.elements import is_elementwise
 

@@ -19,8 +19,8 @@ from superopt.demands import assuming
 from superopt.dim import Condition, Dim, Shape
 from superopt.errors import ParseError, ShapeError, UsageError
 from superopt.operators.declare import CATALOGUE
-from superopt.operators.instances import conditions
 from superopt.operators.reader import read_dim, read_term
+from superopt.operators.symbolic import conditions
 from superopt.relations import are_equal
 from superopt.substitution import substitute_condition, symbols
 from superopt.term import Term, make, variable

@@ -17,10 +17,11 @@ from superopt.dim import Condition, Dim, Expr, Floor, Shape, equal, product, sym
 from superopt.enumerate.generality import CONSTANTS, Generality, shared_places
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
 from superopt.operators.layout import Concat, Expand, Reshape
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
+from superopt.operators.solved_sizes import unify
+from superopt.operators.symbolic import all_symbols, conditions, positive_symbols, resize
 from superopt.relations import are_equal
 from superopt.rules.match import commuted, rewrites
 from superopt.rules.naming import canonical

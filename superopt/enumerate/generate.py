@@ -28,8 +28,8 @@ from superopt.enumerate.prune import (
 )
 from superopt.enumerate.tuples import of_two_outputs
 from superopt.evaluate import same_value
-from superopt.operators.instances import resize
 from superopt.operators.reader import term_text
+from superopt.operators.symbolic import resize
 from superopt.rules.derive import Rules
 from superopt.rules.rule import Rule
 from superopt.verify.elements import is_elementwise

@@ -21,8 +21,9 @@ from superopt.enumerate.grow import Progress
 from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, positive_symbols, resize, unify
 from superopt.operators.layout import Expand
+from superopt.operators.solved_sizes import unify
+from superopt.operators.symbolic import all_symbols, positive_symbols, resize
 from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.match import commuted

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from superopt.enumerate.grow import Progress
 from superopt.operators.conv import Conv
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.derive import Rules
 from superopt.rules.format import print_rule
 from superopt.rules.idle import enlarges

@@ -18,7 +18,7 @@ from superopt.enumerate.columns import Evaluation, evaluation, numel
 from superopt.enumerate.family import SIZES
 from superopt.enumerate.types import Types
 from superopt.evaluate import evaluate
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term
 
 EVALUATED_AT = SIZES - 1

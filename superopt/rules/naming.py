@@ -6,7 +6,7 @@ import itertools
 
 from superopt.demands import assuming
 from superopt.dim import symbol
-from superopt.operators.instances import all_symbols, resize
+from superopt.operators.symbolic import all_symbols, resize
 from superopt.term import Term, replace_all, variable, variables
 
 

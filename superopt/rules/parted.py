@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from superopt.demands import assuming
 from superopt.dim import Shape
-from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Concat
 from superopt.operators.picks import Slice
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.rule import Rule
 from superopt.substitution import symbols
 from superopt.term import replace_all, subterms, variable, variables

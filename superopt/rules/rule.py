@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from superopt.dim import Condition, Shape, symbol
 from superopt.errors import RuleError
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.limits import demand_bounded, demand_name
 from superopt.substitution import symbols
 from superopt.term import Fact, Term, subterms, variables

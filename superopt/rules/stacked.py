@@ -17,7 +17,7 @@ from superopt.dim import Dim, symbol
 from superopt.errors import SuperoptError
 from superopt.operators.along import deeper, origins
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Fact, Term, Variable, make, subterms, variable
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from superopt.dim import Dim
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols
 from superopt.operators.layout import Expand
+from superopt.operators.symbolic import all_symbols
 from superopt.substitution import substitute
 from superopt.term import Term, running, subterms
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol_name
-from superopt.operators.instances import all_symbols
 from superopt.operators.laws.collected import Law
+from superopt.operators.symbolic import all_symbols
 from superopt.substitution import symbols
 from superopt.term import Term, variables
 from superopt.verify.encode import (

@@ -13,7 +13,8 @@ from superopt.errors import SuperoptError
 from superopt.evaluate import evaluate_all, sample
 from superopt.operators.constant import Scalar
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, small_instances
+from superopt.operators.instances import small_instances
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.ranks import at_rank
 from superopt.rules.rule import Rule, of_any_rank
 from superopt.term import Fact, Term, subterms, variables

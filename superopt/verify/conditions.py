@@ -20,15 +20,9 @@ from superopt.demands import assuming
 from superopt.dim import Condition, Dim, equal, symbol
 from superopt.errors import RuleError, ShapeError
 from superopt.operators.declared import Declared
-from superopt.operators.instances import (
-    all_symbols,
-    conditions,
-    defaults,
-    positive_symbols,
-    resize,
-    sized_instances,
-    unify,
-)
+from superopt.operators.instances import sized_instances
+from superopt.operators.solved_sizes import unify
+from superopt.operators.symbolic import all_symbols, conditions, defaults, positive_symbols, resize
 from superopt.rules.rule import Rule
 from superopt.substitution import substitute_condition
 from superopt.term import FACTS, Fact, size_symbols, subterms, variables

@@ -17,8 +17,8 @@ from superopt.dim import Condition
 from superopt.operators.constant import Scalar
 from superopt.operators.declared import Declared
 from superopt.operators.facts import known_facts, supposing
-from superopt.operators.instances import conditions
 from superopt.operators.layout import Expand
+from superopt.operators.symbolic import conditions
 from superopt.relations import equal_shapes
 from superopt.term import Fact, Term, subterms
 from superopt.verify.contexts import CONTEXTS

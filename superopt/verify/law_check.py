@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
 
-from superopt.operators.instances import conditions
 from superopt.operators.laws.collected import Law, laws_in, scope_of, widened
+from superopt.operators.symbolic import conditions
 from superopt.verify.law_scope import families
 from superopt.verify.law_sides import Kind, Tried, try_law
 from superopt.verify.law_sizes import LIMIT

@@ -20,8 +20,8 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, resize
 from superopt.operators.laws.collected import Law
+from superopt.operators.symbolic import all_symbols, resize
 from superopt.substitution import symbols
 from superopt.term import Operator, Term, subterms, variable, variables
 from superopt.verify.law_sizes import LIMIT, Columns, Sizes, generator, small_sizes

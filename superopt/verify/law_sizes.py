@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Condition, Dim, Floor, Symbol, symbol
 from superopt.errors import ShapeError
-from superopt.operators.instances import all_symbols, fitting
 from superopt.operators.laws.collected import Law
+from superopt.operators.solved_sizes import fitting
+from superopt.operators.symbolic import all_symbols
 from superopt.term import size_symbols
 
 LARGEST = 4

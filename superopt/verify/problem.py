@@ -8,9 +8,9 @@ from typing import Any
 
 from superopt.dim import Condition
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols
 from superopt.operators.laws.collected import Law
 from superopt.operators.layout import Reshape
+from superopt.operators.symbolic import all_symbols
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.axioms import law_axioms
 from superopt.verify.encode import (

@@ -21,8 +21,10 @@ from superopt.errors import ShapeError, Undecided
 from superopt.evaluate import evaluate_all
 from superopt.operators.constant import Scalar
 from superopt.operators.declared import Declared
-from superopt.operators.instances import all_symbols, defaults, fitting, is_small, resize
+from superopt.operators.instances import is_small
 from superopt.operators.logic import Logical, Where
+from superopt.operators.solved_sizes import fitting
+from superopt.operators.symbolic import all_symbols, defaults, resize
 from superopt.rules.rule import Rule
 from superopt.substitution import substitute, substitute_condition
 from superopt.term import Fact, Term, size_symbols, subterms, variables

@@ -16,7 +16,7 @@ from superopt.enumerate.grow import Met, grow
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Table
 from superopt.evaluate import evaluate
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term, make, replace_all, subterms, variable
 
 TINY = """(family tiny (sizes (n 2 3 5)) (given (?x n n) (?y n n))

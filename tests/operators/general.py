@@ -20,7 +20,7 @@ from superopt.operators.composite_reductions import LogSum, LogSumExp, Norm1, No
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.conv import Conv
 from superopt.operators.fourier import Dft, Stft
-from superopt.operators.instances import conditions, small_instances
+from superopt.operators.instances import small_instances
 from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.lookups import Lookups
@@ -37,6 +37,7 @@ from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
 from superopt.operators.resampling import Cubic, Weighing
 from superopt.operators.rows import Rows
+from superopt.operators.symbolic import conditions
 from superopt.operators.transposed import ConvTranspose
 from superopt.operators.waves import Waves
 from superopt.term import Term, variable

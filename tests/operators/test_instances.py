@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from superopt.demands import assuming
-from superopt.dim import Condition, floor_div, symbol
-from superopt.errors import ShapeError
+from superopt.dim import Condition, symbol
 from superopt.operators import CATALOGUE
-from superopt.operators.instances import all_symbols, conditions, resize, small_instances, unify
-from superopt.operators.layout import Concat, Reshape
-from superopt.operators.matmul import MatMul
+from superopt.operators.instances import small_instances
+from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add
-from superopt.substitution import substitute_condition
-from superopt.term import Term, subterms, variable
+from superopt.operators.symbolic import conditions
+from superopt.term import subterms, variable
 from tests.operators.general import general_terms
 
 M, K, N, R = map(symbol, "mknr")
@@ -64,45 +62,3 @@ def test_conditions_that_contradict_each_other_have_no_example() -> None:
     x = variable("x", (M, N))
     demands = [Condition("=", M, N), Condition("=", M, N + 1)]
     assert not list(small_instances((Add()(x, x),), demands, count=1, seed=0))
-
-
-def test_what_the_inputs_must_meet_is_told() -> None:
-    x, y = variable("x", (M, K)), variable("y", (N, R))
-    with assuming():
-        term = MatMul()(x, y)
-    assert conditions(term) == [Condition("=", K, N)]
-    assert all_symbols(term) == ["m", "k", "n", "r"]
-
-
-def test_equalities_are_solved_for_what_is_not_kept() -> None:
-    values, rest = unify([Condition("=", K, N), Condition("=", M + K, R), Condition("<=", K, M)], keep=["m", "n"])
-    assert values["k"] is N
-    assert values["r"] is M + N
-    assert rest == [Condition("<=", N, M)]
-
-
-def test_an_equality_that_cannot_hold_is_an_error() -> None:
-    with pytest.raises(ShapeError, match="contradict"):
-        unify([Condition("=", K, N), Condition("=", K, N + 1)])
-
-
-def test_solutions_meet_the_equalities() -> None:
-    asked = [Condition("=", M, floor_div(K, 2)), Condition("=", K, N + R), Condition("=", R, 2 * N)]
-    values, rest = unify(asked)
-    assert not rest
-    assert all(substitute_condition(c, values) is True for c in asked)
-
-
-def test_an_equality_of_multiples_is_solved() -> None:
-    values, rest = unify([Condition("=", K * 2 - 1, N * 4 + 5)], keep=["n"])
-    assert {name: str(value) for name, value in values.items()} == {"k": "(+ (* 2 n) 3)"}
-    assert not rest
-
-
-def test_resizing_renews_variables_and_attributes() -> None:
-    x, small = (variable("x", shape, constant=True) for shape in ((M, N), (2, 5)))
-    with assuming():
-        term: Term = Concat(1)(Slice(1, 0, K)(x), x)
-    (sized,) = resize((term,), {"m": 2, "n": 5, "k": 3})
-    assert sized.shape == (2, 8)
-    assert sized is Concat(1)(Slice(1, 0, 3)(small), small)

@@ -11,7 +11,8 @@ import pytest
 
 from superopt.demands import assuming
 from superopt.operators.declared import Declared
-from superopt.operators.instances import resize, small_instances
+from superopt.operators.instances import small_instances
+from superopt.operators.symbolic import resize
 from superopt.rules.exchange import egg
 from superopt.rules.exchange.egg import NotInEgg, egg_line, egg_refusals, to_egg
 from superopt.rules.format import load_rules

@@ -11,10 +11,10 @@ import pytest
 from superopt.dim import Dim
 from superopt.errors import ShapeError
 from superopt.operators import CATALOGUE
-from superopt.operators.instances import all_symbols, resize
 from superopt.operators.laws.collected import Law, forget_laws, written_laws
 from superopt.operators.layout import Transpose
 from superopt.operators.pointwise import Relu
+from superopt.operators.symbolic import all_symbols, resize
 from superopt.term import subterms, variables
 from superopt.verify.law_check import Settings, check_law, check_laws, derived
 from superopt.verify.law_scope import families

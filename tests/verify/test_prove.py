@@ -14,10 +14,11 @@ from benchmarks.mutants import mutants
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.operators.constant import Scalar
-from superopt.operators.instances import all_symbols, small_instances
+from superopt.operators.instances import small_instances
 from superopt.operators.laws.collected import Law, Scope, laws_in
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.symbolic import all_symbols
 from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from superopt.bounds import nonnegative
 from superopt.dim import Condition, symbol_name
-from superopt.operators.instances import conditions
+from superopt.operators.symbolic import conditions
 from superopt.rules.rule import Rule
 from superopt.substitution import symbols
 

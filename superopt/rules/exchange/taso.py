@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from superopt.demands import assuming
 from superopt.dim import Condition, Dim, equal, symbol
 from superopt.errors import RuleError, ShapeError, Undecided
-from superopt.operators.instances import all_symbols, conditions, positive_symbols, resize, unify
+from superopt.operators.solved_sizes import unify
+from superopt.operators.symbolic import all_symbols, conditions, positive_symbols, resize
 from superopt.rules.exchange.taso_messages import KEYS, Place, Published
 from superopt.rules.exchange.taso_ranks import ranks_of
 from superopt.rules.exchange.taso_terms import Side, fresh

@@ -13,9 +13,9 @@ from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.columns_first import columns_first
-from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
 

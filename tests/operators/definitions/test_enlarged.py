@@ -11,10 +11,10 @@ from superopt.dim import Shape, symbol
 from superopt.errors import ShapeError
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.enlarged import MOST, of_repeated_places, sum_of_repeated_places
-from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add
 from superopt.operators.rearrange import repeated
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 from tests.operators.definitions.equality import assert_equal
 

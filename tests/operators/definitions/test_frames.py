@@ -17,8 +17,8 @@ from superopt.dim import Shape, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.frames import all_frames_at_once, as_row, by_frames, frame_by_frame, of_one_row
-from superopt.operators.instances import resize
 from superopt.operators.layout import Concat, Expand, reshaped
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
 

@@ -13,7 +13,7 @@ from superopt.demands import assuming
 from superopt.dim import Shape, symbol
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.phases import MOST, by_phases, in_steps
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
 from tests.operators.definitions.equality import assert_equal

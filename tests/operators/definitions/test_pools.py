@@ -22,8 +22,8 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import BLOCK
 from superopt.operators.definitions.pools import by_equal_weights, by_pictures, of_one_row, one_axis_after_the_other
-from superopt.operators.instances import resize
 from superopt.operators.reduce import AvgPool, MaxPool, Pool
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model
 

@@ -16,7 +16,7 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.filtering import TAPS, minimal_filtering
 from superopt.operators.definitions.tiles import by_tiles, worthwhile_matrices, worthwhile_tiles
-from superopt.operators.instances import resize
+from superopt.operators.symbolic import resize
 from superopt.term import Term, subterms, variable
 
 PADS = [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 2, 3)]

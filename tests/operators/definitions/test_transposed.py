@@ -20,9 +20,9 @@ from superopt.operators.definitions.transposed import (
     sum_by_phases,
     sum_phase_by_phase,
 )
-from superopt.operators.instances import resize
 from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add
+from superopt.operators.symbolic import resize
 from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight

@@ -17,10 +17,10 @@ from superopt.operators.activations import Gelu, times
 from superopt.operators.constant import filled
 from superopt.operators.extrema import Max
 from superopt.operators.functions import Sigmoid
-from superopt.operators.instances import all_symbols, resize
 from superopt.operators.meanings import SPELLINGS
 from superopt.operators.norms import LayerNorm, RmsNorm
 from superopt.operators.pointwise import Add, Mul, Relu, Sqrt
+from superopt.operators.symbolic import all_symbols, resize
 from superopt.search.rewriting.forms import Forms, single
 from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.search.rewriting.templates import Template, templates

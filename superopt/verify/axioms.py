@@ -10,18 +10,8 @@ from superopt.operators.laws.collected import Law
 from superopt.operators.symbolic import all_symbols
 from superopt.substitution import symbols
 from superopt.term import Term, variables
-from superopt.verify.encode import (
-    Z3,
-    encode_condition,
-    encode_dim,
-    encode_term,
-    fact,
-    function,
-    head_of,
-    size_function,
-    sort,
-    well_formed,
-)
+from superopt.verify.encode import encode_condition, encode_dim, encode_term
+from superopt.verify.function_symbols import Z3, fact, function, head_of, size_function, sort, well_formed
 
 _axioms: dict[Law, list[Any]] = {}
 

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from superopt.memory import keep_freed
-from superopt.verify.encode import Z3
+from superopt.verify.function_symbols import Z3
 
 Z3.set_param("ctrl_c", False)
 """Else Ctrl-C ends a proof, which then counts as not found, and nothing else. Python has it as the proof ends."""

@@ -22,7 +22,7 @@ from superopt.operators.symbolic import conditions
 from superopt.relations import equal_shapes
 from superopt.term import Fact, Term, subterms
 from superopt.verify.contexts import CONTEXTS
-from superopt.verify.encode import Z3
+from superopt.verify.function_symbols import Z3
 
 Element: TypeAlias = "tuple[Term, tuple[int, ...]]"
 """A term, and which axes of the result are its own: its element at the place that these say."""

@@ -13,24 +13,10 @@ from superopt.operators.layout import Reshape
 from superopt.operators.symbolic import all_symbols
 from superopt.term import Fact, Term, subterms, variables
 from superopt.verify.axioms import law_axioms
-from superopt.verify.encode import (
-    Z3,
-    Head,
-    all_sizes_positive,
-    arithmetic_axioms,
-    distributes,
-    encode_condition,
-    encode_dim,
-    encode_term,
-    fact,
-    fact_axioms,
-    head_of,
-    size_function,
-    sort,
-    total,
-    typing_axiom,
-    well_formed,
-)
+from superopt.verify.encode import encode_condition, encode_dim, encode_term
+from superopt.verify.function_symbols import Z3, Head, fact, head_of, size_function, sort, well_formed
+from superopt.verify.size_axioms import all_sizes_positive, arithmetic_axioms, distributes, total
+from superopt.verify.typing_axioms import fact_axioms, typing_axiom
 
 
 def problem(

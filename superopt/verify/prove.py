@@ -18,7 +18,7 @@ from superopt.operators.laws.collected import Law, laws_in, scope_of, widened
 from superopt.term import Fact, Term
 from superopt.verify.contexts import CONTEXTS
 from superopt.verify.elements import elements_laws, elements_problem, is_elementwise, solved
-from superopt.verify.encode import Z3
+from superopt.verify.function_symbols import Z3
 from superopt.verify.problem import problem
 
 RESOURCES = 3_000_000

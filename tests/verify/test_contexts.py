@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from superopt.verify.contexts import CONTEXTS, Contexts
-from superopt.verify.encode import Z3
+from superopt.verify.function_symbols import Z3
 
 
 def test_no_context_is_given_twice_also_to_threads() -> None:

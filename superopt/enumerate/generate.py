@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from superopt.enumerate.abstraction import abstracted
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.climb import REFUTED, climb, learn_conditions, prove_each, refute
 from superopt.enumerate.directed import Pair, directions, distinct
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import SIZES, Family
-from superopt.enumerate.generalize import abstracted
 from superopt.enumerate.grow import Progress
 from superopt.enumerate.judges import first_learned, first_proved, first_refuted, judges
 from superopt.enumerate.overlaps import overlaps

@@ -16,8 +16,9 @@ from superopt.demands import assuming
 from superopt.dim import Condition, equal, symbol, symbol_name
 from superopt.enumerate.directed import Pair, directions
 from superopt.enumerate.generality import LADDER
-from superopt.enumerate.generalize import generalized, open_conditions, tidied, typed
+from superopt.enumerate.generalize import generalized, open_conditions, tidied
 from superopt.enumerate.grow import Progress
+from superopt.enumerate.typed import typed
 from superopt.enumerate.unification import Equal, Substitution, applied, resolved, unified
 from superopt.errors import RuleError, ShapeError, Undecided
 from superopt.operators.declared import Declared

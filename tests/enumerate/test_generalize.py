@@ -7,7 +7,8 @@ import pytest
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.enumerate.generality import LADDER
-from superopt.enumerate.generalize import generalized, typed
+from superopt.enumerate.generalize import generalized
+from superopt.enumerate.typed import typed
 from superopt.operators.constant import Band
 from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand, Reshape

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from superopt.demands import assuming
+from superopt.enumerate.abstraction import abstracted
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
 from superopt.enumerate.family import load_family, with_operators
 from superopt.enumerate.generality import LADDER
-from superopt.enumerate.generalize import abstracted, canonical, generalized
+from superopt.enumerate.generalize import generalized
 from superopt.enumerate.generate import Generated, _told, distinct, generate
 from superopt.enumerate.judges import first_proved
 from superopt.enumerate.prune import macros, prune_instances
@@ -25,6 +26,7 @@ from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.rules.derive import Rules
 from superopt.rules.format import load_rules, parse_file, print_rule
 from superopt.rules.match import instance_of, rewrites
+from superopt.rules.naming import canonical
 from superopt.rules.rule import Rule
 from superopt.shipped import shipped_rules
 from superopt.term import Term, replace_all, subterms, variable, variables

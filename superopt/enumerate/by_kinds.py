@@ -6,7 +6,8 @@ import numpy as np
 
 from superopt.arithmetic.carrier import Array
 from superopt.enumerate.patterns import Node
-from superopt.enumerate.table import Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table
 
 
 class ByKinds:

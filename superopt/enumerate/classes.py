@@ -26,7 +26,8 @@ from superopt.enumerate.patterns import (
     match,
 )
 from superopt.enumerate.peers import groups
-from superopt.enumerate.table import Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table
 from superopt.term import Term, variable
 
 

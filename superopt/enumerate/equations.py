@@ -16,7 +16,8 @@ from superopt.enumerate.patterns import as_term
 from superopt.enumerate.peers import peers
 from superopt.enumerate.prune import POINTWISE_STEPS, SMALL, STEPS
 from superopt.enumerate.represented import represented
-from superopt.enumerate.table import Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table
 from superopt.errors import ShapeError, UsageError
 from superopt.evaluate import same_value
 from superopt.operators.symbolic import resize

@@ -17,7 +17,8 @@ import numpy as np
 from superopt.arithmetic.carrier import Array
 from superopt.enumerate.plan import free_plans, plans
 from superopt.enumerate.represented import represented
-from superopt.enumerate.table import Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table
 from superopt.errors import SuperoptError
 
 Progress = Callable[[str, int, int], None]

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from superopt.arithmetic.carrier import Array
-from superopt.enumerate.table import Rows, Table, filled
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table, filled
 from superopt.errors import ShapeError
 from superopt.term import Term
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from superopt.arithmetic.carrier import Array
 from superopt.enumerate.grow import firsts
-from superopt.enumerate.table import Renaming, Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Renaming, Table
 
 
 def peers(table: Table, rows: Rows) -> tuple[Array, Rows, Array]:

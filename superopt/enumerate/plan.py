@@ -13,7 +13,8 @@ import numpy as np
 
 from superopt.arithmetic.carrier import Array
 from superopt.enumerate.family import Pattern
-from superopt.enumerate.table import Rows, Table
+from superopt.enumerate.rows import Rows
+from superopt.enumerate.table import Table
 
 CHUNK = 2**18
 """How many applications are planned at a time."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
 from superopt.enumerate.family import Family
 from superopt.enumerate.first_use import FirstUse
+from superopt.enumerate.rows import Rows
 from superopt.enumerate.types import Types
 from superopt.enumerate.values import Values
 from superopt.errors import SuperoptError
@@ -25,36 +25,6 @@ COLUMNS = ("app", "left", "right", "level", "type", "row", "uses")
 
 Renaming = tuple[int, ...]
 """For each leaf of a table the leaf that takes its place."""
-
-
-@dataclass
-class Rows:
-    """Applications to terms, in columns; `right` is −1 for those of one input, `app` −1 for what is none."""
-
-    app: Array
-    left: Array
-    right: Array
-
-    def __len__(self) -> int:
-        return len(self.app)
-
-    @classmethod
-    def none(cls, count: int) -> Rows:
-        """So many that are none."""
-        return cls(np.full(count, -1), np.zeros(count, np.int64), np.full(count, -1))
-
-    def put(self, places: Array, rows: Rows) -> None:
-        """Others in place of some."""
-        self.app[places], self.left[places], self.right[places] = rows.app, rows.left, rows.right
-
-    def at(self, rows: Array) -> Rows:
-        """Some of them."""
-        return Rows(self.app[rows], self.left[rows], self.right[rows])
-
-    def keys(self) -> Array:
-        """A number for each that no other has."""
-        parts = [x.astype(np.uint64) for x in (self.app, self.left + 1, self.right + 1)]
-        return np.asarray(parts[0] << np.uint64(48) | parts[1] << np.uint64(24) | parts[2])
 
 
 class Table:

@@ -16,7 +16,8 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, Shape, product
 from superopt.evaluate import evaluate
-from superopt.onnx_io.peepholes import Form, form_of
+from superopt.onnx_io.peepholes.choosing import form_of
+from superopt.onnx_io.peepholes.form import Form
 from superopt.onnx_io.size_writer import SizeWriter, Sources
 from superopt.onnx_io.skeleton import SMALL
 from superopt.onnx_io.tensors import IR_TYPES

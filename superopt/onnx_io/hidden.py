@@ -7,8 +7,8 @@ is no constant then: it is made anew in each run, and what would be folded into 
 from __future__ import annotations
 
 from superopt.demands import assuming
+from superopt.onnx_io.folding import is_folded
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.writer import is_folded
 from superopt.term import Term, replace_all, variables
 
 

@@ -10,10 +10,11 @@ import onnx_ir as ir
 from superopt.dim import symbol_name
 from superopt.errors import UsageError
 from superopt.onnx_io.drawn_weights import DrawnWeights, dtype_of, leaves, random_weights
+from superopt.onnx_io.graph_values import graph_value
 from superopt.onnx_io.importer import OLDEST_OPSET
 from superopt.onnx_io.opsets import needed_opset
 from superopt.onnx_io.size_writer import Sources
-from superopt.onnx_io.writer import TermWriter, graph_value
+from superopt.onnx_io.writer import TermWriter
 from superopt.operators import Declared, NotUnderstood
 from superopt.term import Graph, Term, subterms
 

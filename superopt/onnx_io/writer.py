@@ -7,27 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
-import onnx.defs
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
-from superopt.dim import Dim, Shape, product
-from superopt.evaluate import evaluate
+from superopt.dim import Dim, Shape
+from superopt.onnx_io.folding import folded, is_folded
+from superopt.onnx_io.graph_values import declare_sizes
 from superopt.onnx_io.peepholes.choosing import form_of
 from superopt.onnx_io.peepholes.form import Form
+from superopt.onnx_io.schemas import demand_numbers, demand_schema
 from superopt.onnx_io.size_writer import SizeWriter, Sources
 from superopt.onnx_io.skeleton import SMALL
-from superopt.onnx_io.tensors import IR_TYPES
-from superopt.operators import Declared, NotUnderstood
-from superopt.operators.layout import Expand
-from superopt.term import REAL, Term, subterms, variables
-
-_BLOCK = 256
-FILL_LIMIT = 4096
-"""A constant that repeats another becomes data up to this many elements; a larger one stays an Expand."""
+from superopt.operators import NotUnderstood
+from superopt.term import REAL, Term, variables
 
 
 class TermWriter:
@@ -77,9 +70,9 @@ class TermWriter:
     ) -> str:
         """Add a node with one output and give that output's name."""
         for value in (attributes or {}).values():
-            _demand_numbers(op_type, value)
+            demand_numbers(op_type, value)
         if not domain:
-            _demand_schema(op_type, self.opset, len(inputs), attributes or {})
+            demand_schema(op_type, self.opset, len(inputs), attributes or {})
         elif domain not in self._domains:
             raise NotUnderstood(f"{op_type}: the model does not import the domain {domain}")
         name = self.fresh(op_type.lower())
@@ -103,7 +96,7 @@ class TermWriter:
         for node, types in self._attentions:
             for value, type_ in zip(node.inputs, types, strict=True):
                 if value is not None and type_ is not None and value.producer() and not value.is_graph_output():
-                    _declare(value, *type_)
+                    declare_sizes(value, *type_)
 
     def integers(self, values: Sequence[Dim]) -> str:
         """The name of a vector of int64: a constant, or computed from sizes where some are symbolic.
@@ -164,16 +157,11 @@ class TermWriter:
         return self._names[term, wanted if term.type.dtype == REAL else term.type.dtype]
 
     def _fold(self, term: Term, dtype: str) -> str:
-        """A constant term as data, computed in 64-bit floats; what is only moved keeps its own type. What is made of
-        weights that are stored in 16 bits is so too, where these hold it as it is.
+        """A constant term as data. What is made of weights that are stored in 16 bits is so too, where these hold it as
+        it is.
         """
         given = {v: self._data(v.label) for v in variables(term)}
-        if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
-            given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
-        with np.errstate(over="ignore"):
-            made = _laid_out(evaluate(term, FLOAT, given), dtype)
-        if made.dtype.kind == "f" and not np.isfinite(made).all() and all(map(_is_finite, given.values())):
-            raise NotUnderstood("weights are made of others that do not fit into their type")
+        made = folded(term, dtype, given)
         if made.dtype == np.float32 and made.nbytes > SMALL and any(map(self._is_stored_in_half, given)):
             with np.errstate(over="ignore"):
                 half = made.astype(np.float16)
@@ -197,49 +185,10 @@ class TermWriter:
         return name
 
 
-def _is_finite(array: Array) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
-
-
 def _within(term: Term, own: str) -> str:
     """What made constants under a term are written as: numbers also where it makes truth values of them."""
     numbers = {i.type.dtype for i in term.inputs} - {REAL, "bool"}
     return own if own != "bool" else min(numbers, default="float32")
-
-
-def is_folded(term: Term) -> bool:
-    """Whether a constant term is written as data: not a number repeated over many elements, or over unknown sizes."""
-    if not term.constant or term.is_variable:
-        return False
-    if any(not isinstance(d, int) for t in subterms(term) for d in t.shape):
-        return False
-    size = product(term.shape)
-    return not (isinstance(term.operator, Expand) and isinstance(size, int) and size > FILL_LIMIT)
-
-
-def _laid_out(array: Array, dtype: str) -> Array:
-    """A copy in row-major order. A large transposed matrix goes by blocks that fit the cache: five times faster."""
-    if array.ndim != 2 or array.size < _BLOCK**2 or array.flags.c_contiguous:
-        return np.array(array, dtype=dtype, order="C")
-    laid_out = np.empty(array.shape, dtype)
-    for i in range(0, array.shape[0], _BLOCK):
-        for j in range(0, array.shape[1], _BLOCK):
-            laid_out[i : i + _BLOCK, j : j + _BLOCK] = array[i : i + _BLOCK, j : j + _BLOCK]
-    return laid_out
-
-
-def _declare(value: ir.Value, dtype: str, shape: Shape) -> None:
-    """Declare the sizes of a value that are numbers; others stay what they were said to be."""
-    said = value.shape if value.shape and len(value.shape) == len(shape) else [None] * len(shape)
-    value.type = value.type or ir.TensorType(IR_TYPES[dtype])
-    value.shape = ir.Shape([d if isinstance(d, int) else s for d, s in zip(shape, said, strict=True)])
-
-
-def graph_value(name: str, dtype: str, shape: Iterable[Any]) -> ir.Value:
-    """A value of a type; sizes that are no numbers stay open, but for plain symbols, which keep their names."""
-    dims = [d if isinstance(d, int) else str(d) for d in shape]
-    named = [d if isinstance(d, int) or d.isidentifier() else None for d in dims]
-    return ir.Value(name=name, type=ir.TensorType(IR_TYPES[dtype]), shape=ir.Shape(named))
 
 
 def _count_uses(roots: Iterable[Term], given: Mapping[Term, str]) -> dict[Term, int]:
@@ -252,21 +201,3 @@ def _count_uses(roots: Iterable[Term], given: Mapping[Term, str]) -> dict[Term, 
         if uses[term] == 1 and term not in given and not is_folded(term):
             stack.extend(term.inputs)
     return uses
-
-
-def _demand_numbers(op_type: str, value: Any) -> None:
-    parts = value if isinstance(value, list | tuple) else (value,)
-    if not all(isinstance(p, int | float | str) for p in parts):
-        raise NotUnderstood(f"{op_type}: {value} is symbolic and cannot be an attribute")
-
-
-def _demand_schema(op_type: str, opset: int, inputs: int, attributes: Iterable[str]) -> None:
-    """Raise `NotUnderstood` where ONNX's operator of that version does not exist, or not in this form."""
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:
-        raise NotUnderstood(f"opset {opset} has no operator {op_type}; it needs a newer one") from None
-    missing = [a for a in attributes if a not in schema.attributes]
-    if missing or not schema.min_input <= inputs <= schema.max_input:
-        what = f"attribute {missing[0]}" if missing else f"form with {inputs} inputs"
-        raise NotUnderstood(f"{op_type} has no {what} in opset {opset}")

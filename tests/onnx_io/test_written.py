@@ -17,8 +17,8 @@ from superopt.dim import floor_div, symbol
 from superopt.errors import UsageError
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, rewritten, standalone, understand
+from superopt.onnx_io.folding import FILL_LIMIT
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.writer import FILL_LIMIT
 from superopt.operators import NotUnderstood
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.attention.heads import AttentionOfRows

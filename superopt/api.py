@@ -25,8 +25,8 @@ from superopt.search import report as parts
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.account import report_of
 from superopt.search.optimize import attempt
-from superopt.search.optimize import replay as apply_again
 from superopt.search.replay import Fit, report_again
+from superopt.search.replayed import replay as apply_again
 from superopt.search.rewriting.rewrites import Rewrite, rewrites_of
 from superopt.search.settings import assumed
 from superopt.search.solving.remembered import Memory

@@ -64,7 +64,7 @@ def test_the_second_interrupt_ends_it_also_where_the_first_ended_the_search(
     called: int,
 ) -> None:
     judging, calls = interrupted(times)
-    monkeypatch.setattr("superopt.search.optimize.judged", judging)
+    monkeypatch.setattr("superopt.search.deciding.judged", judging)
     if times == 1 and strategy is backtrack:
         assert tried(normalized(), [Unfold("lrn")], cost, tmp_path, strategy=strategy).accepted
     else:
@@ -87,7 +87,7 @@ def test_what_was_measured_before_an_interrupt_is_measured_anew_and_told_once(
             raise KeyboardInterrupt
         return calls[-1]
 
-    monkeypatch.setattr("superopt.search.optimize.judged", judging)
+    monkeypatch.setattr("superopt.search.deciding.judged", judging)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert len(calls) == 2
     assert (found.accepted, found.interrupted, len(found.pairs)) == (True, True, 1)

@@ -28,7 +28,7 @@ from superopt.cost.table import Table
 from superopt.errors import InvalidModel, NoRoom, OutOfTime, RuleError, SuperoptError, VerificationFailed
 from superopt.onnx_io import Program, load
 from superopt.rules.format import parse_file
-from superopt.search import optimize, paired
+from superopt.search import deciding, paired, piecewise
 from superopt.search.accepting import judge, same
 from superopt.search.accepting.laid import Value
 from superopt.search.accepting.trial import Attempt
@@ -107,7 +107,7 @@ def test_a_difference_counts_also_beside_an_output_that_shows_nothing(cost: Meas
 def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = optimize.judged, list[Attempt]()
+    real, calls = deciding.judged, list[Attempt]()
 
     def judging(*given: Any) -> Attempt:
         calls.append(given[0])
@@ -118,8 +118,8 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
     alone = Timed(0.01, 0.01, 0.01, 10, 100)
     open_still = Paired(alone, alone, 1.0, 0.99, 1.01, 10, 100, (1.0,) * 10)
     monkeypatch.setattr("superopt.search.accepting.judge.compare", lambda *_, **__: open_still)
-    monkeypatch.setattr("superopt.search.optimize.judged", judging)
-    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, *_: list(tried.cover))
+    monkeypatch.setattr("superopt.search.deciding.judged", judging)
+    monkeypatch.setattr("superopt.search.deciding.surest", lambda tried, *_: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, len(calls)) == (False, 2)
     assert found.reason.endswith("; without pieces that gain nothing in the whole model, it differs")
@@ -199,7 +199,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
         return Paired(alone, alone, ratio, ratio - 0.01, ratio + 0.01, 10, 100, (ratio,) * 10)
 
     monkeypatch.setattr("superopt.search.accepting.judge.compare", compare)
-    monkeypatch.setattr("superopt.search.optimize.surest", lambda tried, *_: list(tried.cover))
+    monkeypatch.setattr("superopt.search.deciding.surest", lambda tried, *_: list(tried.cover))
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert asked == [1, 2]
     assert found.accepted == (later > 1.0)
@@ -248,7 +248,7 @@ def test_a_search_has_more_of_the_time_where_sessions_choose_algorithms(
         raise solve.TooShort("they are known")
 
     monkeypatch.setattr(OnnxRuntime, "chooses_algorithms", chooses)
-    monkeypatch.setattr(optimize, "solve", shared)
+    monkeypatch.setattr(piecewise, "solve", shared)
     tried(normalized(), [], cost, tmp_path, limit=1e6)
     assert given == pytest.approx([once * 1e6, most * 1e6, latest * 1e6], rel=1e-3)
 

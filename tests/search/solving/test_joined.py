@@ -303,8 +303,8 @@ def test_a_search_of_joined_pieces_that_is_stopped_and_has_nothing_ends_at_once(
 def test_without_time_for_joined_pieces_that_is_said(
     across: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("superopt.search.optimize.JOINED_LEAST", 0.0)
-    monkeypatch.setattr("superopt.search.optimize.JOINED_SHARE", 0.0)
+    monkeypatch.setattr("superopt.search.piecewise.JOINED_LEAST", 0.0)
+    monkeypatch.setattr("superopt.search.piecewise.JOINED_SHARE", 0.0)
     report = superopt.optimize(chain(), replace(across, timings=tmp_path / "t.sqlite")).report
     assert (report.outcome, report.searched.joined) == ("original", 1)
     assert report.searched.stopped[-1] == "out of time"

@@ -15,8 +15,10 @@ from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
 from superopt.enumerate.family import Family
 from superopt.enumerate.first_use import FirstUse
+from superopt.enumerate.keyed import Keyed
 from superopt.enumerate.rows import Rows
 from superopt.enumerate.types import Types
+from superopt.enumerate.under import shared, united
 from superopt.enumerate.values import Values
 from superopt.errors import SuperoptError
 from superopt.term import Term, replace, variable
@@ -43,8 +45,8 @@ class Table:
         self.under = np.empty((0, most), np.int32)
         self.members: list[dict[int, Array]] = []
         """The terms of each level and type."""
-        self._prints = [(np.empty(0, np.uint64), np.empty(0, np.int32))] * len(self.values.carriers)
-        self._met: tuple[Array, Array] = (np.empty(0, np.uint64), np.empty(0, np.int32))
+        self._prints = [Keyed.none()] * len(self.values.carriers)
+        self._met = Keyed.none()
         self._renamed: dict[Renaming, Array] = {}
         self._new: list[tuple[Array, Array, Array]] = []
         self._count = 0
@@ -98,7 +100,7 @@ class Table:
         self.under = np.concatenate([self.under, *(under for _, under, _ in self._new)])
         if self._new:
             prints = np.concatenate([prints for _, _, prints in self._new], axis=1)
-            self._prints = [_merged(old, (new, ids)) for old, new in zip(self._prints, prints, strict=True)]
+            self._prints = [old.with_more(new, ids) for old, new in zip(self._prints, prints, strict=True)]
         self._new = []
         self.members = [{} for _ in range(self.most + 1)]
         for level, type_ in np.unique(np.stack([self.level, self.type], axis=1), axis=0).tolist():
@@ -136,49 +138,34 @@ class Table:
 
     def union(self, left: Array, right: Array) -> Array:
         """The operators under two terms each, those of the first and then those that only the second has."""
-        own = self.under[left].copy()
-        if (right < 0).all():
-            return own
-        other = self.under[right]
-        fresh = (other >= 0) & ~(other[:, :, None] == own[:, None, :]).any(axis=2)
-        place = (own >= 0).sum(axis=1)
-        for k in range(self.most):
-            rows = np.flatnonzero(fresh[:, k])
-            own[rows, place[rows]] = other[rows, k]
-            place[rows] += 1
-        return own
+        own = self.under[left]
+        return own if (right < 0).all() else united(own, self.under[right])
 
     def shared(self, left: Array, right: Array) -> Array:
         """How many operators stand under both of two terms each."""
-        a, b = self.under[left], self.under[right]
-        return np.asarray(((a[:, :, None] == b[:, None, :]) & (a[:, :, None] >= 0)).sum(axis=(1, 2)))
+        return shared(self.under[left], self.under[right])
 
     # ------------------------------------------------------------------------------------------------- what was met
 
     def known(self, prints: Array) -> Array:
         """For fingerprints, a row for each carrier, the term of equal value in some carrier, or −1."""
         found = np.full(prints.shape[1], -1, np.int32)
-        for line, (keys, ids) in zip(prints, self._prints, strict=True):
-            place = np.minimum(np.searchsorted(keys, line), len(keys) - 1)
-            hit = (keys[place] == line) & (found < 0)
-            found[hit] = ids[place[hit]]
+        for line, keyed in zip(prints, self._prints, strict=True):
+            found = np.where(found < 0, keyed.found(line), found)
         return found
 
     def remember(self, rows: Rows, terms: Array) -> None:
         """That applications have the values of terms."""
-        self._met = _merged(self._met, (rows.keys(), terms.astype(np.int32)))
+        self._met = self._met.with_more(rows.keys(), terms.astype(np.int32))
 
     @property
     def met(self) -> int:
         """How many applications are remembered."""
-        return len(self._met[0])
+        return len(self._met)
 
     def find(self, rows: Rows) -> Array:
         """The terms that have the values of applications met; −1 for others."""
-        keys, terms = self._met
-        wanted = rows.keys()
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((keys[place] == wanted) & (rows.app >= 0), terms[place], -1)
+        return np.where(rows.app >= 0, self._met.found(rows.keys()), -1)
 
     def swapped(self, rows: Rows) -> Rows:
         """Applications with the inputs of commutative ones in the one order in which they are met."""
@@ -241,10 +228,3 @@ def filled(term: Term, holes: tuple[str, ...], inputs: list[Term]) -> Term:
     """A term over holes, with terms in their place."""
     with assuming():
         return replace(term, {variable(h, i.shape): i for h, i in zip(holes, inputs, strict=True)})
-
-
-def _merged(old: tuple[Array, Array], new: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Two tables of keys and what they stand for, sorted by key; of equal keys the earlier is found first."""
-    keys, terms = (np.concatenate(parts) for parts in zip(old, new, strict=True))
-    order = np.argsort(keys, kind="stable")
-    return keys[order], terms[order]

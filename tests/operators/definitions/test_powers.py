@@ -68,7 +68,7 @@ def test_an_exponent_that_is_no_number_of_the_model_has_no_steps() -> None:
     assert by_an_exponential(Pow(), X, y) is None
 
 
-@pytest.mark.parametrize("exponent", [np.float32(4), np.float32(-0.5), np.float32(2.4), np.int64(4), np.float64(3)])
+@pytest.mark.parametrize("exponent", [np.float32(4), np.float32(-0.5), np.float32(2.4), np.int64(4), np.float64(5)])
 def test_powers_in_a_network_are_computed_faster_and_are_the_same(exponent: np.generic, options: Options) -> None:
     """As pooling by powers has them: of what is positive, up to a bound."""
     nodes = [

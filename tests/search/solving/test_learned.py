@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from superopt.search.rewriting.matching import Matching
 from superopt.search.solving.following import LEARNED
 from superopt.search.solving.searching import Search
 from superopt.search.strategies.backtrack import backtrack
-from superopt.search.strategies.found import ALIKE, EXHAUSTED, Limits, Outcome, Replaced, Solved
+from superopt.search.strategies.found import ALIKE, EXHAUSTED, INTERRUPTED, Limits, Outcome, Replaced, Solved
 from superopt.term import Graph
 from tests.search.solving.test_following import SHORTER, by
 from tests.search.solving.test_kinds import Told, relu_pieces
@@ -22,17 +23,20 @@ ROWS = (64, 32, 16, 8)
 OTHER = "(rule other (given (?x n c)) (from (tanh (relu ?x))) (to (tanh (relu (relu ?x)))))"
 
 
-def solved(gains: dict[int, float], asked: list[tuple[int, bool]], rows: Sequence[int] = ROWS) -> list[Solved]:
-    """What pieces come to one after the other; notes which are searched, and whether by all rewrites."""
+def solved(gains: dict[int, float], asked: list[tuple[int, bool]], reason: str = "") -> list[Solved]:
+    """What pieces come to one after the other; notes which are searched, and whether by all rewrites. A search by others
+    ends for the reason, if there is one.
+    """
 
     def strategy(
         graph: Graph, matching: Matching, cost: Cost, limits: Limits, tried: Sequence[Replaced] | None = None
     ) -> Outcome:
         asked.append((graph.inputs[0].shape[0], matching is search.matching))
-        return backtrack(graph, matching, cost, limits)
+        outcome = backtrack(graph, matching, cost, limits)
+        return outcome if asked[-1][1] or not reason else replace(outcome, reason=reason)
 
     search = Search(by(SHORTER, OTHER), Told(gains), strategy, alpha=1.15)
-    pieces = [relu_pieces(count, more="abcdef"[:i]) for i, count in enumerate(rows)]
+    pieces = [relu_pieces(count, more="abcdef"[:i]) for i, count in enumerate(ROWS)]
     return [search(places, math.inf) for (places,) in (each.values() for each in pieces)]
 
 
@@ -50,6 +54,13 @@ def test_where_that_gains_little_all_rewrites_are_searched_too(gain: float) -> N
     found = solved(dict.fromkeys(ROWS, 1.4) | {8: gain}, asked)
     assert asked[LEARNED:] == [(8, False), (8, True)]
     assert (found[-1].outcome.reason, found[-1].gain) == (EXHAUSTED, gain)
+
+
+def test_who_interrupts_that_ends_the_search_of_the_piece() -> None:
+    asked: list[tuple[int, bool]] = []
+    found = solved(dict.fromkeys(ROWS, 1.4) | {8: 1.0}, asked, INTERRUPTED)
+    assert asked[LEARNED:] == [(8, False)]
+    assert found[-1].outcome.reason == INTERRUPTED
 
 
 def test_before_enough_pieces_gained_nothing_is_searched_first() -> None:

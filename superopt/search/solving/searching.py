@@ -138,7 +138,7 @@ class Search:
             known = alike if before is None else better(before, alike)
         if before is None and (learned := self._by_learned(places, limits, choosing_s)) is not None:
             known = learned if known is None else better(known, learned)
-            if is_clear(known.gain) or learned.outcome.reason == INTERRUPTED:
+            if is_clear(learned.gain) or learned.outcome.reason == INTERRUPTED:
                 return known
         own = self._alone(places, limits, choosing_s)
         return own if known is None else better(known, own)

@@ -24,8 +24,8 @@ OTHER = "(rule other (given (?x n c)) (from (tanh (relu ?x))) (to (tanh (relu (r
 
 
 def solved(gains: dict[int, float], asked: list[tuple[int, bool]], reason: str = "") -> list[Solved]:
-    """What pieces come to one after the other; notes which are searched, and whether by all rewrites. A search by others
-    ends for the reason, if there is one.
+    """What pieces come to one after the other; notes which are searched, and whether by all rewrites. Searches by fewer
+    end for the reason, if there is one.
     """
 
     def strategy(

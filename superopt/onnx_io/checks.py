@@ -13,9 +13,25 @@ from onnx.shape_inference import InferenceError
 from onnx_ir.serde import SerdeError
 
 from superopt.errors import InvalidModel, one_line
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 MISJUDGED = frozenset({"MeanVarianceNormalization", "STFT"})
 """Operators of which onnx 1.23's inference of types refuses models that are in its own tests; the rest is checked."""
+
+_EVER = onnx.defs.onnx_opset_version() + 1
+
+EXPERIMENTS = {
+    **dict.fromkeys(("ATen", "Affine", "ConstantFill", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill"), _EVER),
+    **dict.fromkeys(("ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh"), _EVER),
+    "MeanVarianceNormalization": 9,
+    "ThresholdedRelu": 10,
+    "LayerNormalization": 17,
+    "SimplifiedLayerNormalization": _EVER,
+}
+"""Operators that ONNX has not in opsets before these, and runtimes have among its own: experiments of its first years,
+which Caffe2 and Core ML's converter wrote, and of which its check warns on the standard output; and norms as
+onnxruntime's own tools fuse them. Nobody checks their form.
+"""
 
 MISDECLARED = "declared of other sizes"
 """Where a model's `meta` names the inner values that were declared of sizes that they do not have."""
@@ -38,7 +54,7 @@ def check_message(proto: onnx.ModelProto, name: str) -> frozenset[str]:
         for info in proto.graph.input:
             if _has_no_shape(info):
                 raise ValueError(f"input {info.name!r} has no shape; declare one, with names for sizes that are open")
-        proto = _without_unshaped(proto)
+        proto = _without_experiments(_without_unshaped(proto))
         onnx.checker.check_model(proto)
         try:
             onnx.checker.check_model(_without_misjudged(proto), full_check=True)
@@ -115,12 +131,41 @@ def _without_unshaped(proto: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
+def _without_experiments(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The message itself, or a copy in which the nodes of `EXPERIMENTS` are of an unknown domain."""
+    opsets = [o.version for o in proto.opset_import if o.domain in ONNX_DOMAIN]
+    if not any(_is_experiment(node, opsets) for node in _nodes(proto)):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for importing in (copy, *copy.functions):
+        importing.opset_import.add(domain=_UNKNOWN, version=1)
+    for node in _nodes(copy):
+        if _is_experiment(node, opsets):
+            node.domain = _UNKNOWN
+    return copy
+
+
+def _is_experiment(node: onnx.NodeProto, opsets: Iterable[int]) -> bool:
+    return node.domain in ONNX_DOMAIN and any(opset < EXPERIMENTS.get(node.op_type, 0) for opset in opsets)
+
+
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """All nodes of a message, those of branches, bodies and functions among them."""
+    for outer in (proto.graph, *proto.functions):
+        yield from outer.node
+        for graph in _inner(outer):
+            yield from graph.node
+
+
 def _without_misjudged(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The message itself, or a copy in which what nodes of `MISJUDGED` give is given as an input of the declared type.
+    """The message itself, or a copy in which what nodes of `MISJUDGED` and of the unknown domain give is given as an
+    input of the declared type.
 
     Where that is not declared the node is of an unknown domain: then inference ends there.
     """
     misjudged = [n for n in proto.graph.node if n.op_type in MISJUDGED and not n.domain]
+    misjudged += [n for n in proto.graph.node if n.domain == _UNKNOWN and n.op_type in EXPERIMENTS]
     if not misjudged:
         return proto
     copy = onnx.ModelProto()
@@ -148,8 +193,8 @@ def _without_inner_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _inner(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graphs within one, at any depth."""
+def _inner(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
+    """The graphs within one, or within a function, at any depth."""
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):

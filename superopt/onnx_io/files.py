@@ -16,11 +16,12 @@ from superopt.errors import InvalidModel, UsageError
 from superopt.folders import demand_utf8, unfinished
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
-from superopt.onnx_io.messages import demand_shallow, demand_sound
+from superopt.onnx_io.messages import demand_shallow, demand_sound, put_in_order
 from superopt.onnx_io.passed_on import from_proto, with_texts
 from superopt.onnx_io.skeleton import bare, clone, skeleton
 from superopt.onnx_io.sparse import dense
 from superopt.onnx_io.stream import write
+from superopt.onnx_io.surgery import sort
 from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
 
 Model = str | Path | onnx.ModelProto | ir.Model
@@ -206,10 +207,13 @@ def _model(
     with refusing(name, "cannot be read"):
         small = bare(proto)
         load_inner(small, directory, name)
+    was_in_order = put_in_order(small.graph)
     misdeclared = check_message(small, name)
     with refusing(name, "cannot be read"):
         model = _forget_sizes(from_proto(proto), misdeclared)
         _forget_made_names(proto.graph.node, model.graph)
+        if not was_in_order:
+            sort(model.graph)
         for function, made in zip(proto.functions, model.functions.values(), strict=True):
             _forget_made_names(function.node, made)
     for label, tensor in (embedded or {}).items():

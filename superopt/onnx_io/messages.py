@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 
 import onnx
 import onnx_ir as ir
@@ -134,6 +135,44 @@ def _demand_few_calls(proto: onnx.ModelProto, name: str) -> None:
     for key, times in Counter(_called(proto.graph.node)).items():
         if times * nodes.get(key, 1) > MOST_NODES and key in bodies:
             raise InvalidModel(f"{name}: function {key[1]!r} stands for more than {MOST_NODES} nodes")
+
+
+def put_in_order(graph: onnx.GraphProto) -> bool:
+    """Have each node stand behind those that it reads from, in place, otherwise in the order that they had, and say
+    whether they did: onnxruntime sorts for itself, and its conversion to 16 bits puts casts at the end. Nodes that read
+    each other stay where they were.
+    """
+    made_by = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
+    before = [{made_by[name] for name in _read(node) if name in made_by} for node in graph.node]
+    if all(max(read, default=-1) < at for at, read in enumerate(before)):
+        return True
+    behind: dict[int, list[int]] = {}
+    for at, read in enumerate(before):
+        for other in read:
+            behind.setdefault(other, []).append(at)
+    ready, order = [at for at, read in enumerate(before) if not read], list[int]()
+    while ready:
+        order.append(heappop(ready))
+        for at in behind.get(order[-1], ()):
+            before[at].remove(order[-1])
+            if not before[at]:
+                heappush(ready, at)
+    if len(order) < len(graph.node):
+        return True
+    nodes = list(graph.node)
+    del graph.node[:]
+    graph.node.extend(nodes[at] for at in order)
+    return False
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, and what is read within it."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in graph.output)
+            for inner in graph.node:
+                yield from _read(inner)
 
 
 def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product, symbol_name
 from superopt.errors import InvalidModel
 from superopt.onnx_io.constants import Constants
+from superopt.onnx_io.fused import Told, fused
 from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.size_arithmetic import LONGEST
@@ -84,6 +85,23 @@ class Values:
         names = [v.name or "" for v in node.outputs if v.name]
         if all(n in self.tensors and all(isinstance(d, int) for d in self.tensors[n].dims) for n in names):
             return {}
+        found: dict[str, Type] = {}
+        for name, (dtype, dims) in self._told(node).items():
+            whole = self.tensors.get(name, Tensor(dtype, (None,) * len(dims)))
+            agree = (whole.dtype, len(whole.dims)) == (dtype, len(dims))
+            if agree and dtype in IR_TYPES and not any(isinstance(d, int) and d == 0 for d in dims):
+                own = self.symbols.shape(whole, told=dims)
+                for axis, d in enumerate(own):
+                    self.sources.setdefault(symbol_name(d) or "", (name, axis))
+                found[name] = Type(dtype, own)
+        return found
+
+    def _told(self, node: ir.Node) -> dict[str, Told]:
+        """What follows from the inputs of a node by itself."""
+        known = [self.terms.get(v.name or "") if v is not None else None for v in node.inputs]
+        told = fused(node, [None if term is None else term.type for term in known])
+        if told:
+            return told
         given: dict[str, Known] = {}
         for name in (v.name or "" for v in node.inputs if v is not None):
             if name in self.sizes and self.sizes[name].dtype == "int64" and self.sizes[name].dims.ndim == 1:
@@ -94,16 +112,7 @@ class Values:
                 given[name] = self.terms[name].type
             elif name:
                 return {}
-        found: dict[str, Type] = {}
-        for name, (dtype, dims) in inferred(node, opset_of(self.model), given).items():
-            whole = self.tensors.get(name, Tensor(dtype, (None,) * len(dims)))
-            agree = (whole.dtype, len(whole.dims)) == (dtype, len(dims))
-            if agree and dtype in IR_TYPES and not any(isinstance(d, int) and d == 0 for d in dims):
-                own = self.symbols.shape(whole, told=dims)
-                for axis, d in enumerate(own):
-                    self.sources.setdefault(symbol_name(d) or "", (name, axis))
-                found[name] = Type(dtype, own)
-        return found
+        return inferred(node, opset_of(self.model), given)
 
     def number(self, value: ir.Value) -> float | None:
         """The floating-point number that a constant holds, if it is one; of a node that may stand behind too."""

@@ -109,10 +109,18 @@ class Attributes(UserDict[str, Any]):
     def demand_all_read(self, op_type: str, opset: int) -> None:
         """Raise `NotUnderstood` for one that was not: newer versions of ONNX add some, and none may be dropped."""
         for name in set(self.data) - self.read:
-            declared = onnx.defs.get_schema(op_type, opset, "").attributes.get(name) if opset else None
+            declared = _schema(op_type, opset).attributes.get(name) if opset else None
             default = None if declared is None else onnx.helper.get_attribute_value(declared.default_value)
             if self.data[name] != default:
                 raise NotUnderstood(f"the declaration does not know the attribute {name}")
+
+
+def _schema(op_type: str, opset: int) -> onnx.defs.OpSchema:
+    """An operator of ONNX's own; the newest of its name where it came later, as norms that runtimes had before."""
+    try:
+        return onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return onnx.defs.get_schema(op_type)
 
 
 def python_value(attribute: ir.Attr) -> Any:

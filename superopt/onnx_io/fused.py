@@ -26,6 +26,11 @@ _AS_THE_FIRST: Mapping[str, Sequence[int]] = {
 }
 """Operators whose outputs of these places have the shape of the first input."""
 
+_EXPERIMENTS = frozenset(
+    ["Affine", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh", "SimplifiedLayerNormalization"]
+)
+"""The same of those that runtimes alone have among ONNX's own."""
+
 _MULTIPLYING = {"MatMulIntegerToFloat": "float32", "DynamicQuantizeMatMul": "float32"}
 """Products of rows and a matrix, and what they give."""
 
@@ -38,7 +43,7 @@ def fused(node: ir.Node, inputs: Sequence[Type | None]) -> dict[str, Told]:
     found: dict[int, Told] = {}
     if node.domain == RUNTIMES:
         found = _given(node, given)
-    elif node.domain in ONNX_DOMAIN and node.op_type == "SimplifiedLayerNormalization":
+    elif node.domain in ONNX_DOMAIN and node.op_type in _EXPERIMENTS:
         found = {0: (given[0].dtype, given[0].shape)}
     return {node.outputs[at].name or "": told for at, told in found.items() if at < len(node.outputs)}
 

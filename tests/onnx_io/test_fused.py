@@ -40,6 +40,7 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     outputs: tuple[str, ...] = ("y",)
     domain: str = RUNTIMES
+    opset: int = 17
 
     def model(self) -> onnx.ModelProto:
         """A model of this node, whose outputs are not declared."""
@@ -50,7 +51,7 @@ class Node:
         infos = [helper.make_tensor_value_info(n, kinds[n], a.shape) for n, a in given.items()]
         made = [onnx.ValueInfoProto(name=n) for n in self.outputs if n]
         graph = helper.make_graph([node], "g", infos, made)
-        imports = [helper.make_opsetid("", 17), helper.make_opsetid(RUNTIMES, 1)]
+        imports = [helper.make_opsetid("", self.opset), helper.make_opsetid(RUNTIMES, 1)]
         return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
@@ -68,6 +69,10 @@ NODES = {
     "a sum and its norm": Node("SkipLayerNormalization", (X, X, ROW, ROW, ROW), {}, ("y", "", "", "sum")),
     "a sum and its norm by squares": Node("SkipSimplifiedLayerNormalization", (X, X, ROW), {}, ("y", "", "", "sum")),
     "a norm by squares": Node("SimplifiedLayerNormalization", (X, ROW), {"axis": -1}, domain=""),
+    "a scaled image": Node(
+        "ImageScaler", (_drawn(1, 2, 3, 3),), {"scale": 0.5, "bias": [0.1, 0.2]}, domain="", opset=9
+    ),
+    "a scaled softplus": Node("ParametricSoftplus", (X,), {"alpha": 0.5, "beta": 0.1}, domain="", opset=9),
     "words": Node(
         "EmbedLayerNormalization", (_IDS, _IDS, _drawn(5, 8), _drawn(4, 8), _drawn(5, 8), ROW, ROW), {}, ("y", "at")
     ),

@@ -26,6 +26,9 @@ SETTLED = 13
 _OTHERWISE = frozenset({"Softmax", "LogSoftmax", "Hardmax", "RoiAlign", "GroupNormalization", "GridSample", "Upsample"})
 """Operators that came to mean something else under the same form."""
 
+_OF_RUNTIMES = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
+"""Norms that onnxruntime has in each opset, the same whether ONNX has them there or not."""
+
 _AS_BEFORE = {
     "Cast": ("saturate", "round_mode"),
     "GatherND": ("batch_dims",),
@@ -138,7 +141,7 @@ def stays(node: ir.Node, old: int, new: int) -> bool:
     try:
         before, after = (onnx.defs.get_schema(node.op_type, v, "") for v in (old, new))
     except onnx.defs.SchemaError:
-        return False
+        return node.op_type in _OF_RUNTIMES
     if before.since_version == after.since_version:
         return True
     if node.op_type in _TAKING_AXES and old < _AXES_GIVEN <= new:

@@ -42,6 +42,9 @@ X = variable("x", (2, 3), "float32")
         ("DFT", {}, 17, 20, False),
         ("GroupNormalization", {"num_groups": 2}, 18, 21, False),
         ("NoSuchOperator", {}, 17, 20, False),
+        ("LayerNormalization", {}, 11, 17, True),
+        ("SimplifiedLayerNormalization", {}, 17, 23, True),
+        ("Scale", {}, 9, 10, False),
     ],
 )
 def test_a_node_stays_where_it_means_the_same(

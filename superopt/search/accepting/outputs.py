@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
+from typing import Any
 
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
@@ -124,7 +125,8 @@ class _Worst:
                 found = _as_overflowed(found, expected)
             if self._is_comparable(found, expected, wanted, [*noisy, *jolted]) and noise <= MOST_NOISE:
                 told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
-                self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise)
+                kind = _rounded_to(expected) if sample.overflowing else _numbers(expected).dtype
+                self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise, kind)
 
     def _look(self, expected: Array) -> None:
         if self.varies and not self.saturated:
@@ -160,8 +162,8 @@ class _Worst:
             return False
         return True
 
-    def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float) -> None:
-        absolute, nearly_exact = allowed_of(expected.dtype)
+    def _judge(self, found: Array, expected: Array, exact: Array | None, noise: float, kind: np.dtype[Any]) -> None:
+        absolute, nearly_exact = allowed_of(kind)
         error, bound = relative_error(found, expected), absolute + NOISE_FACTOR * noise
         if error / bound > self.closeness:
             self.error, self.bound = error, bound
@@ -192,6 +194,17 @@ class _Worst:
         """What has come in, as a value."""
         errors = (self.error, self.bound, self.original_error, self.candidate_error)
         return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
+
+
+def _rounded_to(expected: Array) -> np.dtype[Any]:
+    """The type that an output of a model of 16 bits has its numbers from: those of 32 may all be of 16, as where a cast
+    stands behind them.
+    """
+    numbers = _numbers(expected)
+    with np.errstate(over="ignore"):
+        halves = numbers.astype(np.float16)
+    is_of_16 = np.array_equal(halves.astype(numbers.dtype), numbers, equal_nan=True)
+    return halves.dtype if numbers.dtype == np.float32 and is_of_16 else numbers.dtype
 
 
 def _larger(a: float | None, b: float | None) -> float | None:

@@ -52,6 +52,22 @@ def test_what_rounding_may_explain_is_told_from_what_is_wrong(
     assert (outcome.agrees, outcome.rounds) == (False, rounds)
 
 
+HALVES = np.random.default_rng(0).standard_normal(16).astype(np.float16).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("expected", "overflowing", "agrees"),
+    [(HALVES, True, True), (HALVES, False, False), (HALVES * np.float32(1.1), True, False)],
+    ids=["rounded to 16 bits", "of another model", "of 32 bits"],
+)
+def test_an_output_that_is_cast_from_16_bits_may_differ_as_these_may(
+    expected: Any, overflowing: bool, agrees: bool
+) -> None:
+    """As of models that onnxruntime's tools convert, which then take and give 32 bits."""
+    sample = Sample({}, [expected], [None], overflowing, found=[[expected * np.float32(1.001)]])
+    assert judged(["y"], [sample]).agrees is agrees
+
+
 @dataclass(eq=False)
 class Piece:
     """As much of a solved piece as tells whether anything replaces it."""

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.counted import counted
+from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
@@ -27,6 +28,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
+    dequantized,
     mapped,
     sampled,
     scattered,

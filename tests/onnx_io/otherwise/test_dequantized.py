@@ -1,0 +1,74 @@
+"""Weights that are quantized alone are held as the numbers that they stand for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from superopt.onnx_io import load, understand
+from tests.onnx_io.networks import run
+
+KINDS: dict[str, tuple[int, dict[str, int]]] = {
+    "8 bits": (TensorProto.INT8, {"axis": 1}),
+    "8 bits without a sign": (TensorProto.UINT8, {"axis": 1}),
+    "4 bits": (TensorProto.INT4, {"axis": 1}),
+    "4 bits without a sign, in blocks": (TensorProto.UINT4, {"axis": 0, "block_size": 2}),
+    "floating-point numbers of 8 bits": (TensorProto.FLOAT8E4M3FN, {"axis": 1}),
+}
+
+
+def layer(kind: int, attributes: dict[str, int], before: str = "", shown: bool = False) -> onnx.ModelProto:
+    """A product with a matrix of 4 by 3 whose numbers are made of a type of few bits."""
+    rng = np.random.default_rng(0)
+    scale = rng.random((2, 3) if attributes.get("block_size") else 3).astype(np.float32)
+    numbers: list[Any] = rng.integers(0, 7, 12).tolist()
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s"], ["w"], **attributes),
+        helper.make_node("MatMul", [before or "x", "w"], ["y"]),
+    ]
+    if before:
+        nodes.insert(0, helper.make_node("DequantizeLinear", ["b", "one"], [before]))
+        nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "one", "zero"], ["b"]))
+    weights = [helper.make_tensor("q", kind, (4, 3), numbers), numpy_helper.from_array(scale, "s")]
+    weights += [numpy_helper.from_array(a, n) for n, a in (("one", np.float32(0.5)), ("zero", np.uint8(3)))]
+    shapes = {"x": (2, 4), "y": (2, 3), "w": (4, 3)}
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1 : 3 if shown else 2], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def kinds(source: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+    """A model as it is read, and the operators that it has then."""
+    made = ir.to_proto(understand(load(source)).model)
+    onnx.checker.check_model(made, full_check=True)
+    return made, [node.op_type for node in made.graph.node]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_the_numbers_of_quantized_weights_are_held(kind: tuple[int, dict[str, int]]) -> None:
+    source = layer(*kind)
+    made, found = kinds(source)
+    assert found == ["MatMul"]
+    assert {"q", "s"}.isdisjoint(i.name for i in made.graph.initializer)
+    given = {"x": np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)}
+    np.testing.assert_allclose(run(made, given)[0], run(source, given)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_where_values_are_quantized_too_weights_stay_so() -> None:
+    source = layer(*KINDS["8 bits"], before="a")
+    assert kinds(source)[1] == ["QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul"]
+
+
+def test_numbers_that_are_an_output_are_made_as_before() -> None:
+    assert kinds(layer(*KINDS["8 bits"], shown=True))[1] == ["DequantizeLinear", "MatMul"]
+
+
+def test_weights_that_would_take_much_stay_quantized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("superopt.onnx_io.otherwise.dequantized"), "MOST_BYTES", 4 * 12 - 1)
+    assert kinds(layer(*KINDS["4 bits"]))[1] == ["DequantizeLinear", "MatMul"]

@@ -127,21 +127,28 @@ def _axes(program: Program) -> dict[str, Axis]:
     found: dict[str, Axis] = {}
     # Beside sequences, what has one channel is a mask and no image.
     has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes.values())
+    leading = {symbol_name(shape[0]) for shape in shapes.values() if len(shape) > 1 and _is_of_several(shape)}
     colours = COLOURS[1:] if has_sequences else COLOURS
     for given, shape in sorted(shapes.items(), key=lambda item: len(item[1]), reverse=True):
         for place, dim in enumerate(shape):
             for name in sorted(symbols(dim)):
                 alone = symbol_name(dim) is not None
                 axis = _axis(name, place if alone else len(shape), shape, colours)
+                axis = Axis.BATCH if name in leading and not _is_named(name) else axis
                 found.setdefault(name, axis if _is_named(name) else _of_input(given, place, shape) or axis)
     return found
+
+
+def _is_of_several(shape: Shape) -> bool:
+    """Whether behind the first axis of an input there is one of another symbolic size: sentences, and not one."""
+    return any(symbols(dim) - symbols(shape[0]) for dim in shape[1:])
 
 
 def _of_input(name: str, place: int, shape: Shape) -> Axis | None:
     """What an input's name says of a length in it, where exporters number sizes: keys and values that are kept, and a
     mask over these and what is new.
     """
-    if len(shape) == 4 and place == 2 and re.search("past|cache", name.lower()):
+    if len(shape) in (4, 5) and place == len(shape) - 2 and re.search("past|cache", name.lower()):
         return Axis.PAST
     return Axis.WHOLE if (len(shape), place) == (2, 1) and "mask" in name.lower() else None
 

@@ -37,6 +37,15 @@ def test_an_input_says_by_its_name_what_numbered_sizes_are() -> None:
     assert setting.sizes == {"s10": 1, "s21": 1, "s12": 128, "s29": 127}
 
 
+def test_stacked_keys_and_values_are_of_a_past_where_sizes_are_numbered() -> None:
+    """As onnxruntime's tools fuse those of GPT-2."""
+    ends = [("input_ids", TensorProto.INT64, ["s0", "s1"]), ("past_0", TensorProto.FLOAT, [2, "s0", 4, "s2", 32])]
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"]) for name, *_ in ends]
+    given = understand(load(model(nodes, ends, [(f"{name}_out", *rest) for name, *rest in ends])))
+    (setting,) = likely(given, (Setting(),), the_first)
+    assert setting.sizes == {"s0": 1, "s1": 1, "s2": 127}
+
+
 def the_first(settings: Sequence[Setting]) -> int:
     return 0
 
@@ -65,6 +74,7 @@ def the_first(settings: Sequence[Setting]) -> int:
         ),
         ([["N", 1, "H", "W"]], [(1, 1, 224, 224)]),
         ([[None, None], [None, 1, None, None]], [(1, 128), (1, 1, 128, 128)]),
+        ([["s0", "s1"], [2, "s0", 4, "past_seq", 8]], [(1, 1), (2, 1, 4, 127, 8)]),
         ([["b", "seq"], ["b", "total_seq"], ["b", 4, "past_seq", 8]], [(1, 1), (1, 128), (1, 4, 127, 8)]),
     ],
     ids=str,

@@ -23,14 +23,17 @@ KINDS: dict[str, tuple[int, dict[str, int]]] = {
 }
 
 
-def layer(kind: int, attributes: dict[str, int], before: str = "", shown: bool = False) -> onnx.ModelProto:
+def layer(
+    kind: int, attributes: dict[str, int], before: str = "", shown: bool = False, added: bool = True
+) -> onnx.ModelProto:
     """A product with a matrix of 4 by 3 whose numbers are made of a type of few bits."""
     rng = np.random.default_rng(0)
     scale = rng.random((2, 3) if attributes.get("block_size") else 3).astype(np.float32)
     numbers: list[Any] = rng.integers(0, 7, 12).tolist()
     nodes = [
         helper.make_node("DequantizeLinear", ["q", "s"], ["w"], **attributes),
-        helper.make_node("MatMul", [before or "x", "w"], ["y"]),
+        helper.make_node("MatMul", [before or "x", "w"], ["m"]),
+        helper.make_node("Add" if added else "Mul", ["m", "one"], ["y"]),
     ]
     if before:
         nodes.insert(0, helper.make_node("DequantizeLinear", ["b", "one"], [before]))
@@ -54,7 +57,7 @@ def kinds(source: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
 def test_the_numbers_of_quantized_weights_are_held(kind: tuple[int, dict[str, int]]) -> None:
     source = layer(*kind)
     made, found = kinds(source)
-    assert found == ["MatMul"]
+    assert found == ["MatMul", "Add"]
     assert {"q", "s"}.isdisjoint(i.name for i in made.graph.initializer)
     given = {"x": np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)}
     np.testing.assert_allclose(run(made, given)[0], run(source, given)[0], rtol=1e-6, atol=1e-6)
@@ -62,13 +65,19 @@ def test_the_numbers_of_quantized_weights_are_held(kind: tuple[int, dict[str, in
 
 def test_where_values_are_quantized_too_weights_stay_so() -> None:
     source = layer(*KINDS["8 bits"], before="a")
-    assert kinds(source)[1] == ["QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul"]
+    assert kinds(source)[1] == ["QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul", "Add"]
+
+
+@pytest.mark.parametrize(("kind", "held"), list(zip(KINDS.values(), [False] * 4 + [True], strict=True)), ids=KINDS)
+def test_integers_by_which_the_runtime_multiplies_stay(kind: tuple[int, dict[str, int]], held: bool) -> None:
+    """It does so where no Gemm takes their place; of floating-point numbers of 8 bits it makes others."""
+    assert kinds(layer(*kind, added=False))[1] == ([] if held else ["DequantizeLinear"]) + ["MatMul", "Mul"]
 
 
 def test_numbers_that_are_an_output_are_made_as_before() -> None:
-    assert kinds(layer(*KINDS["8 bits"], shown=True))[1] == ["DequantizeLinear", "MatMul"]
+    assert kinds(layer(*KINDS["8 bits"], shown=True))[1] == ["DequantizeLinear", "MatMul", "Add"]
 
 
 def test_weights_that_would_take_much_stay_quantized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("superopt.onnx_io.otherwise.dequantized"), "MOST_BYTES", 4 * 12 - 1)
-    assert kinds(layer(*KINDS["4 bits"]))[1] == ["DequantizeLinear", "MatMul"]
+    assert kinds(layer(*KINDS["4 bits"]))[1] == ["DequantizeLinear", "MatMul", "Add"]

@@ -72,13 +72,16 @@ class Peak(_Bytes):
         return max(costs, default=0.0)
 
     def weigh(self, program: Program, original: Path, candidate: Path, setting: Setting, longest_s: float) -> Weighed:
-        """What the runtime takes for both, at most. Raises `RuntimeFailed`."""
-        changed = understand(load(candidate))
+        """What the runtime takes for both, at most, and of the candidate what its weights take beyond the original's:
+        what is held instead of being made in each run takes no less. Raises `RuntimeFailed`.
+        """
+        first, second = load(original), load(candidate)
+        more, changed = max(facts(second).bytes - facts(first).bytes, 0), understand(second)
         expected = activations(program, setting.sizes), activations(changed, setting.sizes)
         within = any(bodies(p) for p in (program, changed))  # what turns take is not counted
         counted = None if within or expected[0] is None or expected[1] is None else (expected[0], expected[1])
         before, after = (self._peak(model, setting, longest_s / 2) for model in (original, candidate))
-        return Weighed(before, after, counted)
+        return Weighed(before, after + more, counted)
 
     def _peak(self, model: Path, setting: Setting, longest_s: float) -> int:
         with closing(Child()) as child:  # of its own: what others left behind there would be taken first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -17,12 +18,14 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.table import Table
 from superopt.errors import RuntimeFailed, UsageError
+from superopt.onnx_io import load, understand
 from superopt.operators.pointwise import Relu
 from superopt.search.accepting import judge
-from superopt.search.objectives.bytes_taken import Size
+from superopt.search.objectives.bytes_taken import Peak, Size
 from superopt.search.objectives.objective import Weighed
 from superopt.search.paired import Paired, Timed
 from superopt.search.report import Report
+from superopt.search.settings import Setting
 from superopt.search.strategies.found import Found, Outcome
 from superopt.shipped import shipped_rules
 from superopt.term import Graph, variable
@@ -140,6 +143,23 @@ def test_a_piece_that_takes_no_bytes_is_left(table: Table) -> None:
     start, other = (Found(Graph((x,), (y,)), 0.0, (), measured=True) for y in (Relu()(x), x))
     size = Size(MeasuredCost(Bench(OnnxRuntime(), table, opset=17)))
     assert size.choose(Outcome(start, [other, start]), ALONE) == (start, 1.0, 0)
+
+
+@pytest.mark.parametrize(("columns", "more"), [(16, 4 * 8 * 8), (4, 0)])
+def test_what_weights_take_beyond_the_originals_is_no_less_memory(
+    columns: int, more: int, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Peak, "_peak", lambda *_: 1000)
+    paths = []
+    for count in (8, columns):
+        ends = [("x", TensorProto.FLOAT, [2, 8]), ("y", TensorProto.FLOAT, [2, count])]
+        made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], ends[:1], ends[1:], {"w": weight(8, count)})
+        paths.append(tmp_path / f"{count}.onnx")
+        onnx.save(made, paths[-1])
+    program, setting = understand(load(paths[0])), Setting()
+    peak = Peak(MeasuredCost(Bench(OnnxRuntime(), table, opset=17)))
+    weighed = peak.weigh(program, *paths, setting, 10.0)
+    assert (weighed.original, weighed.candidate) == (1000, 1000 + more)
 
 
 def test_a_replay_has_the_objective_of_its_report(fewer_weights: Result, enough: Options) -> None:

@@ -1,4 +1,9 @@
-"""Sizes as ONNX nodes: read from the shapes of values that have them, and computed from those."""
+"""Sizes as ONNX nodes: read from the shapes of values that have them, and computed from those.
+
+Of a window that is larger than its image onnxruntime gives one result, or a refusal, where sizes computed by ONNX's
+formula are 0: it divides towards zero. So what counts windows is read from a value that has that size, where there is
+one, as the model that was given did.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ from functools import reduce
 from itertools import groupby
 
 from superopt.bounds import nonnegative
-from superopt.dim import Dim, Expr, Floor, Symbol
+from superopt.dim import Atom, Dim, Expr, Floor, Shape, Symbol
 from superopt.operators import Emitter, NotUnderstood
+from superopt.polynomial import Terms
 
 Sources = Mapping[str, tuple[str, int]]
 """For each symbol a value, and the axis along which it has that size."""
@@ -20,7 +26,14 @@ class SizeWriter:
     def __init__(self, out: Emitter, sources: Sources) -> None:
         self._out = out
         self._sources = sources
+        self._places: dict[Terms[Atom], tuple[str, int]] = {}
         self._made: dict[tuple[str, ...], str] = {}
+
+    def learn(self, value: str, shape: Shape) -> None:
+        """Read sizes with quotients in them from a value that has them, where none was known before."""
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, Expr) and any(isinstance(a, Floor) for monomial, _ in dim.terms for a in monomial):
+                self._places.setdefault(dim.terms, (value, axis))
 
     def vector(self, dims: Sequence[Dim]) -> str:
         """The name of a vector of these sizes. Raises `NotUnderstood` for a symbol that no value tells."""
@@ -36,6 +49,8 @@ class SizeWriter:
         """A vector of one size."""
         if not isinstance(dim, Expr):
             return self._out.integers([dim])
+        if dim.terms in self._places:
+            return self._read(*self._places[dim.terms])
         sums = []
         for monomial, coefficient in dim.terms:
             factors = [self._symbol(a) if isinstance(a, Symbol) else self._floor(a) for a in monomial]
@@ -47,11 +62,15 @@ class SizeWriter:
     def _symbol(self, symbol: Symbol) -> str:
         if symbol.name not in self._sources:
             raise NotUnderstood(f"no value has the size {symbol}")
-        value, axis = self._sources[symbol.name]
+        return self._read(*self._sources[symbol.name])
+
+    def _read(self, value: str, axis: int) -> str:
         return self._node("Gather", self._node("Shape", value), self._out.integers([axis]))
 
     def _floor(self, atom: Floor) -> str:
         """ONNX divides towards zero, but its remainder has the sign of the divisor: needed where that may be less."""
+        if (alone := (((atom,), 1),)) in self._places:
+            return self._read(*self._places[alone])
         top, bottom = self._size(atom.numerator), self._size(atom.denominator)
         if nonnegative(atom.numerator, least=0) and isinstance(atom.denominator, int):
             return self._node("Div", top, bottom)

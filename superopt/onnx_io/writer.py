@@ -20,6 +20,7 @@ from superopt.onnx_io.schemas import demand_numbers, demand_schema
 from superopt.onnx_io.size_writer import SizeWriter, Sources
 from superopt.onnx_io.skeleton import SMALL
 from superopt.operators import NotUnderstood
+from superopt.operators.reduce import Pool
 from superopt.term import REAL, Term, variables
 
 
@@ -63,7 +64,7 @@ class TermWriter:
         """
         uses = _count_uses([term for term, _ in roots], given)
         with assuming():  # the terms are well formed where the model is; so are the reshapes that stand for expands
-            return [self._write(term, dtype, uses, given) for term, dtype in roots]
+            return [self._root(term, dtype, uses, given) for term, dtype in roots]
 
     def node(
         self, op_type: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None, domain: str = ""
@@ -128,6 +129,13 @@ class TermWriter:
                 self._taken.add(name)
                 return name
 
+    def _root(self, root: Term, dtype: str, uses: Mapping[Term, int], given: Mapping[Term, str]) -> str:
+        """Write one that reads sizes from its own inputs, which nothing above it changes."""
+        for leaf in variables(root):
+            if leaf.label in self.values:
+                self._sizes.learn(leaf.label, leaf.shape)
+        return self._write(root, dtype, uses, given)
+
     def _write(self, root: Term, dtype: str, uses: Mapping[Term, int], given: Mapping[Term, str]) -> str:
         stack: list[tuple[Term, str, Form | None]] = [(root, dtype, None)]
         while stack:
@@ -151,6 +159,8 @@ class TermWriter:
                 stack.extend((o, _within(term, own), None) for o in reversed(form.operands))
             if key in self._names:
                 self._types[self._names[key]] = own, term.shape
+                if isinstance(term.operator, Pool):
+                    self._sizes.learn(self._names[key], term.shape)
         return self._name(root, dtype)
 
     def _name(self, term: Term, wanted: str) -> str:

@@ -245,6 +245,21 @@ def test_a_size_that_is_named_later_makes_no_cycle() -> None:
     np.testing.assert_array_equal(run(made, given)[0], run(source, given)[0])
 
 
+@pytest.mark.parametrize(("kernel", "heights"), [(2, (1, 2, 9)), (3, (2, 3, 9))])
+def test_how_often_a_window_fits_is_read_from_what_it_gives(kernel: int, heights: Sequence[int]) -> None:
+    """Of one place for two, and of two for three, onnxruntime's pools give one result and not none."""
+    text = f"""g (float[1, 4, H, 8] x) => (float[1, 4, P, Q] y)
+      <int64[1] zero = {{0}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
+      {{ p = MaxPool<kernel_shape = [{kernel}, 2], strides = [2, 2]>(x) s = Shape(p) n = Slice(s, two, four)
+        f = Slice(s, zero, two) to = Concat<axis = 0>(f, n) r = Relu(x) y = Resize<mode = "linear">(r, , , to) }}"""
+    source, program = model(text), read(text)
+    assert program.summary.opaque == {}
+    made = ir.to_proto(rewritten(program, terms(program), {}))
+    for height in heights:
+        given = {"x": np.random.default_rng(0).standard_normal((1, 4, height, 8)).astype(np.float32)}
+        np.testing.assert_allclose(run(made, given)[0], run(source, given)[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize(("text", "opset", "reason"), REFUSED.values(), ids=REFUSED)
 def test_what_sizes_leave_open_stays_as_it_was(text: str, opset: int, reason: str) -> None:
     program = read(text, opset)

@@ -93,6 +93,8 @@ def product(node: Source) -> Term:
     x, y = present(node.inputs, 2)
     if any(node.attributes.get(name, 0) for name in ("transBatchA", "transBatchB")):
         raise NotUnderstood("batches that are transposed")
+    if node.attributes.get("transA", 0) and x.type.rank > y.type.rank == 1:
+        raise NotUnderstood("a transposed matrix and a vector, of which onnxruntime takes the matrix as it is")
     given = copy(node)
     given.inputs = _turned(x, node.attributes.get("transA", 0)), _turned(y, node.attributes.get("transB", 0))
     return times(MatMul.from_onnx(given), float(node.attributes.get("alpha", 1.0)))

@@ -126,6 +126,7 @@ OPAQUE = {
     "lengths": Node("MultiHeadAttention", (X, X, X, None, np.int32([3, 2])), HEADS),
     "a mask": Node("Attention", (X, drawn(8, 24), drawn(24), np.int32([[1, 1, 1], [1, 1, 0]])), HEADS),
     "queries with an axis for heads": Node("MultiHeadAttention", (X, drawn(2, 2, 5, 4), drawn(2, 2, 5, 4)), HEADS),
+    "a transposed matrix and a vector": Node("FusedMatMul", (drawn(3, 3), drawn(3)), {"transA": 1}),
     "batches that are transposed": Node("FusedMatMul", (drawn(3, 2, 8), drawn(2, 8, 5)), {"transBatchA": 1}),
 }
 

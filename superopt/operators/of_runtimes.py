@@ -22,6 +22,7 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.norms import LayerNorm, RmsNorm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.relations import equal_shapes
 from superopt.term import TRUTH, Term, make
 
 DOMAIN = "com.microsoft"
@@ -33,7 +34,7 @@ def sum_and_norm(node: Source) -> tuple[Term | None, ...]:
     x, skip, scale, shift, bias = _given(node, 5)
     if x is None or skip is None or scale is None:
         raise NotUnderstood("an input is missing")
-    total = _sum(x, skip, bias)
+    total = _total(x, skip, bias)
     to = total.shape[-1:]
     op = LayerNorm(total.type.rank - 1, float(node.attributes.get("epsilon", 1e-12)))
     y = make(op, (total, spread(scale, to), filled(0.0, to) if shift is None else spread(shift, to)))
@@ -46,7 +47,7 @@ def sum_and_norm_by_squares(node: Source) -> tuple[Term | None, ...]:
     x, skip, scale, bias = _given(node, 4)
     if x is None or skip is None or scale is None:
         raise NotUnderstood("an input is missing")
-    total = _sum(x, skip, bias)
+    total = _total(x, skip, bias)
     op = RmsNorm(total.type.rank - 1, float(node.attributes.get("epsilon", 1e-12)))
     return make(op, (total, spread(scale, total.shape[-1:]))), None, None, total
 
@@ -184,6 +185,14 @@ def _sum(first: Term, *others: Term | None) -> Term:
     for other in others:
         first = first if other is None else Add()(*broadcast(first, other))
     return first
+
+
+def _total(x: Term, skip: Term, bias: Term | None) -> Term:
+    """What is normalized: it has the shape of the first input, to which the others are broadcast."""
+    total = _sum(x, skip, bias)
+    if not equal_shapes(total.shape, x.shape):
+        raise NotUnderstood(f"a sum of shape {total.shape}, of which onnxruntime gives {x.shape}")
+    return total
 
 
 def _turned(x: Term, is_turned: int) -> Term:

@@ -135,3 +135,14 @@ OPAQUE = {
 def test_a_fused_node_that_means_more_is_carried_through(node: Node) -> None:
     source, _, _ = declared(node)
     assert understand(load(source)).summary.opaque
+
+
+@pytest.mark.parametrize("kind", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_a_sum_that_is_larger_than_its_first_input_is_carried_through(kind: str) -> None:
+    node = Node(kind, (drawn(1, 3, 8), drawn(2, 3, 8), ROW))
+    source, _, made = declared(node)
+    assert made["y"].shape == (1, 3, 8)
+    source.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "B"
+    program = understand(load(source))
+    assert set(program.summary.opaque) == {kind}
+    assert program.values["y"].shape == (1, 3, 8)

@@ -44,7 +44,8 @@ def fused(node: ir.Node, inputs: Sequence[Type | None]) -> dict[str, Told]:
     if node.domain == RUNTIMES:
         found = _given(node, given)
     elif node.domain in ONNX_DOMAIN and node.op_type in _EXPERIMENTS:
-        found = {0: (given[0].dtype, given[0].shape)}
+        of = 1 if node.op_type == "SimplifiedLayerNormalization" else 0  # of the scale's type
+        found = {0: (given[of].dtype, given[0].shape)} if of in given else {}
     return {node.outputs[at].name or "": told for at, told in found.items() if at < len(node.outputs)}
 
 

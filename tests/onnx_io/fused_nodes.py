@@ -62,6 +62,9 @@ NODES = {
     "a sum and its norm": Node("SkipLayerNormalization", (X, X, ROW, ROW, ROW), {}, ("y", "", "", "sum")),
     "a sum and its norm by squares": Node("SkipSimplifiedLayerNormalization", (X, X, ROW), {}, ("y", "", "", "sum")),
     "a norm by squares": Node("SimplifiedLayerNormalization", (X, ROW), {"axis": -1}, domain=""),
+    "a norm by squares with a scale of 16 bits": Node(
+        "SimplifiedLayerNormalization", (X, ROW.astype(np.float16)), {"axis": -1}, domain=""
+    ),
     "a scaled image": Node(
         "ImageScaler", (drawn(1, 2, 3, 3),), {"scale": 0.5, "bias": [0.1, 0.2]}, domain="", opset=9
     ),

@@ -75,8 +75,8 @@ def _columns(node: ir.Node, given: Mapping[int, Type]) -> Dim | None:
             return None if any(turned) else given[1].shape[0 if _integer(node, "transB") else 1]
         case "Attention" if _is_matrix(given.get(1)) and first.rank == 3:
             sizes = node.attributes.get("qkv_hidden_sizes")
-            if sizes is not None:
-                return sizes.as_ints()[2]
+            if sizes is not None and (numbers := sizes.as_ints()):
+                return numbers[2] if len(numbers) == 3 else None
             weights = given[1].shape[1]
             return weights // 3 if isinstance(weights, int) and weights % 3 == 0 else None
         case "MultiHeadAttention" if first.rank == 3 and 2 in given:

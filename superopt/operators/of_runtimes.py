@@ -131,7 +131,7 @@ def attention(node: Source) -> tuple[Term | None, ...]:
     given.inputs = x, weights
     rows = _sum(MatMul.from_onnx(given), bias)
     (whole,) = concrete(rows.shape[-1:], "attention")
-    sizes = tuple(node.attributes.get("qkv_hidden_sizes", (whole // 3,) * 3))
+    sizes = tuple(node.attributes.get("qkv_hidden_sizes", ())) or (whole // 3,) * 3
     if len(sizes) != 3 or sum(sizes) != whole:
         raise NotUnderstood(f"{whole} columns are not those of queries, keys and values")
     a, b = sizes[0], sizes[0] + sizes[1]

@@ -60,3 +60,11 @@ def test_products_behind_attention_with_a_mask_of_lengths_are_understood() -> No
     made = rewritten(program, terms(program), {})
     given = {"x": drawn(2, 3, 8), "k": np.int32([[1, 1, 0], [1, 1, 1]])}
     np.testing.assert_array_equal(run(ir.to_proto(made), given)[0], run(source, given)[0])
+
+
+@pytest.mark.parametrize(("sizes", "told"), [([], 8), ([8, 8], None), ([8, 8, 4], 4)])
+def test_attention_tells_its_columns_by_three_sizes_or_by_its_weights(sizes: list[int], told: int | None) -> None:
+    node = ir.node("Attention", [ir.val("x"), ir.val("w")], {"num_heads": 2}, domain=RUNTIMES, outputs=[ir.val("y")])
+    node.attributes["qkv_hidden_sizes"] = ir.AttrInt64s("qkv_hidden_sizes", sizes)
+    types = [Type("float32", (2, 3, 8)), Type("float32", (8, 24))]
+    assert fused(node, types) == ({} if told is None else {"y": ("float32", (2, 3, told))})

@@ -166,13 +166,16 @@ def put_in_order(graph: onnx.GraphProto) -> bool:
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, and what is read within it."""
+    """What a node reads, and what is read within it that is not made there: other values may have names of these."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
-            yield from (output.name for output in graph.output)
-            for inner in graph.node:
-                yield from _read(inner)
+            own = {info.name for info in (*graph.input, *graph.initializer)}
+            own |= {sparse.values.name for sparse in graph.sparse_initializer}
+            own |= {made for inner in graph.node for made in inner.output}
+            read = [output.name for output in graph.output]
+            read += [name for inner in graph.node for name in _read(inner)]
+            yield from (name for name in read if name not in own)
 
 
 def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, str, str]]:

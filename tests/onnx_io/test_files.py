@@ -414,3 +414,22 @@ def test_weights_of_which_an_array_is_in_use_are_saved_whatever_their_size(tmp_p
         assert saved is not None
         assert (saved.numpy() == array).all()
         assert (views[name] == array[1:]).all()
+
+
+CHOICE = """y = If (c) <
+    then_branch = one () => (float[2] %s) { t = Neg(x) %s = Relu(t) },
+    else_branch = other () => (float[2] %s) { %s = Abs(x) }
+>"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "order"),
+    [
+        (f"z = Add(t, y) t = Sqrt(y) {CHOICE % (('y',) * 4)}", ["If", "Sqrt", "Add"]),
+        (f"{CHOICE % (('u',) * 4)} a = Abs(x) t = Sqrt(a) z = Add(t, y)", ["If", "Abs", "Sqrt", "Add"]),
+    ],
+    ids=["read before", "made behind"],
+)
+def test_values_of_branches_may_have_names_of_others_behind_them(nodes: str, order: list[str]) -> None:
+    source = model(f"g (bool c, float[2] x) => (float[2] z) {{ {nodes} }}")
+    assert [node.op_type for node in load(source).graph] == order

@@ -128,13 +128,15 @@ def _axes(program: Program) -> dict[str, Axis]:
     # Beside sequences, what has one channel is a mask and no image.
     has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes.values())
     leading = {symbol_name(shape[0]) for shape in shapes.values() if len(shape) > 1 and _is_of_several(shape)}
+    # Where another symbolic size stands first, what is behind it is no batch: of a mask it is a length.
+    behind = {n for shape in shapes.values() if shape and symbols(shape[0]) for dim in shape[1:] for n in symbols(dim)}
     colours = COLOURS[1:] if has_sequences else COLOURS
     for given, shape in sorted(shapes.items(), key=lambda item: len(item[1]), reverse=True):
         for place, dim in enumerate(shape):
             for name in sorted(symbols(dim)):
                 alone = symbol_name(dim) is not None
                 axis = _axis(name, place if alone else len(shape), shape, colours)
-                axis = Axis.BATCH if name in leading and not _is_named(name) else axis
+                axis = Axis.BATCH if name in leading - behind and not _is_named(name) else axis
                 found.setdefault(name, axis if _is_named(name) else _of_input(given, place, shape) or axis)
     return found
 

@@ -31,9 +31,6 @@ _EXPERIMENTS = frozenset(
 )
 """The same of those that runtimes alone have among ONNX's own."""
 
-_MULTIPLYING = {"MatMulIntegerToFloat": "float32", "DynamicQuantizeMatMul": "float32"}
-"""Products of rows and a matrix, and what they give."""
-
 
 def fused(node: ir.Node, inputs: Sequence[Type | None]) -> dict[str, Told]:
     """The element type and sizes of each output of a node that follow from its inputs, as far as these are known."""
@@ -58,8 +55,9 @@ def _given(node: ir.Node, given: Mapping[int, Type]) -> dict[int, Told]:
     if kind == "EmbedLayerNormalization" and 2 in given and first.rank == 2:
         whole = given[2].dtype, (*first.shape, given[2].shape[-1])
         return {0: whole, 1: ("int32", first.shape[:1]), 2: whole}
+    scale = given.get(2) if kind == "MatMulIntegerToFloat" else first  # whose type is that of the product
     columns = _columns(node, given) if first.rank else None
-    return {} if columns is None else {0: (_MULTIPLYING.get(kind, dtype), (*rows, columns))}
+    return {} if columns is None or scale is None else {0: (scale.dtype, (*rows, columns))}
 
 
 def _columns(node: ir.Node, given: Mapping[int, Type]) -> Dim | None:

@@ -94,5 +94,8 @@ NODES = {
     ),
     "a product with eight bits": Node("DynamicQuantizeMatMul", (X, _bytes(8, 5), _SCALE, _ZERO)),
     "a product of eight bits": Node("MatMulIntegerToFloat", (_bytes(2, 3, 8), _bytes(8, 5), _SCALE, _SCALE)),
+    "a product of eight bits that has sixteen": Node(
+        "MatMulIntegerToFloat", (_bytes(2, 3, 8), _bytes(8, 5), *[_SCALE.astype(np.float16)] * 2)
+    ),
     "eight bits": Node("DequantizeLinear", (_bytes(2, 3), _SCALE, _ZERO)),
 }  # fmt: skip

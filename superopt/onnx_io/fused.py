@@ -48,16 +48,15 @@ def fused(node: ir.Node, inputs: Sequence[Type | None]) -> dict[str, Told]:
 
 def _given(node: ir.Node, given: Mapping[int, Type]) -> dict[int, Told]:
     first, kind = given[0], node.op_type
-    dtype, rows = first.dtype, first.shape[:-1]
     if kind in _AS_THE_FIRST:
-        dtype = given[1].dtype if kind == "DequantizeLinear" and 1 in given else dtype
-        return dict.fromkeys(_AS_THE_FIRST[kind], (dtype, first.shape))
+        scale = given.get(1) if kind == "DequantizeLinear" else first
+        return {} if scale is None else dict.fromkeys(_AS_THE_FIRST[kind], (scale.dtype, first.shape))
     if kind == "EmbedLayerNormalization" and 2 in given and first.rank == 2:
         whole = given[2].dtype, (*first.shape, given[2].shape[-1])
         return {0: whole, 1: ("int32", first.shape[:1]), 2: whole}
     scale = given.get(2) if kind == "MatMulIntegerToFloat" else first  # whose type is that of the product
     columns = _columns(node, given) if first.rank else None
-    return {} if columns is None or scale is None else {0: (scale.dtype, (*rows, columns))}
+    return {} if columns is None or scale is None else {0: (scale.dtype, (*first.shape[:-1], columns))}
 
 
 def _columns(node: ir.Node, given: Mapping[int, Type]) -> Dim | None:

@@ -32,6 +32,8 @@ def test_a_fused_node_with_an_unknown_input_tells_nothing_that_depends_on_it() -
     nodes = {name: ir.from_proto(node.model().graph.node[0]) for name, node in NODES.items()}
     assert fused(nodes["a product"], [x, None]) == {}
     assert fused(nodes["a bias and gelu"], [None, x]) == {}
+    assert fused(nodes["eight bits"], [Type("uint8", (2, 3)), None]) == {}
+    assert fused(nodes["a product of eight bits"], [Type("uint8", (2, 3, 8)), Type("uint8", (8, 5)), None]) == {}
     assert fused(nodes["a bias and gelu"], [x, None]) == {"y": ("float32", x.shape)}
 
 

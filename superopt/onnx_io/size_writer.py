@@ -30,9 +30,12 @@ class SizeWriter:
         self._made: dict[tuple[str, ...], str] = {}
 
     def learn(self, value: str, shape: Shape) -> None:
-        """Read sizes with quotients in them from a value that has them, where none was known before."""
+        """Read sizes with quotients in them that may be 0 from a value that has them, where none was known before.
+
+        What is at least 1 is computed: where a shape is read, the runtime lays the value out as it was given.
+        """
         for axis, dim in enumerate(shape):
-            if isinstance(dim, Expr) and any(isinstance(a, Floor) for monomial, _ in dim.terms for a in monomial):
+            if isinstance(dim, Expr) and _has_quotient(dim) and not nonnegative(dim - 1, least=1):
                 self._places.setdefault(dim.terms, (value, axis))
 
     def vector(self, dims: Sequence[Dim]) -> str:
@@ -81,3 +84,7 @@ class SizeWriter:
         if key not in self._made:
             self._made[key] = self._out.node(op_type, inputs, {"axis": 0} if op_type in ("Concat", "Gather") else None)
         return self._made[key]
+
+
+def _has_quotient(dim: Expr) -> bool:
+    return any(isinstance(atom, Floor) for monomial, _ in dim.terms for atom in monomial)

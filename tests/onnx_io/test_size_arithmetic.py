@@ -245,19 +245,30 @@ def test_a_size_that_is_named_later_makes_no_cycle() -> None:
     np.testing.assert_array_equal(run(made, given)[0], run(source, given)[0])
 
 
+def pooled(kernel: int, pad: int = 0) -> str:
+    """An image as large as what a pool gives of it."""
+    return f"""g (float[1, 4, H, 8] x) => (float[1, 4, P, Q] y)
+      <int64[1] zero = {{0}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
+      {{ p = MaxPool<kernel_shape = [{kernel}, 2], strides = [2, 2], pads = [{pad}, 0, {pad}, 0]>(x) s = Shape(p)
+        n = Slice(s, two, four) f = Slice(s, zero, two) to = Concat<axis = 0>(f, n)
+        r = Relu(x) y = Resize<mode = "linear">(r, , , to) }}"""
+
+
 @pytest.mark.parametrize(("kernel", "heights"), [(2, (1, 2, 9)), (3, (2, 3, 9))])
 def test_how_often_a_window_fits_is_read_from_what_it_gives(kernel: int, heights: Sequence[int]) -> None:
     """Of one place for two, and of two for three, onnxruntime's pools give one result and not none."""
-    text = f"""g (float[1, 4, H, 8] x) => (float[1, 4, P, Q] y)
-      <int64[1] zero = {{0}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
-      {{ p = MaxPool<kernel_shape = [{kernel}, 2], strides = [2, 2]>(x) s = Shape(p) n = Slice(s, two, four)
-        f = Slice(s, zero, two) to = Concat<axis = 0>(f, n) r = Relu(x) y = Resize<mode = "linear">(r, , , to) }}"""
-    source, program = model(text), read(text)
+    source, program = model(pooled(kernel)), read(pooled(kernel))
     assert program.summary.opaque == {}
     made = ir.to_proto(rewritten(program, terms(program), {}))
     for height in heights:
         given = {"x": np.random.default_rng(0).standard_normal((1, 4, height, 8)).astype(np.float32)}
         np.testing.assert_allclose(run(made, given)[0], run(source, given)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_where_a_window_fits_once_at_least_that_is_computed_and_the_pool_is_needed_no_more(pad: int) -> None:
+    program = read(pooled(3, pad))
+    assert ("MaxPool" in op_types(rewritten(program, terms(program), {}))) is (pad == 0)
 
 
 @pytest.mark.parametrize(("text", "opset", "reason"), REFUSED.values(), ids=REFUSED)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
 
 import onnx
 import onnx_ir as ir
@@ -138,26 +137,16 @@ def _demand_few_calls(proto: onnx.ModelProto, name: str) -> None:
 
 
 def put_in_order(graph: onnx.GraphProto) -> bool:
-    """Have each node stand behind those that it reads from, in place, otherwise in the order that they had, and say
-    whether they did: onnxruntime sorts for itself, and its conversion to 16 bits puts casts at the end. Nodes that read
-    each other stay where they were.
+    """Have each node stand behind those that it reads from, in place, and say whether they did: onnxruntime sorts for
+    itself, and its conversion to 16 bits puts casts at the end. Nodes that read each other stay where they were.
     """
     made_by = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
-    before = [{made_by[name] for name in _read(node) if name in made_by} for node in graph.node]
-    if all(max(read, default=-1) < at for at, read in enumerate(before)):
+    before = {at: {made_by[name] for name in _read(node) if name in made_by} for at, node in enumerate(graph.node)}
+    if all(max(read, default=-1) < at for at, read in before.items()):
         return True
-    behind: dict[int, list[int]] = {}
-    for at, read in enumerate(before):
-        for other in read:
-            behind.setdefault(other, []).append(at)
-    ready, order = [at for at, read in enumerate(before) if not read], list[int]()
-    while ready:
-        order.append(heappop(ready))
-        for at in behind.get(order[-1], ()):
-            before[at].remove(order[-1])
-            if not before[at]:
-                heappush(ready, at)
-    if len(order) < len(graph.node):
+    try:
+        order = list(TopologicalSorter(before).static_order())
+    except CycleError:
         return True
     nodes = list(graph.node)
     del graph.node[:]

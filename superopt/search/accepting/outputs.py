@@ -198,13 +198,15 @@ class _Worst:
 
 def _rounded_to(expected: Array) -> np.dtype[Any]:
     """The type that an output of a model of 16 bits has its numbers from: those of 32 may all be of 16, as where a cast
-    stands behind them.
+    stands behind them. Whole numbers tell nothing, as those of either are.
     """
     numbers = _numbers(expected)
+    if numbers.dtype != np.float32 or np.array_equal(np.rint(numbers), numbers, equal_nan=True):
+        return numbers.dtype
     with np.errstate(over="ignore"):
         halves = numbers.astype(np.float16)
     is_of_16 = np.array_equal(halves.astype(numbers.dtype), numbers, equal_nan=True)
-    return halves.dtype if numbers.dtype == np.float32 and is_of_16 else numbers.dtype
+    return halves.dtype if is_of_16 else numbers.dtype
 
 
 def _larger(a: float | None, b: float | None) -> float | None:

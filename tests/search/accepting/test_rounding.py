@@ -57,8 +57,13 @@ HALVES = np.random.default_rng(0).standard_normal(16).astype(np.float16).astype(
 
 @pytest.mark.parametrize(
     ("expected", "overflowing", "agrees"),
-    [(HALVES, True, True), (HALVES, False, False), (HALVES * np.float32(1.1), True, False)],
-    ids=["rounded to 16 bits", "of another model", "of 32 bits"],
+    [
+        (HALVES, True, True),
+        (HALVES, False, False),
+        (HALVES * np.float32(1.1), True, False),
+        (np.arange(16, dtype=np.float32), True, False),
+    ],
+    ids=["rounded to 16 bits", "of another model", "of 32 bits", "whole numbers"],
 )
 def test_an_output_that_is_cast_from_16_bits_may_differ_as_these_may(
     expected: Any, overflowing: bool, agrees: bool

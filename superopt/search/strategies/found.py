@@ -40,7 +40,7 @@ def forget_terms() -> None:
     _COUNTED.forget_terms()
 
 
-EXHAUSTED, VAIN, LIMIT, ALIKE = "exhausted", "no gain for a while", "limit of graphs", "as in another piece"
+EXHAUSTED, VAIN, LIMIT, ALIKE = "exhausted", "no gain for a while", "limit of graphs", "as in other pieces"
 TOO_DEEP = "too many operators below each other"
 """Why a search ended by itself."""
 

@@ -18,6 +18,7 @@ from operator import itemgetter
 from superopt.errors import SuperoptError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.rewriting.application import Application
+from superopt.search.rewriting.empties import refusing
 from superopt.search.rewriting.matching import Matching
 from superopt.search.strategies.found import ALIKE, Applied, Found, Solved
 from superopt.search.strategies.space import applied
@@ -141,6 +142,8 @@ def followed(found: Found, start: Graph, other: Graph, matching: Matching) -> Fo
             return None
         steps += [Applied(rewrite.name, rewrite.known, rewrite.by, old, new) for old, new in application.new.items()]
         del left[: len(taken)]
+    if refusing(after.runs) and not refusing(other.runs):
+        return None
     return Found(after, found.cost, tuple(steps))
 
 

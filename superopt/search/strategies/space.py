@@ -11,6 +11,7 @@ from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declared import Declared
 from superopt.search.rewriting.application import Application
+from superopt.search.rewriting.empties import refusing
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.narrow import narrowed
 from superopt.search.rewriting.rewrites import Fold, Rewrite
@@ -37,6 +38,7 @@ class Space:
     def __init__(self, start: Graph, matching: Matching, cost: Cost, tried: Sequence[Replaced] | None = None) -> None:
         """Graphs that `tried` makes of the start count as seen, and so does what the start simplifies to."""
         self._matching, self._cost, self._untried = matching, cost, tried is None
+        self._may_refuse = refusing(start.runs)
         matching.forget_terms()
         self._narrow: dict[Term, Term] = {}
         self._prints: dict[Term, int] = {}
@@ -94,6 +96,8 @@ class Space:
         self.seen += 1
 
     def _estimated(self, found: Found) -> Iterator[Found]:
+        if not self._may_refuse and refusing(found.graph.runs):
+            return
         try:
             seconds = self._cost.estimate(found.graph)
         except SuperoptError:  # sizes that the graph does not accept

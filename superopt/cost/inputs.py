@@ -33,6 +33,10 @@ _DTYPES: dict[str, type[np.generic]] = {
 }
 
 
+MOST_TURNS = 4
+"""How many turns a loop takes, at most, where an input says how many: of one without any, nothing can be told."""
+
+
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a model as the runtime reports it; dimensions are sizes, names or None."""
@@ -51,6 +55,7 @@ class Draw:
     and less than `below`; where that is None, less than the `limits` say of inputs by name (of all elements, or of each
     place along the last axis), and than 2 of all others: 0 and 1 are valid indices into every axis longer than one,
     valid token types and masks. What is `given`, by name, is not drawn, and `deciding` inputs are one number each.
+    Inputs that say how many `turns` a loop takes let it take some.
     """
 
     scale: float = 1.0
@@ -65,6 +70,7 @@ class Draw:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
     deciding: Mapping[str, int] = field(default_factory=dict)
+    turns: frozenset[str] = frozenset()
 
 
 PHOTOGRAPH = Draw(scale=0.25, offset=0.5, smooth=True)
@@ -88,6 +94,8 @@ def drawn(argument: Argument, rng: np.random.Generator, draw: Draw) -> NDArray[A
         raise RuntimeFailed(f'input "{argument.name}" of shape {shape} does not fit in memory; give it smaller sizes')
     if argument.name in draw.deciding:
         return np.full(shape, draw.deciding[argument.name], dtype)
+    if argument.name in draw.turns:
+        return rng.integers(1, MOST_TURNS, size=shape, endpoint=True).astype(dtype)
     if not issubclass(dtype, np.floating):
         below = draw.limits.get(argument.name, 2) if draw.below is None else draw.below
         return rng.integers(0, 2 if dtype is np.bool_ else below, size=shape).astype(dtype)

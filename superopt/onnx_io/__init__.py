@@ -3,7 +3,7 @@
 from superopt.onnx_io.bodies import bodies, is_loop
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.chance import left_to_chance
-from superopt.onnx_io.choices import Branch, Choice, choices
+from superopt.onnx_io.choices import Branch, Choice, choices, counting
 from superopt.onnx_io.copying import copy_model
 from superopt.onnx_io.drawn_weights import DrawnWeights, random_weights
 from superopt.onnx_io.embedded import held
@@ -45,6 +45,7 @@ __all__ = [
     "check",
     "choices",
     "copy_model",
+    "counting",
     "demand_inputs",
     "facts",
     "fingerprint",

@@ -1,4 +1,5 @@
-"""Which branches of a model run, where one or two inputs of a single number or truth value decide.
+"""Which branches of a model run, where one or two inputs of a single number or truth value decide; and how often its
+loops turn, where they say that.
 
 Exporters merge models into one file so: two decoders, of which one is for the first token and one for those after it,
 or one network for each rate of sound.
@@ -96,6 +97,16 @@ def choices(program: Program, samples: Sequence[Mapping[str, Array]] = ()) -> li
         is_new = given not in [g for g, _ in made] if given in own else run not in [r for _, r in made]
         made += [(given, run)] if is_new else []
     return made
+
+
+def counting(program: Program) -> frozenset[str]:
+    """The inputs of one number that a loop of the main graph takes as many turns as, or computes that of."""
+    found = set[str]()
+    for node in program.model.graph:
+        if node.op_type == "Loop" and node.domain in ONNX_DOMAIN and node.inputs:
+            count = _condition(program, node.inputs[0])
+            found |= count.inputs if count else set()
+    return frozenset(n for n in found if program.values[n].type.dtype in _INTEGERS)
 
 
 def is_if(node: ir.Node) -> bool:

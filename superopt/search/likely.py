@@ -116,7 +116,7 @@ def compared_at(program: Program, settings: Sequence[Setting], asked: Sequence[S
         replace(sized(program, sizes), deciding=deciding) if _has_room(program, sizes) else settings[0]
         for sizes in (other, small)
     ]
-    if settings[0].limits:
+    if settings[0].limits or settings[0].turns:
         others = [limited(program, setting) for setting in others]
     return settings[0], others[0], settings[0], others[1], settings[0]
 

@@ -71,7 +71,7 @@ def _running(
     if setting.likely and own:
         sizes = {name: own.get(name, size) for name, size in setting.sizes.items()}
         there = replace(sized(trial.program, sizes), likely=True, deciding=deciding)
-        tried.insert(0, limited(trial.program, there) if setting.limits else there)
+        tried.insert(0, limited(trial.program, there) if setting.limits or setting.turns else there)
     try:
         place = ask(first_that_runs, trial.bench.runtime.standard, trial.working, [s.draw() for s in tried])
     except RuntimeFailed:

@@ -15,7 +15,7 @@ from superopt.cost.inputs import Draw
 from superopt.cost.sizes import sized_dim
 from superopt.dim import Dim, symbol_name
 from superopt.errors import UsageError
-from superopt.onnx_io import Limit, Program, index_limits
+from superopt.onnx_io import Limit, Program, counting, index_limits
 from superopt.substitution import substitute, symbols
 
 Range: TypeAlias = tuple[int, int]
@@ -29,7 +29,8 @@ _SIZE = re.compile(r"([1-9][0-9]{0,8})(?:\.\.([1-9][0-9]{0,8}))?")
 class Setting:
     """Sizes of a model: of its symbols, and of its inputs; None stands for sizes that are left open. They are `likely`
     where nobody said all of them. `deciding` are the inputs that say which branches run, and what they are set to.
-    The `limits` say of how many numbers, from 0, inputs of integers may hold each, where that is more than two.
+    The `limits` say of how many numbers, from 0, inputs of integers may hold each, where that is more than two; those
+    of `turns` say how many a loop takes.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Setting:
     likely: bool = False
     deciding: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    turns: frozenset[str] = frozenset()
 
     def draw(self, draw: Draw | None = None) -> Draw:
         """How inputs of these sizes are drawn."""
@@ -46,6 +48,7 @@ class Setting:
             shapes={**draw.shapes, **self.shapes},
             deciding={**draw.deciding, **self.deciding},
             limits={**draw.limits, **self.limits},
+            turns=draw.turns | self.turns,
         )
 
     def decides_as(self, sample: Mapping[str, np.ndarray]) -> bool:
@@ -159,8 +162,8 @@ def sized(program: Program, sizes: Mapping[str, int]) -> Setting:
 
 
 def limited(program: Program, setting: Setting) -> Setting:
-    """A setting in which integers are any that the model is known to take at its sizes."""
-    return replace(setting, limits=index_limits(program, setting.sizes))
+    """A setting in which integers are any that the model is known to take at its sizes, and its loops take turns."""
+    return replace(setting, limits=index_limits(program, setting.sizes), turns=counting(program))
 
 
 def _number(dim: Dim, sizes: Mapping[str, int]) -> int | None:

@@ -98,7 +98,7 @@ def _limited(
 ) -> tuple[Setting, ...]:
     """The settings with what integers may be, where the model accepts such."""
     told = tuple(limited(program, setting) for setting in settings)
-    return told if any(s.limits for s in told) and first(told[:1]) is not None else settings
+    return told if any(s.limits or s.turns for s in told) and first(told[:1]) is not None else settings
 
 
 def _seen(program: Program, model: Path, setting: Setting, standard: Runtime, ask: Ask, folder: Path) -> dict[str, int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
-from superopt.onnx_io import choices, load, understand
+from superopt.onnx_io import choices, counting, load, understand
 from tests.merged import conditional
 from tests.onnx_io.networks import run
 
@@ -80,3 +81,19 @@ def test_a_condition_at_the_end_of_a_long_chain_is_left_alone() -> None:
     chain = " ".join(f"v{i + 1} = Not(v{i})" for i in range(3000))
     source = conditional(f"v0 = Identity(flag) {chain} c = Identity(v3000)", "bool flag")
     assert choices(understand(load(source))) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "inputs", "found"),
+    [
+        ("m = Identity(n)", "int64 n", {"n"}),
+        ("q = Cast<to = 7>(n) m = Squeeze(q)", "int32[1] n", {"n"}),
+        ("m = Constant<value = int64 {3}>()", "int64 n", set()),
+        ("s = Shape(x) m = Squeeze(s)", "int64 n", set()),
+    ],
+)
+def test_inputs_that_say_how_often_a_loop_turns_are_told(count: str, inputs: str, found: set[str]) -> None:
+    source = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, {inputs}) => (float[2] y) <bool go = {{1}}> {{
+        {count} y = Loop(m, go, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r)
+        {{ d = Identity(c) r = Tanh(s) }}> }}"""
+    assert counting(understand(load(onnx.parser.parse_model(source)))) == found

@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from superopt.cost.inputs import MOST_TURNS
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
 from superopt.search.accepting.same import examine
@@ -180,3 +181,14 @@ def test_columns_are_drawn_each_of_their_own_table(tmp_path: Path) -> None:
     assert (drawn.max(0) < [100, 4]).all()
     assert drawn.max(0)[0] > 50
     assert set(drawn[:, 1]) == set(range(4))
+
+
+def test_a_loop_takes_turns_where_an_input_says_how_many(tmp_path: Path) -> None:
+    """Of no turns nothing could be told."""
+    source = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, int64 n) => (float[2] y) <bool go = {1}> {
+        y = Loop(n, go, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r)
+        { d = Identity(c) r = Tanh(s) }> }"""
+    setting = taken(onnx.parser.parse_model(source), tmp_path, here).settings[0]
+    session = RUNTIME.session(tmp_path / "m.onnx")
+    counts = {int(RUNTIME.feeds(session, seed, setting.draw())["n"]) for seed in range(20)}
+    assert counts == set(range(1, MOST_TURNS + 1))

@@ -25,7 +25,7 @@ _NO_ROOM = ("bad_alloc", "llocate memory")
 """What onnxruntime says where memory is lacking."""
 
 
-LARGE, PLAIN_GAIN = 2**28, 1.25
+LARGE, PLAIN_GAIN = 2**28, 1.2
 """A model of so many bytes is measured one session at a time where so much is expected to be gained: ratios are as
 right, but intervals of large weights up to four times as wide.
 """

@@ -13,6 +13,8 @@ from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
+from superopt.onnx_io.otherwise.hidden_in_nodes import hidden_in_nodes
+from superopt.onnx_io.otherwise.hidden_keys import hidden_keys
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.mapped import mapped
@@ -44,6 +46,8 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     heads,
     monomials,
     along_last,
+    hidden_keys,
+    hidden_in_nodes,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

@@ -1,0 +1,74 @@
+"""Queries of attention in blocks, each with the keys that one of them sees: how they are best parted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from superopt.arithmetic.carrier import Array
+from superopt.dim import Shape
+from superopt.onnx_io.turns.rows import elements
+
+SCORE_NS, NUMBER_NS, BLOCK_NS = 3.0, 1.4, 8000.0
+"""What a score takes, about, with both products and the softmax; what a number of each key and value does that is
+copied into a block; and what a block does beyond that.
+"""
+
+WORTH = 0.8
+"""Of the time without blocks, what blocks are to take at most."""
+
+FINEST = 64
+"""Queries are parted in no more blocks than this."""
+
+
+class Block(NamedTuple):
+    """Some queries, and the keys that they see."""
+
+    queries: slice
+    keys: slice
+
+    @property
+    def scores(self) -> int:
+        """How many are computed in it."""
+        queries, keys = (int(part.stop) - int(part.start) for part in self)
+        return queries * keys
+
+
+class Costs(NamedTuple):
+    """What a block takes beside its scores, in scores: for itself, and for each of its keys where it has not all."""
+
+    start: float
+    key: float
+
+    def of(self, block: Block, keys: int) -> float:
+        """What a block takes, where there are so many keys."""
+        own = block.keys.stop - block.keys.start
+        return block.scores + self.start + (self.key * own if own < keys else 0.0)
+
+
+def blocks_of(seen: Array, costs: Costs) -> list[Block]:
+    """The blocks that take least, of all whose ends are at so many places: by what is best before each of these."""
+    count, keys = seen.shape
+    first, last = seen.argmax(1), keys - seen[:, ::-1].argmax(1)
+    places = [*range(0, count, -(-count // FINEST)), count]
+    best: list[tuple[float, list[Block]]] = [(0.0, [])]
+    for end in range(1, len(places)):
+        found = []
+        for begin in range(end):
+            rows = slice(places[begin], places[end])
+            block = Block(rows, slice(int(first[rows].min()), int(last[rows].max())))
+            found.append((best[begin][0] + costs.of(block, keys), begin, block))
+        taken, begin, block = min(found, key=lambda each: each[0])
+        best.append((taken, [*best[begin][1], block]))
+    return best[-1][1]
+
+
+def worth(hidden: Array, stack: Shape, values: Shape) -> list[Block] | None:
+    """The blocks of attention of which these scores count for nothing, for a stack of heads and values of this shape;
+    None where they do not take clearly less, and where a query sees nothing: its shares are alike.
+    """
+    if hidden.all(1).any():
+        return None
+    costs = Costs(BLOCK_NS / SCORE_NS / elements(stack), NUMBER_NS / SCORE_NS * elements(values[-1:]))
+    blocks = blocks_of(~hidden, costs)
+    taken = sum(costs.of(block, hidden.shape[1]) for block in blocks)
+    return blocks if taken <= WORTH * hidden.size else None

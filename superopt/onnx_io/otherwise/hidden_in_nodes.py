@@ -1,0 +1,102 @@
+"""ONNX's own Attention with a constant mask, or of what came before alone: in blocks of queries with the keys they see.
+
+As `hidden_keys.py` does it of attention that is written out. onnxruntime 1.32 computes all scores first, whatever is
+hidden.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.dim import Shape
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.blocks import Block, worth
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.scores import HIDDEN, sliced
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import number
+
+MASK = 3
+"""Which of the inputs a mask is; behind it stands what was computed before."""
+
+
+def hidden_in_nodes(program: Program) -> dict[int, Put]:
+    """How to compute Attention in blocks, by the places of its nodes."""
+    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, "Attention"))
+    return {i: partial(_put, program) for i, node in nodes if _blocks(program, node) is not None}
+
+
+def _blocks(program: Program, node: ir.Node) -> list[Block] | None:
+    """The blocks of a node; None where what it hides is not known, or little."""
+    shapes = [s for v in node.inputs[:MASK] if (s := _shape(program, v)) is not None]
+    others = [*node.inputs[MASK + 1 :], *(v if v.uses() or v.is_graph_output() else None for v in node.outputs[1:])]
+    if len(shapes) < MASK or any(v is not None for v in others):
+        return None
+    seen = _seen(program, node, [shape[-2] for shape in shapes])
+    heads = (number(node, "q_num_heads", 1),) if len(shapes[0]) == 3 else ()
+    width = shapes[2][-1]
+    values = (width // number(node, "kv_num_heads", 1) if heads and isinstance(width, int) else width,)
+    return None if seen is None else worth(~seen, (*shapes[0][:-2], *heads), values)
+
+
+def _seen(program: Program, node: ir.Node, sizes: list[object]) -> Array | None:
+    """Which keys each query sees of them all; None where that is not known."""
+    match sizes:
+        case [int(queries), int(keys), _]:
+            shape = queries, keys
+        case _:
+            return None
+    mask = node.inputs[MASK] if len(node.inputs) > MASK else None
+    data, is_causal = data_of(program, mask), number(node, "is_causal", 0)
+    if (mask is not None and data is None) or (is_causal and queries != keys):
+        return None
+    seen = np.tri(*shape) > 0 if is_causal else np.ones(shape, bool)
+    if data is not None:
+        fits = data.ndim > 1 and data.shape[-1] == keys and data.shape[-2] in (1, queries)
+        own = data if data.dtype.kind == "b" else data > HIDDEN
+        return seen & own.any(tuple(range(own.ndim - 2))) if fits else None
+    return seen
+
+
+def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Let a node be computed in blocks of queries, one after the other."""
+    (q, k, v), blocks = node.inputs[:MASK], _blocks(program, node)
+    shape, of_keys = _shape(program, q), _shape(program, k)
+    if blocks is None or q is None or k is None or v is None or shape is None or of_keys is None:
+        return False  # what another one changed
+    sizes = [d for d in (shape[-2], of_keys[-2]) if isinstance(d, int)]
+    made, rows = NewNodes("seen", draft.taken), list[ir.Value]()
+    attributes = [a for name, a in node.attributes.items() if name != "is_causal"]
+    for block in blocks:
+        some = [sliced(made, q, -2, block.queries, sizes[0])]
+        some += [sliced(made, each, -2, block.keys, sizes[1]) for each in (k, v)]
+        mask = _mask(program, node, sizes, block)
+        some += [] if mask is None else [made.held(mask)]
+        rows.append(made.node("Attention", some, attributes))
+    joined = made.node("Concat", rows, [ir.AttrInt64("axis", len(shape) - 2)])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [joined])
+    return True
+
+
+def _mask(program: Program, node: ir.Node, sizes: list[int], block: Block) -> Array | None:
+    """The mask of a block, with what came later hidden where the node says so; None where it hides nothing."""
+    data = data_of(program, node.inputs[MASK]) if len(node.inputs) > MASK else None
+    seen = (np.tri(sizes[0], sizes[1]) > 0)[block] if number(node, "is_causal", 0) else None
+    if data is None:
+        return None if seen is None or seen.all() else seen
+    data = data[..., block.queries if data.shape[-2] > 1 else slice(None), block.keys]
+    if seen is not None:
+        data = data & seen if data.dtype.kind == "b" else np.where(seen, data, data.dtype.type(-np.inf))
+    return np.ascontiguousarray(data)
+
+
+def _shape(program: Program, value: ir.Value | None) -> Shape | None:
+    known = None if value is None else program.values.get(value.name or "")
+    return None if known is None else known.shape

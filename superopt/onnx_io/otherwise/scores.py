@@ -1,0 +1,152 @@
+"""What stands between the scores of attention, a product, and what multiplies values: read, and written of a part."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.turns.rows import number
+
+HIDDEN = -1e8
+"""Scores are hidden by what is as low: beside one that is not, a share of it is 0 in floating-point numbers."""
+
+MOST = 24
+"""So many nodes are looked at, from the shares up."""
+
+BETWEEN = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Neg", "IsNaN", "Not", "Identity", "Cast", "Reshape")
+"""What may stand between beside a softmax: what does the same to each score, and keeps them in rows and columns."""
+
+
+class Scores:
+    """One product, whose rows are queries and whose columns are keys, and the nodes to `shares` of it: one of them is a
+    softmax along the keys, and all that they read beside is constant. It `is_read` where all is so.
+    """
+
+    def __init__(self, program: Program, shares: ir.Value) -> None:
+        self._program = program
+        self.size = self._size(shares)
+        self.nodes: list[ir.Node] = []
+        self._products: list[ir.Node] = []
+        self._softmaxes: list[ir.Node] = []
+        followed = self.size is not None and self._follow(shares)
+        self.is_read = followed and len(self._products) == len(self._softmaxes) == 1
+
+    def hidden(self) -> Array | None:
+        """Which scores count for nothing whatever they are, of each query and key; None where that is not known."""
+        found = self._hidden(self._softmaxes[0].inputs[0]) if self.is_read else None
+        return None if found is None or self.size is None else np.broadcast_to(_of_all(found), self.size)
+
+    def part(
+        self, made: NewNodes, value: ir.Value, part: tuple[slice, slice], done: dict[ir.Value, ir.Value]
+    ) -> ir.Value:
+        """A value between for some of the queries and keys; what is done of these is not done again."""
+        if value not in done:
+            node = value.producer()
+            if node in self._products and node is not None:
+                sides = zip(node.inputs, (-2, -1), part, self.size or (), strict=True)
+                inputs = [sliced(made, v, axis, some, size) for v, axis, some, size in sides if v is not None]
+                done[value] = made.node("MatMul", inputs)
+            elif node in self.nodes and node is not None:
+                told = 1 if node.op_type == "Reshape" else len(node.inputs)
+                inputs = [self.part(made, v, part, done) for v in node.inputs[:told] if v is not None]
+                inputs += [self._shape(made, node, part)] if node.op_type == "Reshape" else []
+                done[value] = made.node(node.op_type, inputs, list(node.attributes.values()))
+            else:
+                done[value] = self._constant(made, value, part)
+        return done[value]
+
+    def _follow(self, shares: ir.Value) -> bool:
+        """Note all nodes between; whether nothing else stands there."""
+        stack = [shares]
+        while stack:
+            value = stack.pop()
+            node = value.producer()
+            if node in self.nodes or node in self._products or data_of(self._program, value) is not None:
+                continue
+            if node is None or self._size(value) != self.size or len(self.nodes) == MOST:
+                return False
+            if is_a(node, "MatMul"):
+                if not all(self._is_stack(v) for v in node.inputs):
+                    return False
+                self._products.append(node)
+                continue
+            if self._is_softmax(node):
+                self._softmaxes.append(node)
+            elif not is_a(node, *BETWEEN):
+                return False
+            self.nodes.append(node)
+            stack += [v for v in node.inputs if v is not None]
+        return True
+
+    def _size(self, value: ir.Value) -> tuple[int, int] | None:
+        """How many queries and keys a value has along its last axes; None where these are no numbers."""
+        known = self._program.values.get(value.name or "")
+        match known.shape[-2:] if known is not None else ():
+            case (int(queries), int(keys)):
+                return queries, keys
+        return None
+
+    def _is_stack(self, value: ir.Value | None) -> bool:
+        """Whether a value is known to be of matrices, and no row or column."""
+        known = None if value is None else self._program.values.get(value.name or "")
+        return known is not None and known.type.rank > 1
+
+    def _is_softmax(self, node: ir.Node) -> bool:
+        """Whether a node is one along the last axis."""
+        known = self._program.values.get(node.outputs[0].name or "")
+        axis = number(node, "axis", -1 if (opset_of(self._program.model) or 1) >= 13 else 1)
+        return is_a(node, "Softmax") and known is not None and axis in (-1, known.type.rank - 1)
+
+    def _hidden(self, value: ir.Value | None) -> Array | None:
+        """Which elements of a value are as low as hides them."""
+        data, node = data_of(self._program, value), value.producer() if value is not None else None
+        if data is not None:
+            return data <= HIDDEN if data.dtype.kind == "f" else None
+        if node not in self.nodes or node is None:
+            return None
+        of = list(map(self._hidden, node.inputs))
+        known = [o for o in of if o is not None]
+        match node.op_type:
+            case "Identity" | "Cast":
+                return of[0]
+            case "Reshape":
+                return None if of[0] is None else _of_all(of[0])
+            case "Add" | "Min" if known:
+                return np.asarray(known[0] | known[-1])
+            case "Max" if len(known) == len(of) == 2:
+                return np.asarray(known[0] & known[1])
+            case "Where" if (which := data_of(self._program, node.inputs[0])) is not None:
+                return np.where(which, *(np.zeros((1, 1), bool) if o is None else o for o in of[1:]))
+        return None
+
+    def _constant(self, made: NewNodes, value: ir.Value, part: tuple[slice, slice]) -> ir.Value:
+        """The part of a constant; itself where it is the same for all queries and keys."""
+        whole = data = data_of(self._program, value)
+        assert data is not None
+        for axis, some in zip((-2, -1), part, strict=True):
+            if data.ndim >= -axis and data.shape[axis] > 1:
+                data = data.take(range(some.start, some.stop), axis)
+        return value if data is whole else made.held(data)
+
+    def _shape(self, made: NewNodes, node: ir.Node, part: tuple[slice, slice]) -> ir.Value:
+        """What a reshape makes of a part."""
+        to = data_of(self._program, node.inputs[1])
+        assert to is not None
+        return made.integers([*map(int, to[:-2]), *(some.stop - some.start for some in part)])
+
+
+def sliced(made: NewNodes, value: ir.Value, axis: int, part: slice, size: int) -> ir.Value:
+    """Some of what lies along an axis of this size."""
+    if part == slice(0, size):
+        return value
+    return made.node("Slice", [value, *(made.integers((n,)) for n in (part.start, part.stop, axis))])
+
+
+def _of_all(hidden: Array) -> Array:
+    """What is hidden in all of a stack."""
+    return np.asarray(hidden.all(tuple(range(hidden.ndim - 2)))) if hidden.ndim > 2 else hidden

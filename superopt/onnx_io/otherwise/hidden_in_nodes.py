@@ -16,7 +16,7 @@ from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.blocks import Block, worth
 from superopt.onnx_io.otherwise.reading import data_of, is_a
-from superopt.onnx_io.otherwise.scores import HIDDEN, sliced
+from superopt.onnx_io.otherwise.scores import HIDDEN, cut_out, sliced
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node
@@ -76,8 +76,8 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     for block in blocks:
         some = [sliced(made, q, -2, block.queries, sizes[0])]
         some += [sliced(made, each, -2, block.keys, sizes[1]) for each in (k, v)]
-        mask = _mask(program, node, sizes, block)
-        some += [] if mask is None else [made.held(mask)]
+        mask = _mask(made, program, node, sizes, block)
+        some += [] if mask is None else [mask]
         rows.append(made.node("Attention", some, attributes))
     joined = made.node("Concat", rows, [ir.AttrInt64("axis", len(shape) - 2)])
     draft.model.graph.insert_before(node, made.nodes)
@@ -85,16 +85,17 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     return True
 
 
-def _mask(program: Program, node: ir.Node, sizes: list[int], block: Block) -> Array | None:
+def _mask(made: NewNodes, program: Program, node: ir.Node, sizes: list[int], block: Block) -> ir.Value | None:
     """The mask of a block, with what came later hidden where the node says so; None where it hides nothing."""
-    data = data_of(program, node.inputs[MASK]) if len(node.inputs) > MASK else None
+    mask = node.inputs[MASK] if len(node.inputs) > MASK else None
+    data = data_of(program, mask)
     seen = (np.tri(sizes[0], sizes[1]) > 0)[block] if number(node, "is_causal", 0) else None
-    if data is None:
-        return None if seen is None or seen.all() else seen
-    data = data[..., block.queries if data.shape[-2] > 1 else slice(None), block.keys]
-    if seen is not None:
-        data = data & seen if data.dtype.kind == "b" else np.where(seen, data, data.dtype.type(-np.inf))
-    return np.ascontiguousarray(data)
+    if mask is None or data is None:
+        return None if seen is None or seen.all() else made.held(seen)
+    if seen is None:
+        return cut_out(made, mask, data.shape, block)
+    own = data[..., block.queries if data.shape[-2] > 1 else slice(None), block.keys]
+    return made.held(own & seen if own.dtype.kind == "b" else np.where(seen, own, own.dtype.type(-np.inf)))
 
 
 def _shape(program: Program, value: ir.Value | None) -> Shape | None:

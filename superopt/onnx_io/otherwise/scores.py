@@ -126,12 +126,8 @@ class Scores:
 
     def _constant(self, made: NewNodes, value: ir.Value, part: tuple[slice, slice]) -> ir.Value:
         """The part of a constant; itself where it is the same for all queries and keys."""
-        whole = data = data_of(self._program, value)
-        assert data is not None
-        for axis, some in zip((-2, -1), part, strict=True):
-            if data.ndim >= -axis and data.shape[axis] > 1:
-                data = data.take(range(some.start, some.stop), axis)
-        return value if data is whole else made.held(data)
+        data = data_of(self._program, value)
+        return value if data is None else cut_out(made, value, data.shape, part)
 
     def _shape(self, made: NewNodes, node: ir.Node, part: tuple[slice, slice]) -> ir.Value:
         """What a reshape makes of a part."""
@@ -145,6 +141,16 @@ def sliced(made: NewNodes, value: ir.Value, axis: int, part: slice, size: int) -
     if part == slice(0, size):
         return value
     return made.node("Slice", [value, *(made.integers((n,)) for n in (part.start, part.stop, axis))])
+
+
+def cut_out(made: NewNodes, value: ir.Value, shape: tuple[int, ...], part: tuple[slice, slice]) -> ir.Value:
+    """What a constant of this shape is for some queries and keys: it stays in the file once, for all layers and blocks,
+    and runtimes cut it before they run.
+    """
+    for axis, some in zip((-2, -1), part, strict=True):
+        if len(shape) >= -axis and shape[axis] > 1:
+            value = sliced(made, value, axis, some, shape[axis])
+    return value
 
 
 def _of_all(hidden: Array) -> Array:

@@ -164,8 +164,9 @@ def _slice(attributes: Mapping[str, Any], values: Array, *inputs: Array | None) 
     axes = attributes.get("axes") or _numbers(given[2]) or range(len(starts))
     steps = _numbers(given[3]) or [1] * len(starts)
     cut = [slice(None)] * values.ndim
-    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
-        cut[axis] = slice(*bounds)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        first = max(start, -values.shape[axis]) if step < 0 else start  # before the first is there, in Python nowhere
+        cut[axis] = slice(first, end, step)
     return values[tuple(cut)]
 
 

@@ -370,3 +370,25 @@ def test_random_chains_agree_with_onnxruntime_at_random_sizes(
             assert (ours.dtype, ours.shape) == (expected.dtype, expected.shape)
             seen += 1
     assert seen >= 3, "nothing of it was known"
+
+
+AS_RUNTIMES = {
+    "the numbers of a shape backwards from before its first": (
+        """{ s = Shape(x) to = Slice(s, before, least, zero, minus) }""",
+        [9],
+    ),
+}
+
+
+@pytest.mark.parametrize(("nodes", "expected"), AS_RUNTIMES.values(), ids=AS_RUNTIMES)
+def test_what_is_known_of_sizes_is_what_runtimes_make_of_them(nodes: str, expected: Sequence[int]) -> None:
+    source = model(
+        f"""g (float[S, 4] x) => (int64[N] to)
+        <int64[1] zero = {{0}}, int64[1] minus = {{-1}}, int64[1] before = {{-10}}, int64[1] odd = {{16777217}},
+         int64[1] most = {{9223372036854775807}}, int64[1] least = {{-9223372036854775807}}> {nodes}""",
+        18,
+    )
+    assert run(source, {"x": np.zeros((9, 4), np.float32)})[0].tolist() == expected
+    program = understand(load(source))
+    assert "to" not in program.sizes or program.sizes.data("to", {"S": 9}).tolist() == expected
+    assert "to" not in program.constants or program.data("to").tolist() == expected

@@ -177,7 +177,9 @@ def _range(attributes: Mapping[str, Any], start: Array, limit: Array, delta: Arr
 
 
 def _product(attributes: Mapping[str, Any], values: Array, axes: Array | None = None) -> Any:
-    """Of the elements of a vector."""
+    """Of the elements of a vector, or each by itself where no axes may mean none."""
+    if attributes.get("noop_with_empty_axes") and not (attributes.get("axes") or _numbers(axes)):
+        return values
     if values.ndim != 1:
         raise Undecided("no vector")
     whole = product(list(values))

@@ -377,6 +377,7 @@ AS_RUNTIMES = {
         """{ s = Shape(x) to = Slice(s, before, least, zero, minus) }""",
         [9],
     ),
+    "a product along no axes": ("{ s = Shape<end = 2>(x) to = ReduceProd<noop_with_empty_axes = 1>(s) }", [9, 4]),
 }
 
 

@@ -22,8 +22,8 @@ from superopt.relations import are_equal
 LONGEST = 256
 """A tensor of more elements is no shape."""
 
-EXACT = frozenset(["bool", "int32", "int64", "float32", "float64"])
-"""Element types in which sizes are exact (in 32-bit floats up to 2²⁴)."""
+EXACT = {"bool": 1, "int32": 2**31 - 1, "int64": 2**63 - 1, "float32": 2**24, "float64": 2**53}
+"""Element types in which sizes are exact, each up to this."""
 
 Function = Callable[..., Any]
 """Of a node's attributes, and of its inputs as arrays of sizes; absent ones are None."""
@@ -77,7 +77,8 @@ def compute(op_type: str, attributes: Mapping[str, Any], inputs: Sequence[Sizes 
     except (Undecided, ArithmeticError, LookupError, TypeError, ValueError):
         return None  # open, or a form that the table does not have
     dims = np.array(made, dtype=object)
-    return Sizes(dims, dtype) if dims.size <= LONGEST else None
+    fits = dims.size <= LONGEST and all(abs(d) <= EXACT[dtype] for d in dims.flat if isinstance(d, int))
+    return Sizes(dims, dtype) if fits else None  # of what does not fit, runtimes keep the lower bits
 
 
 def _each(function: Callable[..., Any], *arrays: Array) -> Array:

@@ -378,6 +378,15 @@ AS_RUNTIMES = {
         [9],
     ),
     "a product along no axes": ("{ s = Shape<end = 2>(x) to = ReduceProd<noop_with_empty_axes = 1>(s) }", [9, 4]),
+    "a sum beyond 64 bits": ("{ s = Shape<end = 1>(x) j = Concat<axis = 0>(s, most) to = Add(j, j) }", [18, -2]),
+    "a number cast to fewer bits than it has": (
+        """{ s = Shape<end = 1>(x) j = Concat<axis = 0>(s, most) c = Cast<to = 6>(j) to = Cast<to = 7>(c) }""",
+        [9, -1],
+    ),
+    "a number that floats round": (
+        """{ s = Shape<end = 1>(x) j = Concat<axis = 0>(s, odd) c = Cast<to = 1>(j) to = Cast<to = 7>(c) }""",
+        [9, 2**24],
+    ),
 }
 
 

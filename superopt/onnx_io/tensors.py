@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from onnx.shape_inference import InferenceError
 
 from superopt.dim import Dim, Shape, symbol
 from superopt.errors import ShapeError
-from superopt.onnx_io.skeleton import skeleton
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, skeleton
 from superopt.term import Type
 
 NUMPY_NAMES = {
@@ -51,6 +51,7 @@ def tensors(model: ir.Model) -> dict[str, Tensor]:
     """The values of the main graph that are tensors of known element type and rank."""
     bare = skeleton(model)
     _say_sides(bare)
+    _open_slices(bare)
     # Where inference fails, what the model declares itself remains, and the shape rules of the catalogue.
     with suppress(InferenceError, RuntimeError, ValueError):
         bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False)
@@ -70,6 +71,38 @@ def _say_sides(proto: onnx.ModelProto) -> None:
     for node in proto.graph.node:
         if node.op_type == "STFT" and not node.domain and not any(a.name == "onesided" for a in node.attribute):
             node.attribute.append(onnx.helper.make_attribute("onesided", 1))
+
+
+_LATER = "superopt.later"
+"""A domain of functions that no model has."""
+
+
+def _open_slices(proto: onnx.ModelProto) -> None:
+    """Have the slices of opset 10 inferred as those of opset 13, which mean the same, in place: of symbolic sizes
+    onnx 1.23 says that they leave opset 10's as they were.
+    """
+    if not any(i.domain in ONNX_DOMAIN and i.version == 10 for i in proto.opset_import):
+        return
+    counts = set[int]()
+    for node in _nodes(proto.graph):
+        if node.op_type == "Slice" and node.domain in ONNX_DOMAIN:
+            counts.add(len(node.input))
+            node.domain, node.op_type = _LATER, f"Slice{len(node.input)}"
+    for count in counts:
+        names = [f"x{i}" for i in range(count)]
+        slices = [onnx.helper.make_node("Slice", names, ["y"])]
+        opset = [onnx.helper.make_opsetid("", 13)]
+        proto.functions.append(onnx.helper.make_function(_LATER, f"Slice{count}", names, ["y"], slices, opset))
+    proto.opset_import.append(onnx.helper.make_opsetid(_LATER, 1))
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, and of those within it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
 
 
 def _length_of_vectors(proto: onnx.ModelProto) -> int:

@@ -12,6 +12,7 @@ from onnx import helper
 from superopt.dim import Dim, symbol
 from superopt.onnx_io import load, rewritten, understand
 from superopt.onnx_io.inferred import Known, inferred
+from superopt.relations import are_equal
 from superopt.term import Type
 from tests.onnx_io.models import model, terms
 from tests.onnx_io.networks import run
@@ -107,3 +108,14 @@ def test_a_model_behind_whose_reshapes_onnx_loses_sizes_is_told_from_one_whose_s
     kept = "g (float[unk__3, S, 4] x) => (float[B, S, 4] y) { r = Relu(x) y = Sqrt(r) }"
     fixed = "g (float[2, 4] x) => (float[2, 4] y) { r = Relu(x) y = Sqrt(r) }"
     assert [understand(load(model(text))).loses_sizes for text in (lost, kept, fixed)] == [True, False, False]
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11])
+def test_what_is_cut_of_an_open_size_is_of_another(opset: int) -> None:
+    bounds = "(x, at, end, axis)" if opset > 9 else "<starts = [0], ends = [4], axes = [1]>(x)"
+    text = f"""g (float[B, S] x) => (float[B, T] y) <int64[1] at = {{0}}, int64[1] end = {{4}}, int64[1] axis = {{1}}>
+      {{ cut = Slice{bounds} y = Relu(cut) }}"""
+    program = understand(load(model(text, opset)))
+    (batch, length), given = program.values["cut"].shape, program.values["x"].shape
+    assert are_equal(batch, given[0])
+    assert not are_equal(length, given[1])

@@ -103,14 +103,18 @@ class _Turns:
 
     def _inner(self, value: ir.Value, *, is_row: bool, renamed: bool = True) -> ir.Value:
         """A value of a turn."""
-        shape, known = value.shape, self._chosen.batch.program.values.get(value.name or "")
+        shape = value.shape
         if shape is not None and is_row:
             shape = ir.Shape([1, *shape[1:]])
-        type_ = value.type or (ir.TensorType(IR_TYPES[known.type.dtype]) if known is not None else None)
-        new = ir.Value(name=value.name, type=type_, shape=shape, const_value=value.const_value)
+        new = ir.Value(name=value.name, type=self._type(value), shape=shape, const_value=value.const_value)
         if renamed:
             rename(new, self._taken)
         return new
+
+    def _type(self, value: ir.Value) -> ir.TypeProtocol | None:
+        """The type of a value, as it is declared, or else as far as it is known."""
+        known = self._chosen.batch.program.values.get(value.name or "")
+        return value.type or (ir.TensorType(IR_TYPES[known.type.dtype]) if known is not None else None)
 
     def _constants(self, nodes: Iterable[ir.Node]) -> set[ir.Node]:
         """The nodes that compute constants for these, of constants alone."""
@@ -162,7 +166,8 @@ class _Turns:
         is_none = self._made.node("Equal", [count, self._made.integers([0])])
         more = self._made.node("Cast", [is_none], [ir.AttrInt64("to", ir.DataType.INT64)])
         sizes = self._made.node("Concat", [more, rest], [ir.AttrInt64("axis", 0)])
-        assert value.dtype is not None
-        nothing = ir.AttrTensor("value", ir.tensor(np.zeros(1, value.dtype.numpy())))
+        type_ = self._type(value)
+        assert type_ is not None
+        nothing = ir.AttrTensor("value", ir.tensor(np.zeros(1, type_.dtype.numpy())))
         row = self._made.node("ConstantOfShape", [sizes], [nothing])
         return self._made.node("Concat", [value, row], [ir.AttrInt64("axis", 0)])

@@ -296,6 +296,16 @@ def test_casts_at_the_ends_stay_outside() -> None:
     same(run(made, x), run(source, x))
 
 
+@pytest.mark.parametrize("rows", [3, 0])
+def test_a_symbolic_number_of_rows_may_be_cast_first(rows: int) -> None:
+    body = "{ a = Cast<to = 1>(x) b = Relu(a) y = Cast<to = 10>(b) }"
+    source = model(f"g (float16[N, 4] x) => (float16[N, 4] y) {body}", 13)
+    made, within = turned(source, {"N": 3})
+    assert within == ["Relu"]
+    x = {"x": DRAWN.standard_normal((rows, 4)).astype(np.float16)}
+    same(run(made, x), run(source, x))
+
+
 def test_what_is_cast_to_an_output_and_read_again_waits_for_all_rows() -> None:
     body = "{ c = Relu(x) m = ReduceMax<keepdims = 1>(c) p = Cast<to = 10>(m) e = Cast<to = 1>(p) y = Sub(c, e) }"
     source = model(f"g (float[3, 4] x) => (float[3, 4] y, float16[1, 1] p) {body}", 13)

@@ -88,12 +88,16 @@ _Found = dict[str, tuple[str, list[int | None]]]
 
 
 def _run(node: ir.Node, opset: int, inputs: Mapping[str, Known], values: Mapping[str, int]) -> _Found:
-    """What ONNX infers of a node with numbers for symbols; nothing where it refuses that."""
+    """What ONNX infers of a node with numbers for symbols; nothing where it refuses that, or something would have fewer
+    elements than none: onnx 1.23 ends the process then.
+    """
     given: list[onnx.ValueInfoProto] = []
     constants: list[onnx.TensorProto] = []
     for name, known in inputs.items():
         if isinstance(known, Type):
             dims = _numbers(known.shape, values)
+            if min(dims, default=0) < 0:
+                return {}
             given.append(onnx.helper.make_tensor_value_info(name, int(IR_TYPES[known.dtype]), dims))
         else:
             data = known if isinstance(known, np.ndarray) else np.array(_numbers(known, values), np.int64)

@@ -119,3 +119,12 @@ def test_what_is_cut_of_an_open_size_is_of_another(opset: int) -> None:
     (batch, length), given = program.values["cut"].shape, program.values["x"].shape
     assert are_equal(batch, given[0])
     assert not are_equal(length, given[1])
+
+
+def test_what_is_cut_of_what_may_have_fewer_than_no_elements_is_read() -> None:
+    text = """g (float[B, S] x) => (float[B, T] y)
+      <int64[1] at = {0}, int64[1] one = {1}, int64[1] last = {-1}>
+      { within = Slice(x, one, last, one) first = Slice(within, at, one, one) y = Relu(first) }"""
+    program = understand(load(model(text)))
+    assert set(program.summary.opaque) == {"Slice"}
+    assert are_equal(program.values["first"].shape[0], program.values["x"].shape[0])

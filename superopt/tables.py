@@ -168,6 +168,8 @@ def _outcome(report: Report) -> Iterable[str]:
         yield f"{m.speedup:.3f}x {than}{where} ({interval}; {pairs})"
         if report.way == "rows":
             yield "rows of the batch are computed one after the other"
+        if report.way == "floored":
+            yield "what is masked has a share next to nothing, and not one that is too small for a number"
         worst = max((o.error for o in c.outputs), default=0.0)
         before = f" and {c.earlier} others before" if c.earlier else ""
         beside = ", and with a 64-bit evaluation of it" if c.reference else ""

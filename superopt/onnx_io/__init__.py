@@ -11,6 +11,7 @@ from superopt.onnx_io.emit import changed_values, rewritten
 from superopt.onnx_io.external import working_copy
 from superopt.onnx_io.facts import ModelFacts, facts
 from superopt.onnx_io.files import LARGE, Model, check, gone_after, load, may_hold_weights, save, weight_files
+from superopt.onnx_io.floored import floored, is_masking
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
@@ -49,12 +50,14 @@ __all__ = [
     "demand_inputs",
     "facts",
     "fingerprint",
+    "floored",
     "gone_after",
     "held",
     "hidden_constants",
     "highest_opset",
     "index_limits",
     "is_loop",
+    "is_masking",
     "is_rounding",
     "left_to_chance",
     "lifted",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from superopt.onnx_io import ModelFacts
 from superopt.versioned import read_versioned
 
-Way = Literal["rows", "apart", "whole"]
+Way = Literal["rows", "floored", "apart", "whole"]
 """How a model is written: with rows of its batch one after the other, with what can be computed apart from the turns
 of its loops, or as it stands.
 """

@@ -1,7 +1,7 @@
 """A model written in other ways that may be faster by themselves, each optimized.
 
-Nodes that are written otherwise, rows of a batch one after the other, and what can be computed apart from the turns of
-loops. The model as it stands is what is left.
+Nodes that are written otherwise, rows of a batch one after the other, floors below what is masked, and what can be
+computed apart from the turns of loops. The model as it stands is what is left.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from functools import partial
 from typing import TypeVar, get_args
 
 from superopt.errors import NoRoom, OutOfTime, SuperoptError, UsageError
-from superopt.onnx_io import batch_size, bodies, fingerprint, understand
+from superopt.onnx_io import batch_size, bodies, fingerprint, is_masking, understand
 from superopt.search import branches
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import Solve
+from superopt.search.flooring import flooring
 from superopt.search.hoisting import hoisting
 from superopt.search.report import Way
+from superopt.search.sight import Seen
 from superopt.search.solving.remembered import Memory
 from superopt.search.turning import turning
 
@@ -29,9 +31,7 @@ written otherwise not without; and where less is, what gained nothing is not tri
 """
 
 CLEARLY = 1.03
-"""Rows that are so many times faster one after the other, at first sight, are tried so first, or where that is not what
-is looked for; else last.
-"""
+"""What is so many times faster at first sight is tried so first, or where that is not what is looked for; else last."""
 
 LEAST_SURE = 0.1
 """Where less of the time is left and nothing gained, more may gain in another run."""
@@ -43,10 +43,12 @@ Found = tuple[Trial, Attempt]
 
 _CALLED: Mapping[Way, str] = {
     "rows": "with rows computed one after the other",
+    "floored": "with a floor below what is masked",
     "apart": "with what can be computed apart from its loops' turns",
 }
 _SAID: Mapping[Way, str] = {
     "rows": "; rows of the batch are computed one after the other",
+    "floored": "; what softmaxes give what is masked is next to nothing, and not too small for a number",
     "apart": "; what turns of a loop need not compute one after the other is computed apart from them",
     "whole": "",
 }
@@ -54,9 +56,10 @@ _SAID: Mapping[Way, str] = {
 
 def attempted(trial: Trial, solve: Solve, memory: Memory | None = None) -> Found:
     """What optimizing a model comes to with what is better for its branches in it, and with some of its nodes written
-    otherwise, with rows of its batch one after the other, and with what can be computed apart from its loops' turns, if
-    that is better; else without, also where nothing can be said of that. And the trial of which it tells. Where the
-    memory holds in which way a model of this structure gained most, that is tried first. Raises what `solve` does.
+    otherwise, with rows of its batch one after the other, with a floor below what is masked, and with what can be
+    computed apart from its loops' turns, if that is better; else without, also where nothing can be said of that. And
+    the trial of which it tells. Where the memory holds in which way a model of this structure gained most, that is
+    tried first. Raises what `solve` does.
     """
     if trial.program.plain is None:
         return _varied(trial, solve, memory)
@@ -126,7 +129,8 @@ def _of_another(trial: Trial, error: SuperoptError) -> SuperoptError:
 def _may_vary(trial: Trial) -> bool:
     """Whether there may be several ways to write a model."""
     rows = batch_size(trial.program, trial.bench.sizes) if trial.objective.by_rows else None
-    return not trial.is_branch and (rows is not None or bool(bodies(trial.program)))
+    is_masked = is_masking(trial.program, bool(trial.inputs))
+    return not trial.is_branch and (rows is not None or bool(bodies(trial.program)) or is_masked)
 
 
 def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
@@ -135,14 +139,17 @@ def _ways(trial: Trial) -> list[tuple[Way, Callable[[], Trial | None]]]:
     """
     ways: list[tuple[Way, Callable[[], Trial | None]]]
     ways = [("apart", partial(hoisting, trial)), ("whole", lambda: trial)]
-    turned = None
-    if trial.way in (None, "rows"):
-        turned, _ = _or_warned(_CALLED["rows"], partial(turning, trial))
-    if turned is not None:
-        rows = turned.trial
-        is_first = turned.ratio >= CLEARLY or trial.objective.better != "faster"
-        ways.insert(0 if is_first else len(ways), ("rows", lambda: rows))
+    sights: list[tuple[Way, Callable[[Trial], Seen | None]]] = [("floored", flooring), ("rows", turning)]
+    for name, written in sights:
+        seen = _or_warned(_CALLED[name], partial(written, trial))[0] if trial.way in (None, name) else None
+        if seen is not None:
+            is_first = seen.ratio >= CLEARLY or trial.objective.better != "faster"
+            ways.insert(0 if is_first else len(ways), (name, partial(_same, seen.trial)))
     return [(name, written) for name, written in ways if trial.way in (None, name) or name == "whole"]
+
+
+def _same(trial: Trial) -> Trial:
+    return trial
 
 
 class _Recalled:

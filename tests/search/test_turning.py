@@ -16,7 +16,7 @@ from superopt.cost.measured import MeasuredCost
 from superopt.cost.table import Table
 from superopt.errors import OutOfTime, UsageError, VerificationFailed
 from superopt.onnx_io import load, to_proto, understand
-from superopt.search import turning, variants
+from superopt.search import sight, turning, variants
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.objectives.bytes_taken import Peak, Size
 from superopt.search.objectives.latency import Latency
@@ -64,7 +64,7 @@ def test_in_which_way_a_model_gained_is_remembered(
     optimized: superopt.Result, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert optimized.report.way == "rows"
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: pytest.fail("looked at again"))
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: pytest.fail("looked at again"))
     monkeypatch.setattr(variants, "LEAST_LEFT", 0.0)
     again = superopt.optimize(batch(), options)
     assert (again.report.way, again.report.searched.pieces) == ("rows", optimized.report.searched.pieces)
@@ -135,12 +135,12 @@ def test_rows_that_take_longer_by_themselves_are_not(trial: Trial, monkeypatch: 
 
 
 def test_what_a_report_says_is_not_measured_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: pytest.fail("measured"))
     assert turning.turning(replace(trial, way="rows")) is not None
 
 
 def test_what_is_not_seen_in_time_stays_as_it_is(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "SEEN_SHARE", 0.0)
+    monkeypatch.setattr(sight, "SEEN_SHARE", 0.0)
     assert turning.turning(trial) is None
 
 
@@ -163,7 +163,7 @@ def test_branches_are_not_computed_so(trial: Trial) -> None:
 @pytest.mark.parametrize("kind", ["wide", "otherwise"])
 def test_rows_are_looked_at_beside_what_they_are_of(trial: Trial, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     asked = []
-    monkeypatch.setattr(turning, "glance", lambda before, *_, **__: asked.append(before) or 1.0)
+    monkeypatch.setattr(sight, "glance", lambda before, *_, **__: asked.append(before) or 1.0)
     wide = trial.folder / "wide.onnx"
     other = replace(trial, wide=wide) if kind == "wide" else trial
     turning.turning(replace(other, program=replace(trial.program, otherwise=kind == "otherwise")))
@@ -192,7 +192,7 @@ def test_rows_that_gain_by_themselves_are_tried_first(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, ratio: float, order: list[str]
 ) -> None:
     tried = []
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: ratio)
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: ratio)
 
     def solve(own: Trial, _: float) -> Attempt:
         tried.append("branch" if own.is_branch else "rows" if own.branched else "whole")
@@ -205,7 +205,7 @@ def test_rows_that_gain_by_themselves_are_tried_first(
 @pytest.mark.parametrize("order", [1.1, 1.0])
 def test_an_interrupt_ends_all_ways(trial: Trial, monkeypatch: pytest.MonkeyPatch, order: float) -> None:
     tried = []
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: order)
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: order)
 
     def solve(own: Trial, _: float) -> Attempt:
         if own.is_branch:
@@ -220,7 +220,7 @@ def test_an_interrupt_ends_all_ways(trial: Trial, monkeypatch: pytest.MonkeyPatc
 
 
 def test_where_nothing_gains_the_model_as_it_stands_is_told_of(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: 2.0)
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: 2.0)
 
     def solve(own: Trial, _: float) -> Attempt:
         if own.branched or own.is_branch:
@@ -250,7 +250,7 @@ def test_the_next_run_tries_the_way_that_gained_most_alone(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, gains: str | None
 ) -> None:
     tried = []
-    monkeypatch.setattr(turning, "glance", lambda *_, **__: 2.0)
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: 2.0)
 
     def solve(own: Trial, _: float) -> Attempt:
         way = "branch" if own.is_branch else "rows" if own.branched else "whole"

@@ -1,0 +1,224 @@
+"""Models whose softmax gives what is masked a share next to nothing, and not one that is too small for a number.
+
+Attention masks what is not to be looked at with numbers far below all others: −∞, the least number there is, −10⁴, or
+−100 as windows that are shifted have it (Liu et al. 2021). The exponentials of these underflow, which processors handle
+one by one: on an Intel Xeon onnxruntime 1.32 takes 1.3 ms for eight heads of 256 by 256 scores of which half are
+masked, and 0.2 where none is. The products behind that are slow too where shares come out that are below the least
+normal number. What is raised to 64 below the largest of its row has a share of e⁻⁶⁴ at most, which is 2⁻⁹²: nothing
+that it is added to can tell, in 64 bits neither. So that is done to what is masked where its shares weigh a sum.
+
+What only inputs mask, as the ends of shorter texts, may be little or nothing, and a floor costs as much as a softmax of
+that: it has one only where it is known what inputs are. Patterns that are constant or made of sizes always mask some.
+
+Exporters guard shares against rows that are masked as a whole by −∞, of which no share is a number: each share that is
+none becomes 0, which takes as long as the softmax. What is largest in a row tells that for all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put, replaced
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.rows import number
+
+BELOW = 64.0
+"""So far below the largest of its row is the least that is left."""
+
+MASKING = -80.0
+"""Numbers up to this mask what they are added to, or stand for: shares of e⁻⁸⁰ are as slow as those of none."""
+
+MOST_NODES = 64
+"""So many values are looked at for a number that masks, and for what becomes of shares."""
+
+BROADCASTS, BOUNDS_ARE_INPUTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 11, 13, 18
+"""Opsets: Max broadcasts, Clip has its bounds so, Softmax is along the last axis where nothing else is said, and
+ReduceMax has its axes so.
+"""
+
+TYPES = ("float32",)
+"""Of what has these it is known that small shares are slow."""
+
+_MOVES = ("Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze")
+_PARTS = ("Slice", "Concat", "Expand", "Tile", "Gather")
+_MASKS = (*_MOVES, *_PARTS, "Add", "Sub", "Mul", "Where", "Min", "Max", "Trilu", "ScatterND")
+_SUMS = ("MatMul", "Einsum", "ReduceSum")
+_KEEPS = (*_MOVES, *_PARTS, "Where", "Mul", "Div", "Dropout", "Pad")
+_TRUTHS = ("And", "Or", "Not")
+_COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+_FINITE = ("MatMul", "Gemm", "Einsum")
+_PLACES = (*_MOVES, *_PARTS, "Add", "Sub", "Mul", "CumSum")
+_OF_SIZES = ("Shape", "Range", "ConstantOfShape")
+
+
+def is_masking(program: Program, are_known: bool) -> bool:
+    """Whether there is a softmax of what is masked, whose shares weigh a sum; where inputs are known, by these too."""
+    return any(True for _ in _places(program, are_known))
+
+
+def floored(program: Program, are_known: bool) -> ir.Model | None:
+    """The model with a floor below what each such softmax is of, in a copy; None where there is none."""
+    puts: dict[int, Put] = {place: partial(_raise, program, mask) for place, mask in _places(program, are_known)}
+    return replaced(program.model, puts)
+
+
+class _Mask(NamedTuple):
+    """What is known of scores: the least of the numbers that go into them, whether all that does is finite, and whether
+    some are masked whatever inputs are.
+    """
+
+    least: float
+    is_finite: bool
+    is_fixed: bool
+
+
+def _places(program: Program, are_known: bool) -> Iterator[tuple[int, _Mask]]:
+    """Where there is a softmax of what is masked."""
+    if opset_of(program.model) < BROADCASTS:
+        return
+    for place, node in enumerate(program.model.graph):
+        if _is_of_rows(program, node) and _weighs(node.outputs[0]):
+            mask = _mask(program, node.inputs[0])
+            if mask.least <= MASKING and (mask.is_fixed or are_known):
+                yield place, mask
+
+
+def _is_of_rows(program: Program, node: ir.Node) -> bool:
+    known = program.values.get(node.outputs[0].name or "") if is_a(node, "Softmax") else None
+    if known is None or known.type.dtype not in TYPES:
+        return False
+    axis = number(node, "axis", -1 if opset_of(program.model) >= LAST_BY_ITSELF else 1)
+    return axis in (-1, known.type.rank - 1)
+
+
+def _weighs(shares: ir.Value) -> bool:
+    """Whether all that comes of some shares is that they weigh sums; whether they are numbers may be asked."""
+    seen, left = set[ir.Value](), [shares]
+    while left:
+        value = left.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        users = [user for user, _ in value.uses() if not is_a(user, *_SUMS, "IsNaN")]
+        if value.is_graph_output() or not all(is_a(user, *_KEEPS) for user in users) or len(seen) > MOST_NODES:
+            return False
+        left += [output for user in users for output in user.outputs]
+    return True
+
+
+def _mask(program: Program, scores: ir.Value | None) -> _Mask:
+    """What goes into scores, through what adds, chooses and moves."""
+    seen, left, least, is_finite, is_fixed = set[ir.Value](), [scores], 0.0, True, False
+    while left:
+        value = left.pop(0)
+        if value is None or value in seen:
+            continue
+        seen.add(value)
+        node, data = value.producer(), _numbers(program, value)
+        if data is not None:
+            if data.dtype.kind == "f" and data.size:
+                least = min(least, float(np.nanmin(data)))
+                is_fixed |= data.size > 1 and bool(np.nanmin(data) <= MASKING)
+            is_fixed |= data.dtype.kind == "b" and bool(data.any() and not data.all())
+        elif len(seen) <= MOST_NODES and (is_a(node, *_MASKS, *_TRUTHS) or _scales(program, node)):
+            assert node is not None
+            left += node.inputs
+            is_fixed |= node.op_type == "Trilu"
+        else:
+            is_fixed |= is_a(node, *_COMPARISONS) and _is_of_sizes(program, node)
+            is_finite &= node is None or is_a(node, *_FINITE) or not _is_floating(program, value)
+    return _Mask(least, is_finite and bool(np.isfinite(least)), is_fixed)
+
+
+def _is_of_sizes(program: Program, node: ir.Node | None) -> bool:
+    """Whether what a node gives is made of constants and sizes alone."""
+    seen, left = set[ir.Value](), list(node.inputs) if node is not None else []
+    while left:
+        value = left.pop()
+        if value is None or value in seen or (value.name or "") in program.constants:
+            continue
+        seen.add(value)
+        before = value.producer()
+        if before is None or not is_a(before, *_PLACES, *_OF_SIZES) or len(seen) > MOST_NODES:
+            return False
+        left += before.inputs if is_a(before, *_PLACES) else []
+    return True
+
+
+def _is_floating(program: Program, value: ir.Value) -> bool:
+    known = program.values.get(value.name or "")
+    return known is None or known.type.dtype.startswith("float")
+
+
+def _scales(program: Program, node: ir.Node | None) -> bool:
+    """Whether a node divides by constants, and none of these is 0."""
+    data = data_of(program, node.inputs[1]) if node is not None and is_a(node, "Div") else None
+    return data is not None and bool(data.all())
+
+
+def _numbers(program: Program, value: ir.Value) -> Array | None:
+    """The elements of a constant, or that of which there are as many as a size says."""
+    node = value.producer()
+    if not is_a(node, "ConstantOfShape") or (value.name or "") in program.constants:
+        return data_of(program, value)
+    assert node is not None
+    filled: Array = node.attributes["value"].as_tensor().numpy() if "value" in node.attributes else np.zeros(1)
+    return filled
+
+
+def _raise(program: Program, mask: _Mask, draft: Draft, node: ir.Node) -> bool:
+    """Let nothing be further below the largest of its row, and what guards the shares look at that alone."""
+    x = node.inputs[0]
+    assert x is not None
+    made, keeps = NewNodes("floor", draft.taken), ir.AttrInt64("keepdims", 1)
+    if opset_of(draft.model) < AXES_ARE_INPUTS:
+        axes = [program.values[x.name or ""].type.rank - 1]
+        largest = made.node("ReduceMax", [x], [ir.AttrInt64s("axes", axes), keeps])
+    else:
+        largest = made.node("ReduceMax", [x, made.integers((-1,))], [keeps])
+    guard = _guard(program, node.outputs[0])
+    is_guarded = guard is not None and not mask.is_finite
+    floor = made.node("Sub", [largest, made.held(np.array(BELOW, np.float32))])
+    if is_guarded:  # rows that are −∞ become equal numbers; behind this all is finite, as rules suppose
+        floor = _clipped(made, floor, opset_of(draft.model))
+    raised = made.node("Max", [x, floor])
+    shares = made.node("Softmax", [raised], list(node.attributes.values()))
+    if is_guarded:
+        is_some = made.node("Greater", [largest, made.held(np.array(-np.inf, np.float32))])
+        kept = made.node("Cast", [is_some], [ir.AttrInt64("to", ir.DataType.FLOAT)])
+        shares = made.node("Mul", [shares, kept])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node if guard is None else guard, [shares])
+    return True
+
+
+def _clipped(made: NewNodes, floor: ir.Value, opset: int) -> ir.Value:
+    """A floor that is a number."""
+    least = float(np.finfo(np.float32).min)
+    if opset < BOUNDS_ARE_INPUTS:
+        return made.node("Clip", [floor], [ir.AttrFloat32("min", least)])
+    return made.node("Clip", [floor, made.held(np.array(least, np.float32))])
+
+
+def _guard(program: Program, shares: ir.Value) -> ir.Node | None:
+    """What makes 0 of all shares that are no numbers, where nothing else reads these."""
+    users = [user for user, _ in shares.uses()]
+    asks = next((user for user in users if is_a(user, "IsNaN")), None)
+    chooses = next((user for user in users if is_a(user, "Where")), None)
+    if asks is None or chooses is None or len(users) != 2 or len(asks.outputs[0].uses()) != 1:
+        return None
+    asked, otherwise, kept = chooses.inputs
+    zero = data_of(program, otherwise)
+    if asked is not asks.outputs[0] or kept is not shares or zero is None or zero.any() or zero.size != 1:
+        return None
+    return chooses

@@ -21,6 +21,7 @@ from superopt.onnx_io.otherwise.mapped import mapped
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.one_hot import one_hot
 from superopt.onnx_io.otherwise.recurrences import recurrences
+from superopt.onnx_io.otherwise.rejoined import rejoined
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
@@ -35,6 +36,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     sampled,
     scattered,
     gathered,
+    rejoined,
     listed,
     steps,
     stacked_steps,

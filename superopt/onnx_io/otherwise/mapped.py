@@ -116,4 +116,4 @@ class _Placing:
 
 def _elements(row: Row, size: int) -> int:
     """The elements of all turns where symbolic sizes are this one."""
-    return elements((row.turns or 1, *row.shape), size)
+    return elements((1 if row.turns is None else row.turns, *row.shape), size)

@@ -26,6 +26,7 @@ def scan(body: str, outputs: str = "float[3, n] y", of: str = "x, z", x: str = "
 
 CASES = {
     "distances to each row": (scan(DISTANCES), 17),
+    "to any number of rows": (scan(DISTANCES, outputs="float[m, n] y").replace("[3, 4] z", "[m, 4] z"), 17),
     "of known sizes": (scan(DISTANCES, x="5, 4"), 17),
     "where axes are attributes": (scan("d = Add(s, x) e = Sub(r, d) o = ReduceL1<axes = [-1], keepdims = 0>(e)"), 11),
     "a sum along an axis that is an input": (

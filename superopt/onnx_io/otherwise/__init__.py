@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
+from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.gathered import gathered
@@ -37,6 +38,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     scattered,
     gathered,
     rejoined,
+    cast_once,
     listed,
     steps,
     stacked_steps,

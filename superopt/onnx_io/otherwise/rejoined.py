@@ -20,7 +20,6 @@ from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 
 LEAST, TIMES = 8, 2
 """A join has so many inputs at least, each of them so often in the mean."""
@@ -30,24 +29,46 @@ MOST = 2**10
 
 
 def rejoined(program: Program) -> dict[int, Put]:
-    """How to join values once, by the places of what joins them often."""
-    found = ((i, _taken(program, node)) for i, node in enumerate(program.model.graph) if is_a(node, "Concat"))
-    return {i: partial(_put, places) for i, places in found if places is not None}
+    """How to join values once, by the places of what joins them often. What several join is one join for all of them,
+    where all of it is there before the first.
+    """
+    nodes = {i: node for i, node in enumerate(program.model.graph) if _joins_often(program, node)}
+    before = {output: i for i, node in enumerate(program.model.graph) for output in node.outputs}
+    found = dict[int, Put]()
+    for place, node in nodes.items():
+        own, axis = _own([node]), _axis(node)
+        others = [other for other in nodes.values() if _axis(other) == axis and not own.keys().isdisjoint(other.inputs)]
+        every = _own(others)
+        joined = list(every if all(before.get(value, -1) < place for value in every) else own)
+        widths = [program.values[value.name or ""].shape[axis] for value in joined]
+        chosen = [joined.index(value) for value in node.inputs if value is not None]
+        sizes = [width for width in widths if isinstance(width, int)]
+        found[place] = partial(_put, [value.name or "" for value in joined], _places(chosen, sizes))
+    return found
 
 
-def _taken(program: Program, node: ir.Node) -> list[int] | None:
-    """Which places are taken of what is joined once; None where no input is small and there often."""
-    own = list(dict.fromkeys(node.inputs))
-    known = [None if value is None else program.values.get(value.name or "") for value in own]
+def _own(nodes: Sequence[ir.Node]) -> dict[ir.Value, None]:
+    """What nodes read, each once, in the order of first sight."""
+    return dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
+
+
+def _axis(node: ir.Node) -> int:
+    return node.attributes["axis"].as_int()
+
+
+def _joins_often(program: Program, node: ir.Node) -> bool:
+    """Whether a node joins values that are small, each of a known number of places, and often there."""
+    if not is_a(node, "Concat") or "axis" not in node.attributes:
+        return False
+    own = _own([node])
+    known = [program.values.get(value.name or "") for value in own]
     shapes = [term.shape for term in known if term is not None]
-    if "axis" not in node.attributes or len(node.inputs) < max(LEAST, TIMES * len(own)) or len(shapes) < len(own):
-        return None
-    axis = number(node, "axis", 0)
-    if any(prod(d for d in shape if isinstance(d, int)) > MOST for shape in shapes):
-        return None
-    sizes = [shape[axis] for shape in shapes]
-    widths = [size for size in sizes if isinstance(size, int)]
-    return _places([own.index(value) for value in node.inputs], widths) if len(widths) == len(sizes) else None
+    return (
+        len(node.inputs) >= max(LEAST, TIMES * len(own))
+        and len(shapes) == len(own)
+        and all(isinstance(shape[_axis(node)], int) for shape in shapes)
+        and all(prod(d for d in shape if isinstance(d, int)) <= MOST for shape in shapes)
+    )
 
 
 def _places(chosen: Sequence[int], widths: Sequence[int]) -> list[int]:
@@ -56,10 +77,14 @@ def _places(chosen: Sequence[int], widths: Sequence[int]) -> list[int]:
     return [place for part in chosen for place in range(ends[part] - widths[part], ends[part])]
 
 
-def _put(places: Sequence[int], draft: Draft, node: ir.Node) -> bool:
-    """Let values be joined once."""
-    made, axis = NewNodes("rejoined", draft.taken), ir.AttrInt64("axis", node.attributes["axis"].as_int())
-    own = [value for value in dict.fromkeys(node.inputs) if value is not None]
+def _put(names: Sequence[str], places: Sequence[int], draft: Draft, node: ir.Node) -> bool:
+    """Let values of these names be joined once."""
+    made, axis = NewNodes("rejoined", draft.taken), ir.AttrInt64("axis", _axis(node))
+    there = {value.name: value for value in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
+    there |= {value.name: value for other in draft.model.graph for value in other.outputs}
+    if not all(name in there for name in names):  # another has changed it
+        return False
+    own = [there[name] for name in names]
     joined = own[0] if len(own) == 1 else made.node("Concat", own, [axis])
     taken = made.node("Gather", [joined, made.integers(places)], [axis])
     draft.model.graph.insert_before(node, made.nodes)

@@ -64,3 +64,24 @@ def test_others_stay(parts: str) -> None:
 @pytest.mark.parametrize("sizes", ["2, n, 3", "2, 1, 1025"])
 def test_what_is_large_or_of_unknown_size_stays(sizes: str) -> None:
     assert not understand(load(joined(f"{FIRST}, {SECOND}", sizes))).otherwise
+
+
+def test_what_several_join_is_joined_once_for_all() -> None:
+    first, second = "a, a, a, a, b, b, b, c, c", "b, c, d, c, d, d, b, c, d"
+    sizes = ", ".join(f"float[2, 1, 3] {name}" for name in "abcd")
+    joins = f"p = Concat<axis = 1>({first}) q = Concat<axis = 1>({second}) y = Mul(p, q)"
+    given = model(f"g ({sizes}) => (float[2, 9, 3] y) {{ {joins} }}")
+    made = ir.to_proto(understand(load(given)).model)
+    assert {tuple(n.input) for n in made.graph.node if n.op_type == "Concat"} == {("a", "b", "c", "d")}
+    fed = {
+        name: np.random.default_rng(i).standard_normal((2, 1, 3)).astype(np.float32) for i, name in enumerate("abcd")
+    }
+    np.testing.assert_array_equal(run(made, fed)[0], run(given, fed)[0])
+
+
+def test_what_is_not_there_yet_is_joined_by_itself() -> None:
+    first, second = "a, a, a, a, b, b, b, b", "b, b, b, b, c, c, c, c"
+    joins = f"p = Concat<axis = 1>({first}) c = Relu(p0) q = Concat<axis = 1>({second}) y = Mul(p, q)"
+    given = model(f"g (float[2, 1, 3] a, float[2, 1, 3] b, float[2, 1, 3] p0) => (float[2, 8, 3] y) {{ {joins} }}")
+    made = ir.to_proto(understand(load(given)).model)
+    assert [tuple(n.input) for n in made.graph.node if n.op_type == "Concat"] == [("a", "b"), ("a", "b", "c")]

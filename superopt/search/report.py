@@ -11,8 +11,8 @@ from superopt.onnx_io import ModelFacts
 from superopt.versioned import read_versioned
 
 Way = Literal["rows", "floored", "apart", "whole"]
-"""How a model is written: with rows of its batch one after the other, with what can be computed apart from the turns
-of its loops, or as it stands.
+"""How a model is written: with rows of its batch one after the other, with a floor below what is masked, with what can
+be computed apart from the turns of its loops, or as it stands.
 """
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from superopt.errors import SuperoptError, UsageError
 from superopt.onnx_io.lowest import without_lowest
-from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated, raise_opset
+from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated, raise_opset, surer_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, imported_opset, opset_of
 from superopt.onnx_io.surgery import bury, inherit, put, sort, swap_outputs
@@ -31,7 +31,7 @@ def rewritten(program: Program, new: Mapping[str, Term], origins: Mapping[Term, 
         if name not in program.values:
             raise UsageError(f"{name!r} is no value of the model, or its rank is not known")
     model = clone(program.model)
-    opset = needed_opset(changed.values(), origins, opset_of(model))
+    opset = surer_opset(program, changed.values(), needed_opset(changed.values(), origins, opset_of(model)))
     anew: Mapping[str, Term] = {}
     if opset > opset_of(model):
         if opset > highest_opset(program):

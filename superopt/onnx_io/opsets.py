@@ -6,7 +6,7 @@ anew from its terms, where ONNX has changed its form; what was not has to mean t
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -18,7 +18,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.operators import Declared
 from superopt.operators.repeats import unwritten
-from superopt.term import Term
+from superopt.term import Term, subterms
 
 SETTLED = 13
 """Before it, attributes that came new could change what a node without them means."""
@@ -52,6 +52,11 @@ _FAST_UP_TO = {"AveragePool": 18}
 blocks of channels: for 25 places along one axis 339 µs instead of 56, for 7 by 7 of 20 channels 4,150 instead of 73.
 """
 
+_MISTAKEN = 10
+"""Of this one's slices of symbolic sizes ONNX's inference says that they leave these as they were (onnx 1.23), and so
+does onnxruntime (1.32), which lays values out in memory by that: other nodes beside them may fail at other sizes.
+"""
+
 _WRITTEN_EVER = ("Expand",)
 """What has another form where there was no such node yet: a Tile."""
 
@@ -72,6 +77,14 @@ def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> i
         if isinstance(op, Declared) and op.onnx is not None and not op.domain and op.onnx not in _WRITTEN_EVER:
             opset = max(opset, _first(op.onnx))
     return opset
+
+
+def surer_opset(program: Program, changed: Collection[Term], opset: int) -> int:
+    """The opset that a model is written in where these terms are new: the next where runtimes would mistake sizes."""
+    if opset != _MISTAKEN or not changed or all(term.sized for term in program.values.values()):
+        return opset
+    nodes = (node.op_type == "Slice" for node in program.model.graph.all_nodes())
+    return opset + (any(nodes) or any(term.operator.name == "slice" for term in subterms(*changed)))
 
 
 def highest_opset(program: Program) -> int:

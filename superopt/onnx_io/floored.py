@@ -32,6 +32,9 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import number
 
+LEAST_ADDED = -1e30
+"""Sums of some numbers from this on are finite; the lowest number twice is −∞."""
+
 BELOW = 64.0
 """So far below the largest of its row is the least that is left."""
 
@@ -109,11 +112,18 @@ def _weighs(shares: ir.Value) -> bool:
         if value in seen:
             continue
         seen.add(value)
-        users = [user for user, _ in value.uses() if not is_a(user, *_SUMS, "IsNaN")]
-        if value.is_graph_output() or not all(is_a(user, *_KEEPS) for user in users) or len(seen) > MOST_NODES:
+        uses = [(user, place) for user, place in value.uses() if not is_a(user, *_SUMS, "IsNaN")]
+        if value.is_graph_output() or not all(_keeps(*use) for use in uses) or len(seen) > MOST_NODES:
             return False
+        users = [user for user, _ in uses]
         left += [output for user in users for output in user.outputs]
     return True
+
+
+def _keeps(user: ir.Node, place: int) -> bool:
+    """Whether what a node gives is next to nothing where this input of it is: no quotient by that, nor its truth."""
+    to = number(user, "to", ir.DataType.FLOAT) if is_a(user, "Cast") else ir.DataType.FLOAT
+    return is_a(user, *_KEEPS) and not (is_a(user, "Div") and place) and ir.DataType(to).is_floating_point()
 
 
 def _mask(program: Program, scores: ir.Value | None) -> _Mask:
@@ -137,7 +147,7 @@ def _mask(program: Program, scores: ir.Value | None) -> _Mask:
         else:
             is_fixed |= is_a(node, *_COMPARISONS) and _is_of_sizes(program, node)
             is_finite &= node is None or is_a(node, *_FINITE) or not _is_floating(program, value)
-    return _Mask(least, is_finite and bool(np.isfinite(least)), is_fixed)
+    return _Mask(least, is_finite and least >= LEAST_ADDED, is_fixed)
 
 
 def _is_of_sizes(program: Program, node: ir.Node | None) -> bool:
@@ -182,7 +192,7 @@ def _raise(program: Program, mask: _Mask, draft: Draft, node: ir.Node) -> bool:
     assert x is not None
     made, keeps = NewNodes("floor", draft.taken), ir.AttrInt64("keepdims", 1)
     if opset_of(draft.model) < AXES_ARE_INPUTS:
-        axes = [program.values[x.name or ""].type.rank - 1]
+        axes = [program.values[node.outputs[0].name or ""].type.rank - 1]
         largest = made.node("ReduceMax", [x], [ir.AttrInt64s("axes", axes), keeps])
     else:
         largest = made.node("ReduceMax", [x, made.integers((-1,))], [keeps])
@@ -218,7 +228,7 @@ def _guard(program: Program, shares: ir.Value) -> ir.Node | None:
     if asks is None or chooses is None or len(users) != 2 or len(asks.outputs[0].uses()) != 1:
         return None
     asked, otherwise, kept = chooses.inputs
-    zero = data_of(program, otherwise)
-    if asked is not asks.outputs[0] or kept is not shares or zero is None or zero.any() or zero.size != 1:
+    zero, known = data_of(program, otherwise), program.values.get(shares.name or "")
+    if known is None or zero is None or zero.any() or zero.size != 1 or zero.ndim > known.type.rank:
         return None
-    return chooses
+    return chooses if asked is asks.outputs[0] and kept is shares else None

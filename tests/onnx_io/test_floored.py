@@ -47,6 +47,10 @@ STAYS = {
     "masked by little": masked(f"{MASK} x = Add(s, m) {LAST}", "-50.0"),
     "along another axis": masked(f"{MASK} x = Add(s, m) p = Softmax<axis = 1>(x)"),
     "of which the logarithm is asked": masked(f"{MASK} x = Add(s, m) {LAST} q = Log(p)", sums="y = MatMul(q, v)"),
+    "of which a quotient is asked": masked(f"{MASK} x = Add(s, m) {LAST} q = Div(two, p)", sums="y = MatMul(q, v)"),
+    "of which it is asked whether there are any": masked(
+        f"{MASK} x = Add(s, m) {LAST} b = Cast<to = 9>(p) q = Cast<to = 1>(b)", sums="y = MatMul(q, v)"
+    ),
     "of 64 bits": masked(f"{MASK} x = Add(s, m) {LAST}", kind="double"),
 }
 
@@ -104,6 +108,23 @@ def test_a_guard_looks_at_rows_and_only_where_these_may_be_infinite(low: str, gu
     assert ("Greater" in made) is guards
     fed = {**feeds(given), "known": np.zeros((2, 1, N), bool)}
     np.testing.assert_allclose(run(to_proto(found), fed)[0], run(given, fed)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_a_guard_stays_where_the_lowest_number_is_added_twice() -> None:
+    low = str(np.finfo(np.float32).min)
+    given = model(masked(f"m = Where(known, none, low) t = Add(s, m) x = Add(t, m) {GUARDED}", low))
+    found = floored(understand(load(given)), True)
+    assert found is not None
+    fed = {**feeds(given), "known": np.zeros((2, 1, N), bool)}
+    np.testing.assert_allclose(run(to_proto(found), fed)[0], run(given, fed)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_what_a_softmax_is_of_need_not_be_known() -> None:
+    given = model(masked(f"t = Relu(s) {MASK} x = Add(t, m) {LAST}"))
+    given.graph.node[0].domain = "another"
+    given.opset_import.add(domain="another", version=1)
+    given.graph.value_info.append(onnx.helper.make_tensor_value_info("p", onnx.TensorProto.FLOAT, [2, N, N]))
+    assert floored(understand(load(given)), True) is not None
 
 
 def test_a_guard_stays_where_its_shares_are_asked_for_more() -> None:

@@ -51,9 +51,11 @@ def _sliced(node: ir.Node) -> ir.Node | None:
 
 
 def _elements(program: Program, value: ir.Value | None) -> int:
-    """How many elements a value has for each of what its symbols say; 0 where its rank is unknown."""
+    """How many elements a value has for each of what its symbols say; 0 where its rank is unknown, and of texts, of
+    which others than those that are cast may be no numbers.
+    """
     known = None if value is None else program.values.get(value.name or "")
-    return 0 if known is None else prod(d for d in known.shape if isinstance(d, int))
+    return 0 if known is None or known.type.dtype == "string" else prod(d for d in known.shape if isinstance(d, int))
 
 
 def _put(ours: set[str], draft: Draft, node: ir.Node) -> bool:

@@ -45,6 +45,12 @@ def test_columns_are_taken_of_what_was_cast_once(size: str) -> None:
     np.testing.assert_array_equal(run(made, fed)[0], run(given, fed)[0])
 
 
+def test_texts_stay_of_which_others_may_be_no_numbers() -> None:
+    given = columns(6, 8)
+    given.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    assert not understand(load(given)).otherwise
+
+
 @pytest.mark.parametrize(("count", "width", "others"), STAYS.values(), ids=STAYS)
 def test_others_stay(count: int, width: int, others: str) -> None:
     assert not understand(load(columns(count, width, others=others))).otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from superopt.arithmetic.carrier import Array
@@ -68,7 +69,8 @@ def worth(hidden: Array, stack: Shape, values: Shape) -> list[Block] | None:
     """
     if hidden.all(1).any():
         return None
-    costs = Costs(BLOCK_NS / SCORE_NS / elements(stack), NUMBER_NS / SCORE_NS * elements(values[-1:]))
+    many = prod(max(elements((dim,)), 1) for dim in stack)  # n - 1 are none of one
+    costs = Costs(BLOCK_NS / SCORE_NS / many, NUMBER_NS / SCORE_NS * elements(values[-1:]))
     blocks = blocks_of(~hidden, costs)
     taken = sum(costs.of(block, hidden.shape[1]) for block in blocks)
     return blocks if taken <= WORTH * hidden.size else None

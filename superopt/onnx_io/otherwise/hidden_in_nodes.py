@@ -25,6 +25,9 @@ from superopt.onnx_io.turns.rows import number
 MASK = 3
 """Which of the inputs a mask is; behind it stands what was computed before."""
 
+WINDOWS = ("left_window_size", "right_window_size")
+"""Attributes, since opset 25, of how far a query sees: of places that are others in a block."""
+
 
 def hidden_in_nodes(program: Program) -> dict[int, Put]:
     """How to compute Attention in blocks, by the places of its nodes."""
@@ -36,7 +39,8 @@ def _blocks(program: Program, node: ir.Node) -> list[Block] | None:
     """The blocks of a node; None where what it hides is not known, or little."""
     shapes = [s for v in node.inputs[:MASK] if (s := _shape(program, v)) is not None]
     others = [*node.inputs[MASK + 1 :], *(v if v.uses() or v.is_graph_output() else None for v in node.outputs[1:])]
-    if len(shapes) < MASK or any(v is not None for v in others):
+    slides = any(number(node, name, -1) >= 0 for name in WINDOWS)
+    if len(shapes) < MASK or any(v is not None for v in others) or slides:
         return None
     seen = _seen(program, node, [shape[-2] for shape in shapes])
     heads = (number(node, "q_num_heads", 1),) if len(shapes[0]) == 3 else ()
@@ -59,8 +63,9 @@ def _seen(program: Program, node: ir.Node, sizes: list[object]) -> Array | None:
     seen = np.tri(*shape) > 0 if is_causal else np.ones(shape, bool)
     if data is not None:
         fits = data.ndim > 1 and data.shape[-1] == keys and data.shape[-2] in (1, queries)
-        own = data if data.dtype.kind == "b" else data > HIDDEN
-        return seen & own.any(tuple(range(own.ndim - 2))) if fits else None
+        own = seen & np.asarray(data if data.dtype.kind == "b" else data > HIDDEN) if fits else seen
+        # A row that is hidden as a whole, of one head, has shares of all its keys or none, as runtimes have it.
+        return np.asarray(own.any(tuple(range(own.ndim - 2)))) if fits and own.any(-1).all() else None
     return seen
 
 
@@ -81,6 +86,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         rows.append(made.node("Attention", some, attributes))
     joined = made.node("Concat", rows, [ir.AttrInt64("axis", len(shape) - 2)])
     draft.model.graph.insert_before(node, made.nodes)
+    node.resize_outputs(1)  # nothing reads the others
     replace_node(draft.model, node, [joined])
     return True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import onnx_ir as ir
 
@@ -21,6 +23,9 @@ MOST = 24
 BETWEEN = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Neg", "IsNaN", "Not", "Identity", "Cast", "Reshape")
 """What may stand between beside a softmax: what does the same to each score, and keeps them in rows and columns."""
 
+_LOWERING = ("Identity", "Cast", "Reshape", "Add", "Min", "Max")
+"""What may be followed to what hides scores, beside what chooses these."""
+
 
 class Scores:
     """One product, whose rows are queries and whose columns are keys, and the nodes to `shares` of it: one of them is a
@@ -31,6 +36,7 @@ class Scores:
         self._program = program
         self.size = self._size(shares)
         self.nodes: list[ir.Node] = []
+        self._shares = shares
         self._products: list[ir.Node] = []
         self._softmaxes: list[ir.Node] = []
         followed = self.size is not None and self._follow(shares)
@@ -38,8 +44,14 @@ class Scores:
 
     def hidden(self) -> Array | None:
         """Which scores count for nothing whatever they are, of each query and key; None where that is not known."""
-        found = self._hidden(self._softmaxes[0].inputs[0]) if self.is_read else None
-        return None if found is None or self.size is None else np.broadcast_to(_of_all(found), self.size)
+        if not self.is_read or self.size is None or not self._leaves_nothing(self._shares):
+            return None
+        told = set[ir.Value]()
+        found = self._hidden(self._softmaxes[0].inputs[0], told)
+        # A row that is hidden as a whole has shares, which are of all its keys.
+        if found is None or np.atleast_1d(found).all(-1).any() or not self._is_mild(told):
+            return None
+        return np.broadcast_to(_of_all(found), self.size)
 
     def part(
         self, made: NewNodes, value: ir.Value, part: tuple[slice, slice], done: dict[ir.Value, ir.Value]
@@ -102,26 +114,68 @@ class Scores:
         axis = number(node, "axis", -1 if (opset_of(self._program.model) or 1) >= 13 else 1)
         return is_a(node, "Softmax") and known is not None and axis in (-1, known.type.rank - 1)
 
-    def _hidden(self, value: ir.Value | None) -> Array | None:
-        """Which elements of a value are as low as hides them."""
+    def _leaves_nothing(self, value: ir.Value | None) -> bool:
+        """Whether a value behind the softmax, or beside it there, is 0 where a share is."""
         data, node = data_of(self._program, value), value.producer() if value is not None else None
         if data is not None:
-            return data <= HIDDEN if data.dtype.kind == "f" else None
+            return not data.any()
+        if node in self._softmaxes:
+            return True
         if node not in self.nodes or node is None:
+            return False
+        of = list(map(self._leaves_nothing, node.inputs))
+        match node.op_type:
+            case "Identity" | "Cast" | "Reshape" | "Neg":
+                return of[0]
+            case "Add" | "Sub" | "Max" | "Min":
+                return all(of)
+            case "Mul":
+                return any(of) and any(data_of(self._program, v) is not None for v in node.inputs)
+            case "Div":
+                by = data_of(self._program, node.inputs[1])
+                return of[0] and by is not None and bool(by.all())
+            case "Where":
+                return all(of[1:])
+        return False
+
+    def _is_mild(self, told: Collection[ir.Value]) -> bool:
+        """Whether no constant raises what is hidden, nor lowers something beside those that are told to hide it."""
+        for value in {v for node in self.nodes for v in node.inputs}:
+            data = data_of(self._program, value)
+            if data is None or data.dtype.kind in "biu" or value is None:
+                continue
+            if not (data < -HIDDEN).all() or (value not in told and not (data > HIDDEN).all()):
+                return False
+        return True
+
+    def _hidden(self, value: ir.Value | None, told: set[ir.Value]) -> Array | None:
+        """Which elements of a value are as low as hides them; enters the constants that tell it."""
+        data, node = data_of(self._program, value), value.producer() if value is not None else None
+        if data is not None and data.dtype.kind == "f" and value is not None:
+            told.add(value)
+            return np.asarray(data <= HIDDEN)
+        if node is None or node not in self.nodes or not is_a(node, "Where", *_LOWERING):
             return None
-        of = list(map(self._hidden, node.inputs))
+        which = data_of(self._program, node.inputs[0])
+        if node.op_type == "Where" and which is None:
+            return None
+        of = [self._hidden(v, told) for v in node.inputs[1 if node.op_type == "Where" else 0 :]]
         known = [o for o in of if o is not None]
         match node.op_type:
             case "Identity" | "Cast":
                 return of[0]
-            case "Reshape":
-                return None if of[0] is None else _of_all(of[0])
+            case "Reshape" if of[0] is not None:
+                alike = _of_all(of[0])
+                if not (alike == of[0]).all():  # each in the stack hides others, which is not followed
+                    told.clear()
+                    return None
+                return alike
             case "Add" | "Min" if known:
                 return np.asarray(known[0] | known[-1])
             case "Max" if len(known) == len(of) == 2:
                 return np.asarray(known[0] & known[1])
-            case "Where" if (which := data_of(self._program, node.inputs[0])) is not None:
-                return np.where(which, *(np.zeros((1, 1), bool) if o is None else o for o in of[1:]))
+            case "Where" if which is not None:
+                return np.where(which, *(np.zeros((1, 1), bool) if o is None else o for o in of))
         return None
 
     def _constant(self, made: NewNodes, value: ir.Value, part: tuple[slice, slice]) -> ir.Value:

@@ -100,6 +100,10 @@ def test_attention_is_computed_of_the_keys_that_its_mask_does_not_hide(given: on
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+SHARES = "p = Softmax<axis = -1>(masked) few = Constant<value = float {0.01}>()"
+RAISED = "up = Constant<value = float {1e9}>() sum = Add(scores, mask) masked = Add(sum, up)"
+ONE_ROW = np.where(np.arange(4)[:, None, None] == 1, CHUNK & (np.arange(COUNT) != 5)[:, None], CHUNK)
+
 STAYS = {
     "where nothing is hidden": attention(low(np.ones((COUNT, COUNT), bool))),
     "where little is hidden": attention(low(BEFORE | (np.arange(COUNT) < 240))),
@@ -115,6 +119,13 @@ STAYS = {
     "where shares are read by more": attention(
         low(BEFORE), softmax=f"{PLAIN} sum = ReduceSum(shares)", given=", float[a, b, c, d] sum"
     ),
+    "where something is added to shares": attention(low(BEFORE), softmax=f"{SHARES} shares = Add(p, few)"),
+    "where shares have a least": attention(low(BEFORE), softmax=f"{SHARES} shares = Max(p, few)"),
+    "where something stands for shares": attention(
+        BEFORE, "masked = Where(mask, scores, low)", softmax=f"{SHARES} shares = Where(mask, p, few)"
+    ),
+    "where what is hidden is raised": attention(low(BEFORE, -1e9), RAISED),
+    "where a query of one head sees nothing": attention(low(ONE_ROW, -1e9)),
     "where a slice has attributes": attention(low(BEFORE), softmax="shares = Softmax<axis = 3>(masked)", opset=9),
 }
 
@@ -152,6 +163,49 @@ def test_attention_nodes_are_computed_of_the_keys_that_are_not_hidden(
     assert sum(node.op_type == "Attention" for node in written.graph.node) > 1
     for ours, theirs in zip(run(written), run(given), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_attention_of_a_batch_less_one_is_computed_so_too() -> None:
+    text = f"""g (float[n, 4, {COUNT}, {WIDTH}] x, float[4, {WIDTH}, {COUNT}] k, float[4, {COUNT}, {WIDTH}] v)
+        => (float[m, 4, {COUNT}, {WIDTH}] y) <int64[1] none = {{0}}, int64[1] last = {{-1}}> {{
+        q = Slice(x, none, last, none) scores = MatMul(q, k) {ADDED} {PLAIN} y = MatMul(shares, v) }}"""
+    given = model(text)
+    given.graph.initializer.append(numpy_helper.from_array(low(CHUNK), "mask"))
+    assert understand(load(given)).otherwise
+
+
+def test_outputs_of_attention_that_nothing_reads_are_left_out() -> None:
+    given = model(
+        """g (float[2, 4, 256, 16] q, float[2, 4, 256, 16] k) => (float[2, 4, 256, 16] y) {
+        y, keys, values = Attention<is_causal = 1>(q, k, k) }""",
+        23,
+        ir=11,
+    )
+    written = ir.to_proto(understand(load(given)).model)
+    assert {len(node.output) for node in written.graph.node if node.op_type == "Attention"} == {1}
+
+
+def test_attention_stays_whose_window_slides() -> None:
+    given = model(
+        """g (float[2, 4, 256, 16] q, float[2, 4, 256, 16] k) => (float[2, 4, 256, 16] y) {
+        y = Attention<is_causal = 1, left_window_size = 8>(q, k, k) }""",
+        25,
+        ir=11,
+    )
+    assert not understand(load(given)).otherwise
+
+
+@pytest.mark.parametrize("is_float", [False, True])
+def test_attention_nodes_stay_where_a_query_of_one_head_sees_nothing(is_float: bool) -> None:
+    given = model(
+        """g (float[2, 4, 256, 16] q, float[2, 4, 256, 16] k) => (float[2, 4, 256, 16] y) {
+        y = Attention(q, k, k, mask) }""",
+        23,
+        ir=11,
+    )
+    mask = low(ONE_ROW, -1e9) if is_float else ONE_ROW
+    given.graph.initializer.append(numpy_helper.from_array(mask[None], "mask"))
+    assert not understand(load(given)).otherwise
 
 
 NODES_THAT_STAY = {

@@ -35,6 +35,11 @@ from superopt.onnx_io.turns.rows import number
 LEAST_ADDED = -1e30
 """Sums of some numbers from this on are finite; the lowest number twice is −∞."""
 
+LEAST_EXACT, FURTHER = -1e8, 1.0001
+"""What is lower, as rows are that are masked as a whole, may be the same number when 64 is taken from it, and masks on
+masks are to stay below: there a floor is so many times as low.
+"""
+
 BELOW = 64.0
 """So far below the largest of its row is the least that is left."""
 
@@ -44,10 +49,8 @@ MASKING = -80.0
 MOST_NODES = 64
 """So many values are looked at for a number that masks, and for what becomes of shares."""
 
-BROADCASTS, BOUNDS_ARE_INPUTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 11, 13, 18
-"""Opsets: Max broadcasts, Clip has its bounds so, Softmax is along the last axis where nothing else is said, and
-ReduceMax has its axes so.
-"""
+BROADCASTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 13, 18
+"""Opsets: Max broadcasts, Softmax is along the last axis where nothing else is said, and ReduceMax has its axes so."""
 
 TYPES = ("float32",)
 """Of what has these it is known that small shares are slow."""
@@ -83,6 +86,8 @@ class _Mask(NamedTuple):
     least: float
     is_finite: bool
     is_fixed: bool
+    is_far: bool
+    """Whether numbers, and not infinity alone, are so low that 64 is too little to tell them apart."""
 
 
 def _places(program: Program, are_known: bool) -> Iterator[tuple[int, _Mask]]:
@@ -128,7 +133,7 @@ def _keeps(user: ir.Node, place: int) -> bool:
 
 def _mask(program: Program, scores: ir.Value | None) -> _Mask:
     """What goes into scores, through what adds, chooses and moves."""
-    seen, left, least, is_finite, is_fixed = set[ir.Value](), [scores], 0.0, True, False
+    seen, left, least, is_finite, is_fixed, is_far = set[ir.Value](), [scores], 0.0, True, False, False
     while left:
         value = left.pop(0)
         if value is None or value in seen:
@@ -138,6 +143,7 @@ def _mask(program: Program, scores: ir.Value | None) -> _Mask:
         if data is not None:
             if data.dtype.kind == "f" and data.size:
                 least = min(least, float(np.nanmin(data)))
+                is_far |= bool((np.isfinite(data) & (data <= LEAST_EXACT)).any())
                 is_fixed |= data.size > 1 and bool(np.nanmin(data) <= MASKING)
             is_fixed |= data.dtype.kind == "b" and bool(data.any() and not data.all())
         elif len(seen) <= MOST_NODES and (is_a(node, *_MASKS, *_TRUTHS) or _scales(program, node)):
@@ -147,7 +153,7 @@ def _mask(program: Program, scores: ir.Value | None) -> _Mask:
         else:
             is_fixed |= is_a(node, *_COMPARISONS) and _is_of_sizes(program, node)
             is_finite &= node is None or is_a(node, *_FINITE) or not _is_floating(program, value)
-    return _Mask(least, is_finite and least >= LEAST_ADDED, is_fixed)
+    return _Mask(least, is_finite and least >= LEAST_ADDED, is_fixed, is_far)
 
 
 def _is_of_sizes(program: Program, node: ir.Node | None) -> bool:
@@ -199,25 +205,19 @@ def _raise(program: Program, mask: _Mask, draft: Draft, node: ir.Node) -> bool:
     guard = _guard(program, node.outputs[0])
     is_guarded = guard is not None and not mask.is_finite
     floor = made.node("Sub", [largest, made.held(np.array(BELOW, np.float32))])
-    if is_guarded:  # rows that are −∞ become equal numbers; behind this all is finite, as rules suppose
-        floor = _clipped(made, floor, opset_of(draft.model))
+    if mask.is_far:
+        floor = made.node("Min", [floor, made.node("Mul", [largest, made.held(np.array(FURTHER, np.float32))])])
+    is_some = made.node("Greater", [largest, made.held(np.array(-np.inf, np.float32))]) if is_guarded else None
+    if is_some is not None:  # rows that are −∞ become equal numbers
+        floor = made.node("Where", [is_some, floor, made.held(np.array(0.0, np.float32))])
     raised = made.node("Max", [x, floor])
     shares = made.node("Softmax", [raised], list(node.attributes.values()))
-    if is_guarded:
-        is_some = made.node("Greater", [largest, made.held(np.array(-np.inf, np.float32))])
+    if is_some is not None:
         kept = made.node("Cast", [is_some], [ir.AttrInt64("to", ir.DataType.FLOAT)])
         shares = made.node("Mul", [shares, kept])
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node if guard is None else guard, [shares])
     return True
-
-
-def _clipped(made: NewNodes, floor: ir.Value, opset: int) -> ir.Value:
-    """A floor that is a number."""
-    least = float(np.finfo(np.float32).min)
-    if opset < BOUNDS_ARE_INPUTS:
-        return made.node("Clip", [floor], [ir.AttrFloat32("min", least)])
-    return made.node("Clip", [floor, made.held(np.array(least, np.float32))])
 
 
 def _guard(program: Program, shares: ir.Value) -> ir.Node | None:

@@ -119,6 +119,16 @@ def test_a_guard_stays_where_the_lowest_number_is_added_twice() -> None:
     np.testing.assert_allclose(run(to_proto(found), fed)[0], run(given, fed)[0], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("low", ["-10000000000.0", str(np.finfo(np.float32).min)])
+@pytest.mark.parametrize("last", [LAST, GUARDED])
+def test_rows_that_are_masked_as_a_whole_keep_what_is_masked_twice_below(low: str, last: str) -> None:
+    given = model(masked(f"{MASK} t = Where(known, s, low) x = Add(t, m) {last}", low))
+    found = floored(understand(load(given)), True)
+    assert found is not None
+    fed = {**feeds(given), "known": np.zeros((2, 1, N), bool)}
+    np.testing.assert_allclose(run(to_proto(found), fed)[0], run(given, fed)[0], rtol=1e-6, atol=1e-6)
+
+
 def test_what_a_softmax_is_of_need_not_be_known() -> None:
     given = model(masked(f"t = Relu(s) {MASK} x = Add(t, m) {LAST}"))
     given.graph.node[0].domain = "another"

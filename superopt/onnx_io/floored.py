@@ -35,7 +35,7 @@ from superopt.onnx_io.turns.rows import number
 LEAST_ADDED = -1e30
 """Sums of some numbers from this on are finite; the lowest number twice is −∞."""
 
-LEAST_EXACT, FURTHER = -1e8, 1.0001
+LEAST_EXACT, FURTHER = np.float32(-1e8), 1.0001
 """What is lower, as rows are that are masked as a whole, may be the same number when 64 is taken from it, and masks on
 masks are to stay below: there a floor is so many times as low.
 """

@@ -34,6 +34,10 @@ MASKED = {
     "in an opset whose axes are inputs": (masked(f"{MASK} x = Add(s, m) {LAST}"), 18),
     "along the last axis where nothing is said": (masked(f"{MASK} x = Add(s, m) p = Softmax(x)"), 17),
     "in an older opset": (masked(f"{MASK} x = Add(s, m) p = Softmax<axis = 2>(x)"), 10),
+    "masked in 16 bits": (
+        masked(f"{MASK} t = Cast<to = 10>(s) l = Cast<to = 10>(m) c = Add(t, l) x = Cast<to = 1>(c) {LAST}"),
+        17,
+    ),
     "divided": (masked(f"{MASK} d = Div(s, two) x = Add(d, m) {LAST}"), 17),
     "guarded": (masked(f"{MASK} x = Add(s, m) {GUARDED}"), 17),
     "guarded against infinity in an older opset": (

@@ -14,8 +14,10 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.turns.rows import number
 
-HIDDEN = -1e8
-"""Scores are hidden by what is as low: beside one that is not, a share of it is 0 in floating-point numbers."""
+HIDDEN = np.float32(-1e8)
+"""Scores are hidden by what is as low: beside one that is not, a share of it is 0 in floating-point numbers.
+What has 16 bits is compared with it in 32.
+"""
 
 MOST = 24
 """So many nodes are looked at, from the shares up."""

@@ -135,6 +135,21 @@ def test_attention_stays(given: onnx.ModelProto) -> None:
     assert not understand(load(given)).otherwise
 
 
+def test_masks_of_16_bits_are_compared_without_a_warning() -> None:
+    given = attention(low(BEFORE))
+    for value in (*given.graph.input, *given.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    weights = [
+        numpy_helper.from_array(numpy_helper.to_array(w).clip(-6e4).astype(np.float16), w.name)
+        for w in given.graph.initializer
+        if w.name != "mask"
+    ]
+    weights.append(numpy_helper.from_array(low(BEFORE).astype(np.float16), "mask"))
+    del given.graph.initializer[:]
+    given.graph.initializer.extend(weights)
+    assert understand(load(given)).otherwise
+
+
 NODES = {
     "of rows": ("is_causal = 1, q_num_heads = 4, kv_num_heads = 4", "2, 256, 64", None),
     "of heads": ("is_causal = 1", "2, 4, 256, 16", None),

@@ -25,6 +25,9 @@ LONGEST = 256
 EXACT = {"bool": 1, "int32": 2**31 - 1, "int64": 2**63 - 1, "float32": 2**24, "float64": 2**53}
 """Element types in which sizes are exact, each up to this."""
 
+_LARGEST = (2**31 - 1, 2**63 - 1)
+"""Ends of slices that say that all is meant."""
+
 Function = Callable[..., Any]
 """Of a node's attributes, and of its inputs as arrays of sizes; absent ones are None."""
 
@@ -166,6 +169,8 @@ def _slice(attributes: Mapping[str, Any], values: Array, *inputs: Array | None) 
     steps = _numbers(given[3]) or [1] * len(starts)
     cut = [slice(None)] * values.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step < 0 and end in _LARGEST:
+            raise Undecided("backwards to the largest number: to nothing in ONNX, to the first in onnxruntime")
         first = max(start, -values.shape[axis]) if step < 0 else start  # before the first is there, in Python nowhere
         cut[axis] = slice(first, end, step)
     return values[tuple(cut)]

@@ -377,6 +377,10 @@ AS_RUNTIMES = {
         """{ s = Shape(x) to = Slice(s, before, least, zero, minus) }""",
         [9],
     ),
+    "the numbers of a shape backwards to the largest number": (
+        "{ s = Shape(x) to = Slice(s, minus, most, zero, minus) }",
+        [4, 9],
+    ),
     "a product along no axes": ("{ s = Shape<end = 2>(x) to = ReduceProd<noop_with_empty_axes = 1>(s) }", [9, 4]),
     "a sum beyond 64 bits": ("{ s = Shape<end = 1>(x) j = Concat<axis = 0>(s, most) to = Add(j, j) }", [18, -2]),
     "a number cast to fewer bits than it has": (

@@ -64,7 +64,8 @@ def _put(ours: set[str], draft: Draft, node: ir.Node) -> bool:
     if before is None or before.inputs[0] is None:  # another has changed it
         return False
     made, value = NewNodes("cast", draft.taken), before.inputs[0]
-    cast = next((user.outputs[0] for user, _ in value.uses() if user.outputs[0].name in ours), None)
+    mine = (user for user, _ in value.uses() if user.outputs[0].name in ours and is_a(user, "Cast"))
+    cast = next((user.outputs[0] for user in mine if number(user, "to", 1) == number(node, "to", 1)), None)
     if cast is None:
         cast = made.node("Cast", [value], list(node.attributes.values()))
         ours.add(cast.name or "")

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.masks import MASKING, MOST_NODES, MOVES, PARTS, Mask, mask_of
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
@@ -32,22 +31,13 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import number
 
-LEAST_ADDED = -1e30
-"""Sums of some numbers from this on are finite; the lowest number twice is −∞."""
-
-LEAST_EXACT, FURTHER = np.float32(-1e8), 1.0001
-"""What is lower, as rows are that are masked as a whole, may be the same number when 64 is taken from it, and masks on
-masks are to stay below: there a floor is so many times as low.
+FURTHER = 1.0001
+"""What is masked twice, in rows that are masked as a whole, is to stay below the others: there a floor is so many times
+as low, where 64 less is the same number.
 """
 
 BELOW = 64.0
 """So far below the largest of its row is the least that is left."""
-
-MASKING = -80.0
-"""Numbers up to this mask what they are added to, or stand for: shares of e⁻⁸⁰ are as slow as those of none."""
-
-MOST_NODES = 64
-"""So many values are looked at for a number that masks, and for what becomes of shares."""
 
 BROADCASTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 13, 18
 """Opsets: Max broadcasts, Softmax is along the last axis where nothing else is said, and ReduceMax has its axes so."""
@@ -55,16 +45,8 @@ BROADCASTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 13, 18
 TYPES = ("float32",)
 """Of what has these it is known that small shares are slow."""
 
-_MOVES = ("Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze")
-_PARTS = ("Slice", "Concat", "Expand", "Tile", "Gather")
-_MASKS = (*_MOVES, *_PARTS, "Add", "Sub", "Mul", "Where", "Min", "Max", "Trilu", "ScatterND")
 _SUMS = ("MatMul", "Einsum", "ReduceSum")
-_KEEPS = (*_MOVES, *_PARTS, "Where", "Mul", "Div", "Dropout", "Pad")
-_TRUTHS = ("And", "Or", "Not")
-_COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual")
-_FINITE = ("MatMul", "Gemm", "Einsum")
-_PLACES = (*_MOVES, *_PARTS, "Add", "Sub", "Mul", "CumSum")
-_OF_SIZES = ("Shape", "Range", "ConstantOfShape")
+_KEEPS = (*MOVES, *PARTS, "Where", "Mul", "Div", "Dropout", "Pad")
 
 
 def is_masking(program: Program, are_known: bool) -> bool:
@@ -78,25 +60,13 @@ def floored(program: Program, are_known: bool) -> ir.Model | None:
     return replaced(program.model, puts)
 
 
-class _Mask(NamedTuple):
-    """What is known of scores: the least of the numbers that go into them, whether all that does is finite, and whether
-    some are masked whatever inputs are.
-    """
-
-    least: float
-    is_finite: bool
-    is_fixed: bool
-    is_far: bool
-    """Whether numbers, and not infinity alone, are so low that 64 is too little to tell them apart."""
-
-
-def _places(program: Program, are_known: bool) -> Iterator[tuple[int, _Mask]]:
+def _places(program: Program, are_known: bool) -> Iterator[tuple[int, Mask]]:
     """Where there is a softmax of what is masked."""
     if opset_of(program.model) < BROADCASTS:
         return
     for place, node in enumerate(program.model.graph):
         if _is_of_rows(program, node) and _weighs(node.outputs[0]):
-            mask = _mask(program, node.inputs[0])
+            mask = mask_of(program, node.inputs[0])
             if mask.least <= MASKING and (mask.is_fixed or are_known):
                 yield place, mask
 
@@ -131,68 +101,7 @@ def _keeps(user: ir.Node, place: int) -> bool:
     return is_a(user, *_KEEPS) and not (is_a(user, "Div") and place) and ir.DataType(to).is_floating_point()
 
 
-def _mask(program: Program, scores: ir.Value | None) -> _Mask:
-    """What goes into scores, through what adds, chooses and moves."""
-    seen, left, least, is_finite, is_fixed, is_far = set[ir.Value](), [scores], 0.0, True, False, False
-    while left:
-        value = left.pop(0)
-        if value is None or value in seen:
-            continue
-        seen.add(value)
-        node, data = value.producer(), _numbers(program, value)
-        if data is not None:
-            if data.dtype.kind == "f" and data.size:
-                least = min(least, float(np.nanmin(data)))
-                is_far |= bool((np.isfinite(data) & (data <= LEAST_EXACT)).any())
-                is_fixed |= data.size > 1 and bool(np.nanmin(data) <= MASKING)
-            is_fixed |= data.dtype.kind == "b" and bool(data.any() and not data.all())
-        elif len(seen) <= MOST_NODES and (is_a(node, *_MASKS, *_TRUTHS) or _scales(program, node)):
-            assert node is not None
-            left += node.inputs
-            is_fixed |= node.op_type == "Trilu"
-        else:
-            is_fixed |= is_a(node, *_COMPARISONS) and _is_of_sizes(program, node)
-            is_finite &= node is None or is_a(node, *_FINITE) or not _is_floating(program, value)
-    return _Mask(least, is_finite and least >= LEAST_ADDED, is_fixed, is_far)
-
-
-def _is_of_sizes(program: Program, node: ir.Node | None) -> bool:
-    """Whether what a node gives is made of constants and sizes alone."""
-    seen, left = set[ir.Value](), list(node.inputs) if node is not None else []
-    while left:
-        value = left.pop()
-        if value is None or value in seen or (value.name or "") in program.constants:
-            continue
-        seen.add(value)
-        before = value.producer()
-        if before is None or not is_a(before, *_PLACES, *_OF_SIZES) or len(seen) > MOST_NODES:
-            return False
-        left += before.inputs if is_a(before, *_PLACES) else []
-    return True
-
-
-def _is_floating(program: Program, value: ir.Value) -> bool:
-    known = program.values.get(value.name or "")
-    return known is None or known.type.dtype.startswith("float")
-
-
-def _scales(program: Program, node: ir.Node | None) -> bool:
-    """Whether a node divides by constants, and none of these is 0."""
-    data = data_of(program, node.inputs[1]) if node is not None and is_a(node, "Div") else None
-    return data is not None and bool(data.all())
-
-
-def _numbers(program: Program, value: ir.Value) -> Array | None:
-    """The elements of a constant, or that of which there are as many as a size says."""
-    node = value.producer()
-    if not is_a(node, "ConstantOfShape") or (value.name or "") in program.constants:
-        return data_of(program, value)
-    assert node is not None
-    filled: Array = node.attributes["value"].as_tensor().numpy() if "value" in node.attributes else np.zeros(1)
-    return filled
-
-
-def _raise(program: Program, mask: _Mask, draft: Draft, node: ir.Node) -> bool:
+def _raise(program: Program, mask: Mask, draft: Draft, node: ir.Node) -> bool:
     """Let nothing be further below the largest of its row, and what guards the shares look at that alone."""
     x = node.inputs[0]
     assert x is not None

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.blocks import Block, worth
+from superopt.onnx_io.otherwise.hiding import hidden
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.otherwise.scores import Scores, sliced
 from superopt.onnx_io.program import Program
@@ -42,9 +43,9 @@ def _blocks(program: Program, node: ir.Node) -> tuple[Scores, list[Block]] | Non
     if shares is None or given is None or len(ranks) < 2 or min(ranks) < 2:
         return None
     scores = Scores(program, shares)
-    hidden = scores.hidden() if scores.is_read and _is_alone(scores, node) else None
-    stack = program.values[shares.name or ""].shape[:-2] if hidden is not None else ()
-    blocks = None if hidden is None else worth(hidden, stack, given.shape)
+    unseen = hidden(scores) if scores.is_read and _is_alone(scores, node) else None
+    stack = program.values[shares.name or ""].shape[:-2] if unseen is not None else ()
+    blocks = None if unseen is None else worth(unseen, stack, given.shape)
     return None if blocks is None else (scores, blocks)
 
 

@@ -24,7 +24,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.masks import MASKING, MOST_NODES, MOVES, PARTS, Mask, mask_of
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of, is_a, is_softmax_of_rows
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put, replaced
 from superopt.onnx_io.skeleton import opset_of
@@ -39,8 +39,8 @@ as low, where 64 less is the same number.
 BELOW = 64.0
 """So far below the largest of its row is the least that is left."""
 
-BROADCASTS, LAST_BY_ITSELF, AXES_ARE_INPUTS = 8, 13, 18
-"""Opsets: Max broadcasts, Softmax is along the last axis where nothing else is said, and ReduceMax has its axes so."""
+BROADCASTS, AXES_ARE_INPUTS = 8, 18
+"""Opsets: Max broadcasts, and ReduceMax has its axes so."""
 
 TYPES = ("float32",)
 """Of what has these it is known that small shares are slow."""
@@ -72,11 +72,8 @@ def _places(program: Program, are_known: bool) -> Iterator[tuple[int, Mask]]:
 
 
 def _is_of_rows(program: Program, node: ir.Node) -> bool:
-    known = program.values.get(node.outputs[0].name or "") if is_a(node, "Softmax") else None
-    if known is None or known.type.dtype not in TYPES:
-        return False
-    axis = number(node, "axis", -1 if opset_of(program.model) >= LAST_BY_ITSELF else 1)
-    return axis in (-1, known.type.rank - 1)
+    known = program.values.get(node.outputs[0].name or "")
+    return known is not None and known.type.dtype in TYPES and is_softmax_of_rows(program, node)
 
 
 def _weighs(shares: ir.Value) -> bool:

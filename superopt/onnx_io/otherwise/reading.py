@@ -10,7 +10,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.turns.rows import number
 
 EXACT = 2**24
@@ -28,6 +28,17 @@ def data_of(program: Program, value: ir.Value | None) -> Array | None:
         return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
     except InvalidModel:
         return None
+
+
+LAST_BY_ITSELF = 13
+"""From this opset on a softmax is along the last axis where nothing else is said."""
+
+
+def is_softmax_of_rows(program: Program, node: ir.Node) -> bool:
+    """Whether a node is a softmax along the last axis of what has a known rank."""
+    known = program.values.get(node.outputs[0].name or "") if is_a(node, "Softmax") else None
+    axis = number(node, "axis", -1 if (opset_of(program.model) or 1) >= LAST_BY_ITSELF else 1)
+    return known is not None and axis in (-1, known.type.rank - 1)
 
 
 class Reduction(NamedTuple):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of, is_a, is_softmax_of_rows
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import number
 
 MOST = 24
 """So many nodes are looked at, from the shares up."""
@@ -67,7 +65,7 @@ class Scores:
                     return False
                 self._products.append(node)
                 continue
-            if self._is_softmax(node):
+            if is_softmax_of_rows(self.program, node):
                 self.softmaxes.append(node)
             elif not is_a(node, *BETWEEN):
                 return False
@@ -87,12 +85,6 @@ class Scores:
         """Whether a value is known to be of matrices, and no row or column."""
         known = None if value is None else self.program.values.get(value.name or "")
         return known is not None and known.type.rank > 1
-
-    def _is_softmax(self, node: ir.Node) -> bool:
-        """Whether a node is one along the last axis."""
-        known = self.program.values.get(node.outputs[0].name or "")
-        axis = number(node, "axis", -1 if (opset_of(self.program.model) or 1) >= 13 else 1)
-        return is_a(node, "Softmax") and known is not None and axis in (-1, known.type.rank - 1)
 
     def _constant(self, made: NewNodes, value: ir.Value, part: tuple[slice, slice]) -> ir.Value:
         """The part of a constant; itself where it is the same for all queries and keys."""

@@ -16,11 +16,14 @@ from superopt.operators.activations import LeakyRelu
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_first
-from superopt.operators.layout import Concat, Expand
+from superopt.operators.interpolate import Interpolate
+from superopt.operators.layout import Concat, Expand, Reshape
+from superopt.operators.nearest import Nearest
 from superopt.operators.normalize import BatchNorm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import GlobalAvgPool, Pool
+from superopt.relations import are_equal
 from superopt.term import Term, running, subterms
 
 FEW = 8
@@ -50,6 +53,8 @@ def _made_in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Ter
         return in_blocks(term.inputs[0], known, made) and all(i.constant for i in term.inputs[1:])
     if isinstance(op, Pool | GlobalAvgPool) or (isinstance(op, Concat) and op.axis == 1):
         return all(_falls_into_blocks(i) and in_blocks(i, known, made) for i in term.inputs)
+    if (image := resized_of(term)) is not None:
+        return in_blocks(image, known, made)
     if isinstance(op, LeakyRelu):
         return in_blocks(term.inputs[0], known, made) and _is_folded(term.inputs[0], known, made)
     if not isinstance(op, Add | Mul):
@@ -73,6 +78,24 @@ def _convolved_in_blocks(conv: Conv, image: Term) -> bool:
     if groups == taken == given:
         return is_of_whole_blocks(taken)
     return taken // groups % LAID_OUT == given // groups % LAID_OUT == 0
+
+
+def resized_of(term: Term) -> Term | None:
+    """The image that a term resizes as runtimes do in blocks: to a number of whole times its places, to the nearest or
+    linearly; None of all else.
+    """
+    op = term.operator
+    image, to = term.inputs[0] if term.inputs else None, term.shape
+    if isinstance(op, Reshape) and image is not None and isinstance(image.operator, Expand):
+        (small,), wide = image.inputs, image.operator
+        if wide.axes != (0, 2, 4, 6) or small.type.rank != 4 or len(to) != 4 or to[:2] != small.shape[:2]:
+            return None
+        return (
+            small if all(are_equal(d, s * f) for d, s, f in zip(to, small.shape, wide.to[1::2], strict=True)) else None
+        )
+    if not isinstance(op, Interpolate | Nearest) or image is None or image.type.rank != 4:
+        return None
+    return image if all(are_equal(d // s * s, d) for d, s in zip(to, image.shape, strict=True)) else None
 
 
 def _falls_into_blocks(image: Term) -> bool:

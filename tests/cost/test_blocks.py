@@ -15,12 +15,17 @@ from superopt.operators.clip import Clip
 from superopt.operators.comparisons import Comparison, IsNan
 from superopt.operators.constant import Scalar
 from superopt.operators.conv import Conv
+from superopt.operators.definitions.spread import as_a_resize
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.logic import Logical
+from superopt.operators.nearest import Nearest
 from superopt.operators.normalize import BatchNorm, Lrn
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
+from superopt.operators.places import PLACES
 from superopt.operators.pointwise import Add, Mul
+from superopt.operators.rearrange import repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.term import Term
 from tests.cost.graphs import graph, left_by_onnxruntime, per_channel, tensor, weight
@@ -64,6 +69,14 @@ def normalized(image: Term) -> Term:
     return BatchNorm()(image, *(weight(n, image.shape[1]) for n in "smbv"))
 
 
+def spread_out(image: Term) -> Term:
+    """An image of one place, resized."""
+    spread = Expand((1,), (1, 32, 8, 8))
+    resized = as_a_resize(spread, Reshape((32,))(image))
+    assert resized is not None
+    return resized
+
+
 SQUEEZED = HardSigmoid(0.2, 0.5)(conv(GlobalAvgPool()(ACTIVE), name="e"))
 OTHERS = [
     *[conv(tensor("x", 1, taken, 8, 8), given) for taken in (3, 6, 32, 40, 58) for given in (6, 16, 58)],
@@ -82,6 +95,12 @@ OTHERS = [
     normalized(MADE),
     Mul()(MADE, Sigmoid()(MADE)),
     Mul()(ACTIVE, Expand((0, 1), ACTIVE.shape)(Reshape((1, 32))(SQUEEZED))),
+    Mul()(ACTIVE, spread_out(SQUEEZED)),
+    *[repeated(conv(IMAGE, c), (1, 1, 2, 3), within=True) for c in (20, 32, 58)],
+    repeated(conv(IMAGE), (1, 2, 2, 2), within=True),
+    repeated(conv(IMAGE), (1, 1, 2, 2), within=False),
+    *[Interpolate(to, by)(MADE) for to in ((16, 16), (8, 24), (12, 20), (4, 4)) for by in PLACES],
+    *[Nearest(to)(MADE) for to in ((16, 16), (12, 20), (4, 4))],
     Clip()(ACTIVE, Scalar(0.0)(), Scalar(6.0)()),
     *[of_channels(a, of_channels(b, i)) for a in (Add, Mul) for b in (Add, Mul) for i in (MADE, ACTIVE)],
     *[of_channels(a, Mul()(i, NUMBER)) for a in (Add, Mul) for i in (MADE, ACTIVE)],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from superopt.cost.alone import Alone
 from superopt.cost.bench import Bench
-from superopt.cost.blocks import resized_of
+from superopt.cost.blocks import SHARES, is_repeated
 from superopt.cost.estimate import Estimates
 from superopt.cost.kernels import Kernel, cut, forget_terms
 from superopt.cost.layouts import ALONE, Place, kept_bytes, touched
@@ -99,13 +99,14 @@ class MeasuredCost:
         return kept * self.layout_s_per_byte() if kept else 0.0
 
     def _in_place(self, kernel: Kernel, blocks: Mapping[Term, bool]) -> float:
-        """What a kernel takes among others. Alone an image is resized as a map of any layout is, place by place, and in
-        blocks as they are moved: in a seventh of the time.
+        """What a kernel takes among others. In blocks of channels some are other kernels than alone, and an image whose
+        places are repeated is moved.
         """
-        seconds = self._seconds(kernel)
-        if not (self.bench.runtime.keeps_blocks and blocks.get(kernel.root) and resized_of(kernel.root) is not None):
+        seconds, root = self._seconds(kernel), kernel.root
+        if not (self.bench.runtime.keeps_blocks and blocks.get(root)):
             return seconds
-        return min(seconds, bytes_of(kernel.root) * self.layout_s_per_byte())
+        seconds *= SHARES.get(type(root.operator), 1.0)
+        return min(seconds, bytes_of(root) * self.layout_s_per_byte()) if is_repeated(root) else seconds
 
     def _look_up(self, kernel: Kernel) -> float | None:
         key = kernel.graph.outputs

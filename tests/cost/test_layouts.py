@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from superopt.cost.bench import Bench
+from superopt.cost.blocks import SHARES
 from superopt.cost.kernels import cut
 from superopt.cost.layouts import ALONE, Place, between, kept_bytes
 from superopt.cost.measured import CostInPlace, MeasuredCost
@@ -19,10 +20,12 @@ from superopt.onnx_io import Program, load, understand
 from superopt.operators.activations import LeakyRelu, Relu
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.pictures import CHANNELS_FIRST, CHANNELS_LAST
+from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Reshape, Transpose
 from superopt.operators.normalize import Lrn
 from superopt.operators.pointwise import Add
-from superopt.operators.reduce import MaxPool
+from superopt.operators.rearrange import repeated
+from superopt.operators.reduce import GlobalAvgPool, MaxPool
 from superopt.search.cutting.layouts import layouts_of
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.term import Graph, Term, variable, variables
@@ -155,6 +158,31 @@ def test_the_cost_of_a_graph_is_that_of_its_kernels_less_what_layouts_save(tmp_p
         assert cost.cost(both) == pytest.approx(0.8 * alone)
         assert cost.estimate(both) == pytest.approx(0.8 * alone)
         assert CostInPlace(cost, Place(frozenset({"x"}), (True,))).cost(both) == pytest.approx(0.6 * alone)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [MaxPool((2, 2), (2, 2))(conv(IMAGE)), GlobalAvgPool()(conv(IMAGE)), Interpolate((16, 16))(conv(IMAGE))],
+    ids=str,
+)
+def test_what_another_kernel_computes_in_blocks_takes_its_share_of_the_time_alone(term: Term, tmp_path: Path) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, opset=17, lock_directory=tmp_path))
+        cost.layout_s_per_byte = lambda: 0.0  # type: ignore[method-assign]
+        (_, made_s), (_, alone_s) = cost.breakdown(graph(term))
+        expected = made_s + SHARES[type(term.operator)] * alone_s
+        assert cost.cost(graph(term)) == cost.estimate(graph(term)) == pytest.approx(expected)
+
+
+def test_places_are_repeated_in_blocks_as_fast_as_they_are_moved(tmp_path: Path) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        cost = MeasuredCost(Bench(OnnxRuntime(), table, opset=17, lock_directory=tmp_path))
+        larger = graph(repeated(conv(IMAGE), (1, 1, 2, 2), within=True))
+        (_, made_s), (_, alone_s) = cost.breakdown(larger)
+        rate = alone_s / (4 * BYTES) / 3
+        cost.layout_s_per_byte = lambda: rate  # type: ignore[method-assign]
+        saved_s = BYTES * rate  # as the convolution's own image stays in blocks
+        assert cost.cost(larger) == pytest.approx(made_s - saved_s + alone_s / 3)
 
 
 def test_what_layouts_cost_is_measured_once(tmp_path: Path) -> None:

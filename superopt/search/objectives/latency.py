@@ -33,6 +33,11 @@ TIED, MOST_TIED = 0.95, 2
 where times beside the original, at moments of their own, do not.
 """
 
+SAME = 0.01
+"""Of two that are timed beside each other, this share of the time is within what one timing tells: identical pieces of
+50 to 300 µs come to 0.3 to 1.9 % apart. What takes fewer rewrites is taken then.
+"""
+
 LEAST_LIGHT = 0.9
 """A graph of less work by count is timed whole where its sum promises this share of what was gained already."""
 
@@ -124,7 +129,9 @@ class _Tried:
         return ratio
 
     def settle(self, until: float) -> None:
-        """Times those that gain about as much as the best beside it, and takes the faster one each time."""
+        """Times those that gain about as much as the best beside it, and takes the faster one each time, or the simpler
+        one where both take the same.
+        """
         if self.best is self._start:
             return
         tied = [(ratio, found) for ratio, found in self._gains if found is not self.best and ratio >= TIED * self.gain]
@@ -136,7 +143,9 @@ class _Tried:
                 best_s, other_s = self._cost.whole(best, other)
             except SuperoptError:  # no time is left: each could be run beside the original
                 return
-            if other_s < best_s:
+            simpler = len(self.best.steps) - len(found.steps)
+            most = 1.0 + SAME if simpler > 0 else 1.0 if simpler == 0 else 1.0 - SAME
+            if other_s < most * best_s:
                 self.best = found
 
 

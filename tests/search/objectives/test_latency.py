@@ -19,7 +19,7 @@ from superopt.operators.functions import Exp
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
 from superopt.search.objectives.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, Latency
-from superopt.search.strategies.found import Found, Outcome
+from superopt.search.strategies.found import Applied, Found, Outcome
 from superopt.term import Graph, Term, variable
 
 
@@ -167,6 +167,26 @@ def test_graphs_that_gain_alike_are_timed_beside_each_other(
     chosen = Latency(Whole()).choose(Outcome(start, found), ALONE, until=0.0 if late else math.inf)[0]
     assert chosen is (start if expected is None else found[expected])
     assert (best, later) == (([found[0].graph], [found[1].graph]) if beside_the_best else ([], []))
+
+
+@pytest.mark.parametrize(
+    ("steps", "other_s", "expected"),
+    [((2, 1), 1.005, 1), ((2, 1), 1.02, 0), ((1, 2), 0.995, 0), ((1, 2), 0.98, 1), ((1, 1), 0.995, 1)],
+    ids=["simpler", "simpler and slower", "longer", "longer and faster", "as long"],
+)
+def test_of_graphs_that_take_the_same_beside_each_other_the_one_of_fewer_rewrites_is_taken(
+    steps: tuple[int, int], other_s: float, expected: int
+) -> None:
+    x = variable("x", (2, 3), "float32")
+    start = Found(Graph((x,), (x,)), 1.0, ())
+    step = Applied("some rewrite", "proved", (), x, Relu()(x))
+    found = [Found(Graph((x,), (op()(x),)), 0.7, (step,) * n) for op, n in zip((Relu, Sqrt), steps, strict=True)]
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            return (1.0, 1.0 / 1.4) if original == start.graph else (1.0, other_s)
+
+    assert Latency(Whole()).choose(Outcome(start, found), ALONE)[0] is found[expected]
 
 
 def test_graphs_that_cannot_be_timed_beside_each_other_are_left() -> None:

@@ -1,0 +1,91 @@
+"""Numbers for channels, spread over images as a resize: where they come as images of one place, to sizes in numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from superopt.demands import assuming
+from superopt.dim import Dim, Shape, symbol
+from superopt.operators.activations import HardSigmoid, Relu
+from superopt.operators.conv import Conv
+from superopt.operators.definitions.spread import as_a_resize
+from superopt.operators.layout import Expand, Reshape
+from superopt.operators.pointwise import Mul
+from superopt.operators.reduce import GlobalAvgPool
+from superopt.term import Term, variable
+from tests.cost.graphs import graph, left_by_onnxruntime, tensor, weight
+from tests.operators.definitions.equality import assert_equal
+
+N = symbol("n")
+
+
+def spread(image: Term, axes: tuple[int, ...], to: Shape) -> Term:
+    with assuming():
+        return Expand(axes, to)(Reshape(tuple(to[a] for a in axes))(image))
+
+
+def resized(term: Term) -> Term | None:
+    assert isinstance(term.operator, Expand)
+    with assuming():  # that sizes which are symbols are at least 1
+        return as_a_resize(term.operator, *term.inputs)
+
+
+@pytest.mark.parametrize(
+    ("axes", "to"),
+    [((1,), (1, 4, 3, 5)), ((0, 1), (1, 8, 3, 1)), ((0, 1), (2, 4, 2, 2)), ((0, 1), (N, 4, 7, 7))],
+    ids=str,
+)
+def test_a_number_for_each_channel_is_resized_to_the_same_values(axes: tuple[int, ...], to: Shape) -> None:
+    term = spread(variable("x", (*to[:2], 1, 1), "float32"), axes, to)
+    meaning = resized(term)
+    assert meaning is not None
+    assert isinstance(meaning.operator, Reshape)
+    assert meaning.type == term.type
+    if isinstance(to[0], int):
+        assert_equal(meaning, term)
+
+
+@pytest.mark.parametrize(
+    ("image", "axes", "to"),
+    [
+        pytest.param((1, 6, 1, 1), (1,), (1, 6, 3, 3), id="no whole blocks"),
+        pytest.param((1, 4, 1, 1), (1,), (2, 4, 3, 3), id="along samples as well"),
+        pytest.param((1, 4, 1, 1), (1,), (1, 4, 1, 1), id="to one place"),
+        pytest.param((1, 4, 1, 1), (1,), (1, 4, N, 3), id="to any size"),
+        pytest.param((1, 2, 2, 1), (1,), (1, 4, 3, 3), id="of several places"),
+        pytest.param((2, 2, 1, 1), (1,), (1, 4, 3, 3), id="of several samples"),
+        pytest.param((1, 4, 1), (1,), (1, 4, 3, 3), id="of rows"),
+    ],
+)
+def test_what_a_runtime_would_not_resize_in_blocks_is_broadcast(
+    image: tuple[Dim, ...], axes: tuple[int, ...], to: Shape
+) -> None:
+    assert resized(spread(variable("x", image, "float32"), axes, to)) is None
+
+
+def test_what_is_constant_or_of_another_type_is_broadcast() -> None:
+    to = (1, 4, 3, 3)
+    assert resized(spread(variable("x", (1, 4, 1, 1), "float32", constant=True), (1,), to)) is None
+    assert resized(spread(variable("x", (1, 4, 1, 1), "float64"), (1,), to)) is None
+    assert as_a_resize(Expand((1,), to), variable("x", (4,), "float32")) is None
+
+
+def test_onnxruntime_gates_an_image_so_without_laying_it_out_anew(tmp_path: Path) -> None:
+    """A block of squeeze and excitation: broadcast, the gate takes the image out of its blocks."""
+
+    def conv(image: Term, name: str) -> Term:
+        return Conv()(image, weight(name, 32, 32, 1, 1))
+
+    image = Relu()(conv(tensor("x", 1, 32, 8, 8), "k"))
+    gate = spread(HardSigmoid(0.2, 0.5)(conv(GlobalAvgPool()(image), "g")), (1,), image.shape)
+    larger = resized(gate)
+    assert larger is not None
+    left = {}
+    for how, other in (("broadcast", gate), ("resized", larger)):
+        nodes = left_by_onnxruntime(graph(conv(Mul()(image, other), "l")), tmp_path, 17, 24)
+        left[how] = sum(n.op_type.startswith("Reorder") for n in nodes)
+    if not left["broadcast"]:
+        pytest.skip("this processor has no layout in blocks")
+    assert left == {"broadcast": 5, "resized": 2}

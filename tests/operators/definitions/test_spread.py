@@ -8,9 +8,9 @@ import pytest
 
 from superopt.demands import assuming
 from superopt.dim import Dim, Shape, symbol
-from superopt.operators.activations import HardSigmoid, Relu
+from superopt.operators.activations import HardSigmoid, Relu, Sigmoid
 from superopt.operators.conv import Conv
-from superopt.operators.definitions.spread import as_a_resize
+from superopt.operators.definitions.spread import as_a_convolution, as_a_resize
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.pointwise import Mul
 from superopt.operators.reduce import GlobalAvgPool
@@ -19,6 +19,7 @@ from tests.cost.graphs import graph, left_by_onnxruntime, tensor, weight
 from tests.operators.definitions.equality import assert_equal
 
 N = symbol("n")
+BLOCKED = "com.microsoft.nchwc"
 
 
 def spread(image: Term, axes: tuple[int, ...], to: Shape) -> Term:
@@ -30,6 +31,12 @@ def resized(term: Term) -> Term | None:
     assert isinstance(term.operator, Expand)
     with assuming():  # that sizes which are symbols are at least 1
         return as_a_resize(term.operator, *term.inputs)
+
+
+def convolved(term: Term) -> Term | None:
+    assert isinstance(term.operator, Expand)
+    with assuming():
+        return as_a_convolution(term.operator, *term.inputs)
 
 
 @pytest.mark.parametrize(
@@ -72,20 +79,54 @@ def test_what_is_constant_or_of_another_type_is_broadcast() -> None:
     assert as_a_resize(Expand((1,), to), variable("x", (4,), "float32")) is None
 
 
-def test_onnxruntime_gates_an_image_so_without_laying_it_out_anew(tmp_path: Path) -> None:
-    """A block of squeeze and excitation: broadcast, the gate takes the image out of its blocks."""
+@pytest.mark.parametrize(
+    ("axes", "to"),
+    [((2, 3), (1, 16, 3, 5)), ((0, 2, 3), (2, 20, 3, 1)), ((0, 2, 3), (N, 16, N, 7))],
+    ids=str,
+)
+def test_a_number_for_each_place_is_convolved_with_ones_to_the_same_values(axes: tuple[int, ...], to: Shape) -> None:
+    term = spread(variable("x", (to[0], 1, *to[2:]), "float32"), axes, to)
+    meaning = convolved(term)
+    assert meaning is not None
+    assert isinstance(meaning.operator, Conv)
+    assert meaning.type == term.type
+    if isinstance(to[0], int):
+        assert_equal(meaning, term)
 
-    def conv(image: Term, name: str) -> Term:
-        return Conv()(image, weight(name, 32, 32, 1, 1))
+
+@pytest.mark.parametrize(
+    ("axes", "to"),
+    [
+        ((2, 3), (1, 18, 3, 3)),
+        ((2, 3), (1, 12, 3, 3)),
+        ((2, 3), (2, 16, 3, 3)),
+        ((2, 3), (1, N, 3, 3)),
+        ((1, 2), (1, 16, 3)),
+    ],
+    ids=["no whole blocks", "less than a block", "along samples as well", "any number", "rows"],
+)
+def test_numbers_for_places_of_other_images_are_broadcast(axes: tuple[int, ...], to: Shape) -> None:
+    assert convolved(spread(variable("x", tuple(to[a] for a in axes), "float32"), axes, to)) is None
+
+
+@pytest.mark.parametrize("kind", ["channels", "places"])
+def test_onnxruntime_gates_an_image_so_without_laying_it_out_anew(kind: str, tmp_path: Path) -> None:
+    """Broadcast, a gate takes the image out of its blocks."""
+
+    def conv(image: Term, name: str, given: int = 32) -> Term:
+        return Conv()(image, weight(name, given, 32, 1, 1))
 
     image = Relu()(conv(tensor("x", 1, 32, 8, 8), "k"))
-    gate = spread(HardSigmoid(0.2, 0.5)(conv(GlobalAvgPool()(image), "g")), (1,), image.shape)
-    larger = resized(gate)
-    assert larger is not None
-    left = {}
-    for how, other in (("broadcast", gate), ("resized", larger)):
-        nodes = left_by_onnxruntime(graph(conv(Mul()(image, other), "l")), tmp_path, 17, 24)
-        left[how] = sum(n.op_type.startswith("Reorder") for n in nodes)
-    if not left["broadcast"]:
+    if kind == "channels":
+        gate = spread(HardSigmoid(0.2, 0.5)(conv(GlobalAvgPool()(image), "g")), (1,), image.shape)
+        spread_out = resized(gate)
+    else:
+        gate = spread(Sigmoid()(conv(image, "g", 1)), (2, 3), image.shape)
+        spread_out = convolved(gate)
+    assert spread_out is not None
+    graphs = [graph(conv(Mul()(image, other), "l")) for other in (gate, spread_out)]
+    nodes = [left_by_onnxruntime(made, tmp_path, 17, 24) for made in graphs]
+    if not any(n.domain == BLOCKED for n in nodes[0]):
         pytest.skip("this processor has no layout in blocks")
-    assert left == {"broadcast": 5, "resized": 2}
+    broadcast, kept = ([n.op_type for n in own if n.op_type.startswith("Reorder")] for own in nodes)
+    assert len(kept) < len(broadcast)

@@ -38,6 +38,7 @@ NOT_FOLDED = {
     "normalizer": "an attribute is a name",
     "dft": "its waves are numbers, and no template's",
     "stft": "its waves are numbers, and no template's",
+    "expand as a convolution with ones": "sizes of images are numbers, which no template has",
     "expand as a resize": "it is of images of one place, which no template has",
     "conv of one row": "attributes are tuples of sizes",
     "conv by frames": "attributes are tuples of sizes",

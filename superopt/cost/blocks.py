@@ -23,7 +23,7 @@ from superopt.operators.normalize import BatchNorm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool, Pool
-from superopt.relations import are_equal
+from superopt.relations import are_equal, equal_shapes
 from superopt.term import Operator, Term, running, subterms
 
 FEW = 8
@@ -89,18 +89,24 @@ def resized_of(term: Term) -> Term | None:
     """The image that a term resizes as runtimes do in blocks: to a number of whole times its places, to the nearest or
     linearly; None of all else.
     """
-    op = term.operator
-    image, to = term.inputs[0] if term.inputs else None, term.shape
-    if isinstance(op, Reshape) and image is not None and isinstance(image.operator, Expand):
-        (small,), wide = image.inputs, image.operator
-        if wide.axes != (0, 2, 4, 6) or small.type.rank != 4 or len(to) != 4 or to[:2] != small.shape[:2]:
-            return None
-        return (
-            small if all(are_equal(d, s * f) for d, s, f in zip(to, small.shape, wide.to[1::2], strict=True)) else None
-        )
-    if not isinstance(op, Interpolate | Nearest) or image is None or image.type.rank != 4:
+    image = _smaller(term)
+    if image is None or image.type.rank != 4 or term.type.rank != 4:
         return None
-    return image if all(are_equal(d // s * s, d) for d, s in zip(to, image.shape, strict=True)) else None
+    whole = all(are_equal(d // s * s, d) for d, s in zip(term.shape, image.shape, strict=True))
+    return image if whole and equal_shapes(term.shape[:2], image.shape[:2]) else None
+
+
+def _smaller(term: Term) -> Term | None:
+    """What a term makes larger or smaller, by repeating each element beside itself or by an operator of its own."""
+    if isinstance(term.operator, Interpolate | Nearest):
+        return term.inputs[0]
+    if not isinstance(term.operator, Reshape) or not isinstance(term.inputs[0].operator, Expand):
+        return None
+    (wide,) = term.inputs
+    (image,) = wide.inputs
+    beside = isinstance(wide.operator, Expand) and wide.operator.axes == tuple(range(0, wide.type.rank, 2))
+    merged = tuple(s * f for s, f in zip(image.shape, wide.shape[1::2], strict=False))
+    return image if beside and equal_shapes(term.shape, merged) else None
 
 
 def is_repeated(term: Term) -> bool:

@@ -3,7 +3,8 @@
 onnxruntime computes images so from the convolution that makes one to whatever cannot take it (its NCHWc transformer),
 and this is what its version 1.32 takes: of all point-wise operators a few, and of sums and products those of two such
 images. Factors of channels become convolutions of single channels; whatever else a convolution is scaled or shifted by
-goes into its weights. Images are filled up to whole blocks; those that are joined or pooled have to be whole before.
+goes into its weights. Images are filled up to whole blocks; those that are joined or pooled have to be whole before,
+those that are resized need not.
 """
 
 from __future__ import annotations

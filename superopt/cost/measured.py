@@ -52,14 +52,19 @@ class MeasuredCost:
         graph, blocks = self._sized(graph), {} if blocks is None else blocks
         kernels = cut(graph)
         saved = self._saved(graph, kernels, place, blocks)
-        unknown = [kernel for kernel in kernels if self._look_up(kernel) is None]
-        total = math.fsum(self._in_place(kernel, blocks) for kernel in kernels if self._look_up(kernel) is not None)
+        known = [self._look_up(kernel) for kernel in kernels]
+        unknown = [kernel for kernel, alone_s in zip(kernels, known, strict=True) if alone_s is None]
+        total = math.fsum(
+            self._in_place(kernel, alone_s, blocks)
+            for kernel, alone_s in zip(kernels, known, strict=True)
+            if alone_s is not None
+        )
         # Those that may take longest first: where the graph is too costly, that is known soonest.
         for kernel in sorted(unknown, key=self._estimates.seconds, reverse=True):
             if total > most + saved:
                 return math.inf
-            total += self._in_place(kernel, blocks)
-        return max(math.fsum(self._in_place(kernel, blocks) for kernel in kernels) - saved, 0.0)
+            total += self._in_place(kernel, self._seconds(kernel), blocks)
+        return max(math.fsum(self._in_place(k, self._seconds(k), blocks) for k in kernels) - saved, 0.0)
 
     def estimate(self, graph: Graph, place: Place = ALONE, blocks: dict[Term, bool] | None = None) -> float:
         """Seconds in its place, where kernels that were not measured take what others of their kind let expect."""
@@ -67,8 +72,8 @@ class MeasuredCost:
         kernels = cut(graph)
         saved, total = self._saved(graph, kernels, place, blocks), 0.0
         for kernel in kernels:
-            known = self._look_up(kernel) is not None
-            total += self._in_place(kernel, blocks) if known else self._estimates.seconds(kernel)
+            alone_s = self._look_up(kernel)
+            total += self._in_place(kernel, self._estimates.seconds(kernel) if alone_s is None else alone_s, blocks)
         return max(total - saved, 0.0)
 
     def learn_streaming(self) -> None:
@@ -98,14 +103,14 @@ class MeasuredCost:
         kept = kept_bytes(graph, kernels, place, blocks) if self.bench.runtime.keeps_blocks else 0
         return kept * self.layout_s_per_byte() if kept else 0.0
 
-    def _in_place(self, kernel: Kernel, blocks: Mapping[Term, bool]) -> float:
-        """What a kernel takes among others. In blocks of channels some are other kernels than alone, and an image whose
-        places are repeated is moved.
+    def _in_place(self, kernel: Kernel, alone_s: float, blocks: Mapping[Term, bool]) -> float:
+        """What a kernel takes among others that takes so long alone. In blocks of channels some are other kernels, and
+        an image whose places are repeated is moved.
         """
-        seconds, root = self._seconds(kernel), kernel.root
+        root = kernel.root
         if not (self.bench.runtime.keeps_blocks and blocks.get(root)):
-            return seconds
-        seconds *= SHARES.get(type(root.operator), 1.0)
+            return alone_s
+        seconds = SHARES.get(type(root.operator), 1.0) * alone_s
         return min(seconds, bytes_of(root) * self.layout_s_per_byte()) if is_repeated(root) else seconds
 
     def _look_up(self, kernel: Kernel) -> float | None:

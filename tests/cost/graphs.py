@@ -13,6 +13,9 @@ from superopt.operators.layout import Expand
 from superopt.operators.pointwise import Add, Relu
 from superopt.term import Graph, Term, make, variable, variables
 
+BLOCKED = "com.microsoft.nchwc"
+"""The domain of what onnxruntime computes in blocks of channels."""
+
 
 def tensor(label: str, *shape: Dim) -> Term:
     return variable(label, shape, "float32")

@@ -28,10 +28,9 @@ from superopt.operators.pointwise import Add, Mul
 from superopt.operators.rearrange import repeated
 from superopt.operators.reduce import AvgPool, GlobalAvgPool, MaxPool
 from superopt.term import Term
-from tests.cost.graphs import graph, left_by_onnxruntime, per_channel, tensor, weight
+from tests.cost.graphs import BLOCKED, graph, left_by_onnxruntime, per_channel, tensor, weight
 
 OPSET, HIGHEST = 17, 24
-BLOCKED = "com.microsoft.nchwc"
 
 
 def conv(image: Term, given: int = 32, name: str = "k", groups: int = 1) -> Term:

@@ -143,10 +143,15 @@ class _Tried:
                 best_s, other_s = self._cost.whole(best, other)
             except SuperoptError:  # no time is left: each could be run beside the original
                 return
-            simpler = len(self.best.steps) - len(found.steps)
-            most = 1.0 + SAME if simpler > 0 else 1.0 if simpler == 0 else 1.0 - SAME
-            if other_s < most * best_s:
+            if _is_preferred(found, other_s, self.best, best_s):
                 self.best = found
+
+
+def _is_preferred(found: Found, found_s: float, best: Found, best_s: float) -> bool:
+    """Whether a graph is faster than the best one, or takes the same and fewer rewrites."""
+    if abs(found_s - best_s) > SAME * best_s:
+        return found_s < best_s
+    return (len(found.steps), found_s) < (len(best.steps), best_s)
 
 
 def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float:

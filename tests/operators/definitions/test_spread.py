@@ -1,7 +1,9 @@
-"""Numbers for channels, spread over images as a resize: where they come as images of one place, to sizes in numbers."""
+"""What gates images is spread over them as a resize or a convolution: to the same values, and within their blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,12 @@ from superopt.operators.definitions.spread import as_a_convolution, as_a_resize
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.pointwise import Mul
 from superopt.operators.reduce import GlobalAvgPool
+from superopt.operators.symbolic import resize
 from superopt.term import Term, variable
-from tests.cost.graphs import graph, left_by_onnxruntime, tensor, weight
+from tests.cost.graphs import BLOCKED, graph, left_by_onnxruntime, tensor, weight
 from tests.operators.definitions.equality import assert_equal
 
 N = symbol("n")
-BLOCKED = "com.microsoft.nchwc"
 
 
 def spread(image: Term, axes: tuple[int, ...], to: Shape) -> Term:
@@ -27,31 +29,35 @@ def spread(image: Term, axes: tuple[int, ...], to: Shape) -> Term:
         return Expand(axes, to)(Reshape(tuple(to[a] for a in axes))(image))
 
 
-def resized(term: Term) -> Term | None:
+def meaning_of(define: Callable[[Expand, Term], Term | None], term: Term) -> Term | None:
     assert isinstance(term.operator, Expand)
     with assuming():  # that sizes which are symbols are at least 1
-        return as_a_resize(term.operator, *term.inputs)
+        return define(term.operator, *term.inputs)
 
 
-def convolved(term: Term) -> Term | None:
-    assert isinstance(term.operator, Expand)
-    with assuming():
-        return as_a_convolution(term.operator, *term.inputs)
+resized, convolved = partial(meaning_of, as_a_resize), partial(meaning_of, as_a_convolution)
 
 
 @pytest.mark.parametrize(
-    ("axes", "to"),
-    [((1,), (1, 4, 3, 5)), ((0, 1), (1, 8, 3, 1)), ((0, 1), (2, 4, 2, 2)), ((0, 1), (N, 4, 7, 7))],
-    ids=str,
+    ("define", "axes", "to"),
+    [
+        *[(resized, a, to) for a, to in (((1,), (1, 4, 3, 5)), ((0, 1), (2, 8, 3, 1)), ((0, 1), (N, 4, 7, 7)))],
+        *[
+            (convolved, a, to)
+            for a, to in (((2, 3), (1, 16, 3, 5)), ((0, 2, 3), (2, 20, 3, 1)), ((0, 2, 3), (N, 16, N, 7)))
+        ],
+    ],
+    ids=lambda value: "resized" if value is resized else "convolved" if value is convolved else str(value),
 )
-def test_a_number_for_each_channel_is_resized_to_the_same_values(axes: tuple[int, ...], to: Shape) -> None:
-    term = spread(variable("x", (*to[:2], 1, 1), "float32"), axes, to)
-    meaning = resized(term)
+def test_what_gates_images_is_spread_to_the_same_values(
+    define: Callable[[Term], Term | None], axes: tuple[int, ...], to: Shape
+) -> None:
+    """A number for each channel as a resize, and one for each place as a convolution."""
+    term = spread(variable("x", tuple(d if a == 0 or a in axes else 1 for a, d in enumerate(to)), "float32"), axes, to)
+    meaning = define(term)
     assert meaning is not None
-    assert isinstance(meaning.operator, Reshape)
-    assert meaning.type == term.type
-    if isinstance(to[0], int):
-        assert_equal(meaning, term)
+    assert isinstance(meaning.operator, Reshape if define is resized else Conv)
+    assert_equal(*resize((meaning, term), {"n": 3}))
 
 
 @pytest.mark.parametrize(
@@ -72,26 +78,10 @@ def test_what_a_runtime_would_not_resize_in_blocks_is_broadcast(
     assert resized(spread(variable("x", image, "float32"), axes, to)) is None
 
 
-def test_what_is_constant_or_of_another_type_is_broadcast() -> None:
-    to = (1, 4, 3, 3)
-    assert resized(spread(variable("x", (1, 4, 1, 1), "float32", constant=True), (1,), to)) is None
-    assert resized(spread(variable("x", (1, 4, 1, 1), "float64"), (1,), to)) is None
-    assert as_a_resize(Expand((1,), to), variable("x", (4,), "float32")) is None
-
-
-@pytest.mark.parametrize(
-    ("axes", "to"),
-    [((2, 3), (1, 16, 3, 5)), ((0, 2, 3), (2, 20, 3, 1)), ((0, 2, 3), (N, 16, N, 7))],
-    ids=str,
-)
-def test_a_number_for_each_place_is_convolved_with_ones_to_the_same_values(axes: tuple[int, ...], to: Shape) -> None:
-    term = spread(variable("x", (to[0], 1, *to[2:]), "float32"), axes, to)
-    meaning = convolved(term)
-    assert meaning is not None
-    assert isinstance(meaning.operator, Conv)
-    assert meaning.type == term.type
-    if isinstance(to[0], int):
-        assert_equal(meaning, term)
+@pytest.mark.parametrize(("dtype", "constant"), [("float32", True), ("float64", False)])
+def test_what_is_constant_or_of_another_type_is_broadcast(dtype: str, constant: bool) -> None:
+    for define, image, axes in ((resized, (1, 16, 1, 1), (1,)), (convolved, (1, 1, 3, 3), (2, 3))):
+        assert define(spread(variable("x", image, dtype, constant), axes, (1, 16, 3, 3))) is None
 
 
 @pytest.mark.parametrize(
@@ -130,3 +120,7 @@ def test_onnxruntime_gates_an_image_so_without_laying_it_out_anew(kind: str, tmp
         pytest.skip("this processor has no layout in blocks")
     broadcast, kept = ([n.op_type for n in own if n.op_type.startswith("Reorder")] for own in nodes)
     assert len(kept) < len(broadcast)
+
+
+def test_numbers_that_come_as_no_image_are_not_resized() -> None:
+    assert as_a_resize(Expand((1,), (1, 4, 3, 3)), variable("x", (4,), "float32")) is None

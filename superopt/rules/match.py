@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from superopt.bounds import nonnegative
@@ -47,18 +48,23 @@ def build(rule: Rule, bindings: Bindings) -> tuple[Term, ...] | None:
     """The right-hand side for a match, or None where its operators do not accept these sizes."""
     done: dict[Term, Term] = dict(bindings.tensors)
     try:
-        for term in subterms(*rule.target):
+        for term, op, sizes in _steps(rule.target):
             if term not in done:
-                op = term.operator
-                assert isinstance(op, Declared)
-                if of_any_rank(term) and isinstance(op, Expand):
+                if isinstance(op, Expand) and of_any_rank(term):
                     done[term] = _repeated(done[term.inputs[0]], bindings.axes or ())
                     continue
-                sizes = [substitute(d, bindings.sizes) for d in op.sizes()]
-                done[term] = make(op.with_sizes(sizes) if sizes else op, (done[i] for i in term.inputs))
+                own = op.with_sizes([substitute(d, bindings.sizes) for d in sizes]) if sizes else op
+                done[term] = make(own, [done[i] for i in term.inputs])
     except (ShapeError, Undecided):
         return None
     return tuple(done[t] for t in rule.target)
+
+
+@lru_cache(maxsize=1 << 14)  # rules are built again for each of many windows
+def _steps(target: tuple[Term, ...]) -> list[tuple[Term, Declared, tuple[Dim, ...]]]:
+    """What a right-hand side is made of, inputs first: terms with their operators and the sizes of these."""
+    made = [(t, t.operator) for t in subterms(*target)]
+    return [(t, op, op.sizes()) for t, op in made if isinstance(op, Declared)]
 
 
 def _repeated(number: Term, to: Shape) -> Term:

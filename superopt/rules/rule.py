@@ -17,11 +17,16 @@ from superopt.term import Fact, Term, subterms, variables
 AXES: Shape = (symbol("*"),)
 """The shape of a tensor of any rank, see `ranks.py`."""
 
+(_ANY,) = AXES
+
 
 def of_any_rank(*terms: Term) -> bool:
     """Whether some of the terms are of any rank."""
-    (any_axes,) = AXES
-    return True in [len(t.shape) == 1 and t.shape[0] is any_axes for t in terms]  # equal sizes are one object
+    for term in terms:  # a loop, since matching asks this of every term
+        shape = term.shape
+        if len(shape) == 1 and shape[0] is _ANY:  # equal sizes are one object
+            return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ time. So both are followed down to where they are the same, or constant, and joi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, product
 from typing import TypeAlias
@@ -38,9 +38,12 @@ class Joining:
         self._joined.clear()
         self._pairs.clear()
 
-    def pairs(self, groups: Iterable[Sequence[Term]]) -> list[Pair]:
-        """Terms of one of some groups of terms that run: those of which nothing is computed that is joined too."""
-        found = [pair for group in groups for both in combinations(group, 2) if (pair := self._pair(*both)) is not None]
+    def pairs(self, groups: Iterable[Sequence[Term]], are_apart: Callable[[tuple[Term, Term]], bool]) -> list[Pair]:
+        """Terms of one of some groups of terms that run, of which none is computed from the other: those of which
+        nothing is computed that is joined too.
+        """
+        near = (both for group in groups for both in combinations(group, 2) if are_apart(both))
+        found = [pair for both in near if (pair := self._pair(*both)) is not None]
         below = {pair for one, other, *_ in found for pair in product(one.inputs, other.inputs)}
         return [pair for pair in found if not {(pair[0], pair[1]), (pair[1], pair[0])} & below]
 

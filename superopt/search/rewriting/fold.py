@@ -22,7 +22,7 @@ from superopt.operators.constant import filled
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Transpose
 from superopt.relations import equal_shapes
-from superopt.search.rewriting.forms import Forms, single
+from superopt.search.rewriting.forms import Forms, Outlook, single
 from superopt.search.rewriting.outlines import Pattern, Patterns, form_of, outline_of, patterns_of
 from superopt.search.rewriting.patterns import Match, Matcher
 from superopt.search.rewriting.ratios import Place, ratios
@@ -51,10 +51,12 @@ class Folding:
         self._folds = tuple(folds)
         self._begun: dict[tuple[str, int], tuple[Patterns, Forms]] = {}
         self._solutions: Solutions = {}
+        self._outlook = Outlook()
 
     def forget_terms(self) -> None:
         """Forget what was seen of terms."""
         self._begun.clear()
+        self._outlook = Outlook()
 
     def at(self, term: Term) -> Iterator[tuple[Fold, Term]]:
         """The composite terms that a term may be replaced by."""
@@ -63,12 +65,12 @@ class Folding:
         if dtype not in _TYPES or composite or not self._folds:
             return
         patterns, forms = self._begin(dtype, term.type.rank)
-        head = single(term)
-        if head is not None and not patterns.fit_one(head):
+        head, heads = single(term), self._outlook.of(term)
+        if not (patterns.fit_any(heads) if head is None else patterns.fit_one(head, heads.within)):
             return  # most terms of a network: their forms are made where arithmetic on them asks
         form = forms.of(term)
         seen = {term}
-        for pattern in patterns.fitting(outline_of(forms, form)):
+        for pattern in patterns.fitting(outline_of(forms, form), heads.within):
             for made in _folded(forms, pattern, term, form, self._solutions):
                 if made not in seen:
                     seen.add(made)

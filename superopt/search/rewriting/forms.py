@@ -8,7 +8,8 @@ they mean. So a gelu is one form however its exporter wrote it. Numbers that dif
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from superopt.demands import assuming
 from superopt.dim import Shape, equal
@@ -21,7 +22,7 @@ from superopt.operators.layout import Expand, Reshape, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu, Sqrt
 from superopt.relations import is_one
 from superopt.search.rewriting.sums import Atom, Poly, Sums, View, scale_of
-from superopt.term import Term, subterms
+from superopt.term import Operator, Term, subterms
 
 MOST_POWER = 4
 
@@ -129,6 +130,51 @@ def single(term: Term) -> Declared | None:
     if not isinstance(op, Declared) or isinstance(op, _GATHERED + _VIEWS) or _is_weight(term) or _is_composite(op):
         return None
     return Max() if isinstance(op, Relu | Abs) else op
+
+
+class Heads(NamedTuple):
+    """The names of the operators that the atoms of a form are of, or more: those of the atoms that sums and products
+    are made of, and those of all that are within these.
+    """
+
+    top: frozenset[str]
+    within: frozenset[str]
+
+
+class Outlook:
+    """Tells the heads of forms without making these."""
+
+    def __init__(self) -> None:
+        self._known: dict[Term, Heads] = {}
+
+    def of(self, term: Term) -> Heads:
+        """Those of a term's form."""
+        for below in subterms(term, known=self._known):  # inputs first: a sum may have hundreds of summands
+            self._known[below] = self._told(below)
+        return self._known[term]
+
+    def _told(self, term: Term) -> Heads:
+        op = term.operator
+        if not isinstance(op, Declared) or isinstance(op, Scalar) or _is_weight(term):
+            return Heads(_NONE, _NONE)
+        if (meaning := _meaning(term)) is not None:
+            return self.of(meaning)
+        below = [self._known[i] for i in term.inputs]
+        own = _OWN.get(type(op))
+        top = frozenset({Max.name if isinstance(op, Relu | Abs) else op.name}) if own is None else own
+        within = top.union(*[heads.within for heads in below])
+        return Heads(top if own is None else top.union(*[heads.top for heads in below]), within)
+
+
+_NONE: frozenset[str] = frozenset()
+_OWN: Mapping[type[Operator], frozenset[str]] = {
+    **dict.fromkeys((Add, Sub, Neg, Expand, Transpose), _NONE),
+    Reshape: frozenset({Reshape.name}),
+    Mul: frozenset({Mul.name}),
+    Div: frozenset({Div.name}),
+    Pow: frozenset({Pow.name, Sqrt.name, Mul.name, Div.name}),
+}
+"""As which atoms arithmetic and views may themselves come: products with 0, roots, and what is no view of its input."""
 
 
 def _without_ones(view: Iterable[int | None], shape: Shape) -> View:

@@ -16,7 +16,7 @@ from superopt.search.rewriting.rewrites import Fold, Less, Rewrite
 from superopt.search.rewriting.rough import Rough
 from superopt.search.rewriting.together import Together
 from superopt.search.rewriting.window import Windows
-from superopt.term import Graph, Term, make, variable
+from superopt.term import Graph, Operator, Term, make, variable
 
 FOLLOWING = 0.99
 """What brings together what saves work counts as this share of that, so that what is together already comes first."""
@@ -34,22 +34,24 @@ class Matching:
         self._folding = Folding([r for r in rewrites if isinstance(r, Fold)])
         self._regrouping, self._distributing = regrouping(rewrites), distributing(rewrites)
         self._parting = parting(rewrites)
-        self._fewer: list[tuple[Rewrite, Fewer]] = [(r, r.finder()) for r in rewrites if isinstance(r, Less)]
+        self._finders: list[tuple[Rewrite, Fewer]] = [(r, r.finder()) for r in rewrites if isinstance(r, Less)]
+        self._of_head: dict[type[Operator], list[tuple[Rewrite, Fewer]]] = {}
         self._found: dict[Term, list[Application]] = {}
         self._best: dict[Term, Application | None] = {}
         self._folds: dict[Term, list[Application]] = {}
         self._regroups: dict[Term, list[Application]] = {}
+        self._fewer: dict[Term, list[Application]] = {}
         self._windows = Windows()
         self._groups = Groups(rewrites, self._windows, self.rough)
         self._together = Together(rewrites, self._windows, self.rough)
 
     def forget_terms(self) -> None:
         """Forget where terms match, as another graph is begun; what matches in windows is remembered."""
-        for known in (self._found, self._best, self._folds, self._regroups):
+        for known in (self._found, self._best, self._folds, self._regroups, self._fewer):
             known.clear()
         for knows in (self._groups, self._together, self._folding, self._windows):
             knows.forget_terms()
-        for _, finder in self._fewer:
+        for _, finder in self._finders:
             finder.forget_terms()
         self.rough.forget_terms()
 
@@ -135,13 +137,20 @@ class Matching:
 
     def _of_fewer(self, term: Term) -> list[Application]:
         """A term of which only some places are read, computed of no others; or of which many are the same, of one."""
-        found: list[Application] = []
-        for rewrite, finder in self._fewer:
-            if (made := finder.of(term)) is not None:
-                gone, come = difference(self.rough.each((term,)), self.rough.each((made,)))
-                saves = max(sum(gone.values()) - sum(come.values()), 0.0)
-                found.append(Application(Template(rewrite, (made,), (), saves), (term,), None))
-        return found
+        if term not in self._fewer:
+            found = self._fewer[term] = list[Application]()
+            for rewrite, finder in self._looking_at(type(term.operator)):
+                if (made := finder.of(term)) is not None:
+                    gone, come = difference(self.rough.each((term,)), self.rough.each((made,)))
+                    saves = max(sum(gone.values()) - sum(come.values()), 0.0)
+                    found.append(Application(Template(rewrite, (made,), (), saves), (term,), None))
+        return self._fewer[term]
+
+    def _looking_at(self, head: type[Operator]) -> list[tuple[Rewrite, Fewer]]:
+        """The finders that look at terms of an operator."""
+        if head not in self._of_head:
+            self._of_head[head] = [(r, finder) for r, finder in self._finders if issubclass(head, finder.heads)]
+        return self._of_head[head]
 
 
 def _towards(term: Term, rule: Rewrite, made: Term, saves: float, more: float = 0.0) -> Application:

@@ -9,19 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
 from superopt.operators.declared import Declared
-from superopt.search.rewriting.forms import Forms
+from superopt.search.rewriting.forms import Forms, Heads
 from superopt.search.rewriting.rewrites import Fold
 from superopt.search.rewriting.sums import Poly
 from superopt.search.rewriting.templates import Template, templates, with_rest
 from superopt.term import Term
 
-Outline: TypeAlias = "tuple[frozenset[object], ...]"
-"""For each product of a form the operators of its factors with their exponents."""
+
+class Key(NamedTuple):
+    """An operator among the factors of a product: its name, its attributes but for sizes, its exponent, and those of
+    the sums in which it is, the outermost first.
+    """
+
+    name: str
+    structure: tuple[Any, ...]
+    exponent: int
+    sums: tuple[int, ...] = ()
+
+
+Outline: TypeAlias = "tuple[frozenset[Key], ...]"
+"""For each product of a form the operators of its factors."""
 
 NESTED = 2
 """How deep in each other sums are told: written out, those of a network have no end, and those of definitions are one
@@ -36,11 +48,18 @@ class Pattern:
     template: Template
     form: Poly
     outline: Outline
+    within: frozenset[str]
+    """The names of all operators in the form, however deep."""
 
     @cached_property
-    def needs(self) -> frozenset[object]:
+    def needs(self) -> frozenset[Key]:
         """All operators of the outline."""
-        return frozenset[object]().union(*self.outline)
+        return frozenset[Key]().union(*self.outline)
+
+    @cached_property
+    def top(self) -> frozenset[str]:
+        """Their names."""
+        return frozenset(key.name for key in self.needs)
 
 
 class Patterns:
@@ -49,19 +68,27 @@ class Patterns:
     def __init__(self, folds: Sequence[Fold], dtype: str, rank: int) -> None:
         self.forms = Forms(dtype)
         self._patterns = [p for fold in folds for p in _patterns(self.forms, fold, rank)]
-        self._fitting: dict[Outline, list[Pattern]] = {}
+        self._fitting: dict[tuple[Outline, frozenset[str]], list[Pattern]] = {}
+        self._fit: dict[Heads, bool] = {}
 
-    def fitting(self, outline: Outline) -> list[Pattern]:
-        """Those that a form of this outline may match, in order."""
-        if outline not in self._fitting:
-            near = frozenset[object]().union(*outline)
-            fit = [p for p in self._patterns if p.needs <= near and _may_match(p, outline)] if near else []
-            self._fitting[outline] = fit
-        return self._fitting[outline]
+    def fitting(self, outline: Outline, within: frozenset[str]) -> list[Pattern]:
+        """Those that a form of this outline may match, in order; `within` are the names of all operators in it."""
+        key = outline, within
+        if key not in self._fitting:
+            near = frozenset[Key]().union(*outline)
+            given = [p for p in self._patterns if p.within <= within and p.needs <= near] if near else []
+            self._fitting[key] = [p for p in given if _may_match(p, outline)]
+        return self._fitting[key]
 
-    def fit_one(self, op: Declared) -> bool:
+    def fit_any(self, heads: Heads) -> bool:
+        """Whether any may match a form of such heads."""
+        if heads not in self._fit:
+            self._fit[heads] = any(p.top <= heads.top and p.within <= heads.within for p in self._patterns)
+        return self._fit[heads]
+
+    def fit_one(self, op: Declared, within: frozenset[str]) -> bool:
         """Whether any may match a form that is one atom of an operator."""
-        return bool(self.fitting((frozenset({_told(op, 1)}),)))
+        return bool(self.fitting((frozenset({_told(op, 1)}),), within))
 
 
 @lru_cache(maxsize=64)
@@ -76,13 +103,14 @@ def _patterns(forms: Forms, fold: Fold, rank: int) -> Iterator[Pattern]:
         form = form_of(forms, template, template.operator, 1.0, template.variables)
         if form is None or not any(outline := outline_of(forms, form)):
             continue  # arithmetic alone: it would match everywhere
-        yield Pattern(fold, template, form, outline)
+        within = _within(forms, form)
+        yield Pattern(fold, template, form, outline, within)
         if len(form) == 1 and not any(forms.atoms[a].head in variables for a, _ in form[0][0]):
             beside = with_rest(template, rank)
             assert beside.rest is not None
             whole = form_of(forms, beside, beside.operator, 1.0, (*beside.variables, beside.rest))
             if whole is not None:
-                yield Pattern(fold, beside, whole, outline)
+                yield Pattern(fold, beside, whole, outline, within)
 
 
 def outline_of(forms: Forms, form: Poly, nested: int = NESTED) -> Outline:
@@ -90,18 +118,28 @@ def outline_of(forms: Forms, form: Poly, nested: int = NESTED) -> Outline:
     return tuple(frozenset(key for a, e in factors for key in _keys(forms, a, e, nested)) for factors, _ in form)
 
 
-def _keys(forms: Forms, number: int, exponent: int, nested: int) -> Iterator[object]:
+def _keys(forms: Forms, number: int, exponent: int, nested: int) -> Iterator[Key]:
     """What tells factors apart, where they are no leaves; sums are told by the operators among their summands."""
     atom = forms.atoms[number]
     if atom.head is None and nested:
         for product in outline_of(forms, atom.inputs[0], nested - 1):
-            yield from (("sum", exponent, key) for key in product)
+            yield from (key._replace(sums=(exponent, *key.sums)) for key in product)
     elif isinstance(atom.head, Declared):
         yield _told(atom.head, exponent)
 
 
-def _told(op: Declared, exponent: int) -> object:
-    return op.name, op.structure(), exponent
+def _within(forms: Forms, form: Poly) -> frozenset[str]:
+    """The names of all operators in a form."""
+    found = set[str]()
+    for atom in {forms.atoms[a] for factors, _ in form for a, _ in factors}:
+        if isinstance(atom.head, Declared):
+            found.add(atom.head.name)
+        found.update(*(_within(forms, below) for below in atom.inputs))
+    return frozenset(found)
+
+
+def _told(op: Declared, exponent: int) -> Key:
+    return Key(op.name, op.structure(), exponent)
 
 
 def _may_match(pattern: Pattern, outline: Outline) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from superopt.rules.index import Index
 from superopt.search.rewriting.abreast import Joining
@@ -12,6 +13,9 @@ from superopt.search.rewriting.rewrites import Abreast, Rewrite
 from superopt.search.rewriting.rough import Rough
 from superopt.search.rewriting.window import Key, Windows, is_leaf, window
 from superopt.term import Graph, Term
+
+Needs: TypeAlias = Mapping[Term, tuple[int, int]]
+"""Of each running term its own bit, and the bits of all that it is computed from and its own."""
 
 
 class Together:
@@ -52,7 +56,7 @@ class Together:
             for roots in itertools.product(*(places.get((number, i), ()) for i in range(self._counts[number]))):
                 if _are_apart(roots, needs):
                     yield from self._at_all(number, rewrite, roots)
-        yield from (a for a in self._side_by_side(of_each.values()) if _are_apart(a.roots, needs))
+        yield from self._side_by_side(of_each.values(), needs)
 
     def _at_all(self, number: int, rewrite: Rewrite, roots: tuple[Term, ...]) -> list[Application]:
         key = number, self._windows.key(roots, rewrite.depth)
@@ -60,13 +64,13 @@ class Together:
             self._both[key] = templates_of([rewrite], window(roots, rewrite.depth), self._rough)
         return [Application(t, roots, rewrite.depth) for t in self._both[key]]
 
-    def _side_by_side(self, groups: Iterable[Sequence[Term]]) -> Iterator[Application]:
+    def _side_by_side(self, groups: Iterable[Sequence[Term]], needs: Needs) -> Iterator[Application]:
         """Two terms of one operator as slices of one value, where that leaves fewer operators: two products alone are
         joined by rules.
         """
         if self._abreast is None:
             return
-        for *roots, one, other in self._joining.pairs(groups):
+        for *roots, one, other in self._joining.pairs(groups, lambda both: _are_apart(both, needs)):
             gone, come = difference(self._rough.each(roots), self._rough.each((one, other)))
             if len(come) < len(gone):
                 yield Application(
@@ -74,8 +78,7 @@ class Together:
                 )
 
 
-def _needs(graph: Graph) -> dict[Term, tuple[int, int]]:
-    """Of each running term its own bit, and the bits of all that it is computed from and its own."""
+def _needs(graph: Graph) -> Needs:
     found: dict[Term, tuple[int, int]] = {}
     for number, term in enumerate(graph.runs):
         bits = own = 1 << number
@@ -86,7 +89,7 @@ def _needs(graph: Graph) -> dict[Term, tuple[int, int]]:
     return found
 
 
-def _are_apart(roots: tuple[Term, ...], needs: Mapping[Term, tuple[int, int]]) -> bool:
+def _are_apart(roots: tuple[Term, ...], needs: Needs) -> bool:
     """Whether they are different, and none is computed from another: replaced together they would close a cycle."""
     together = 0
     for root in roots:

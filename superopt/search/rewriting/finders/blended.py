@@ -36,11 +36,10 @@ class Blending(Fewer):
 
     name = "channels blended by one matrix"
     spreads = True
+    heads = (Add, Sub, Concat)
 
     def may_be(self, term: Term) -> bool:
         """Whether it adds or joins, and there are channels that are picked and a sum among the steps next below."""
-        if not isinstance(term.operator, Add | Sub | Concat):
-            return False
         near = steps_below(term, MOST)
         picked = sum(isinstance(t.operator, Slice | Take) for t in near)
         return picked > 1 and any(isinstance(t.operator, Add | Sub) for t in near)

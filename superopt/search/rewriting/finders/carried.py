@@ -29,10 +29,11 @@ class Carrying(Fewer):
     """Finds products of rows with chosen weights, of rows that were multiplied by chosen weights before."""
 
     name = "multiplied twice by all, and chosen after that"
+    heads = (MatMul,)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product with what is gathered of a constant, for each of a stack, of what is computed."""
-        found = chosen_by(term) if isinstance(term.operator, MatMul) and term.type.rank == 3 else None
+        found = chosen_by(term) if term.type.rank == 3 else None
         return found is not None and bool(found[0].inputs)
 
     def made(self, term: Term) -> Term | None:

@@ -46,10 +46,11 @@ class Choosing(Fewer):
     """Finds rows that are multiplied by matrices that are gathered for them."""
 
     name = "multiplied by all, and chosen after that"
+    heads = (MatMul,)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product of single rows, or columns, with what is gathered of a constant."""
-        return isinstance(term.operator, MatMul) and chosen_by(term) is not None
+        return chosen_by(term) is not None
 
     def made(self, term: Term) -> Term | None:
         """What was chosen of the products with all; None where these are too many."""

@@ -53,11 +53,11 @@ class Contracting(Fewer):
     """Finds sums of products."""
 
     name = "sums of products as a product of matrices"
+    heads = (Sum, Mean)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a sum or a mean of products, of numbers that matrices may be of."""
-        of_floats = term.type.dtype in FLOATS
-        return of_floats and isinstance(term.operator, Sum | Mean) and isinstance(term.inputs[0].operator, Mul)
+        return term.type.dtype in FLOATS and isinstance(term.inputs[0].operator, Mul)
 
     def made(self, term: Term) -> Term | None:
         """The product of matrices; None where no factor has an axis alone, or none has one in common that is summed."""

@@ -24,7 +24,7 @@ from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.search.rewriting.finders.items import Axes, MixedError, batches_of, mixed_size, sizes_of
-from superopt.search.rewriting.finders.steps import Steps, running
+from superopt.search.rewriting.finders.steps import STEPS, Steps, running
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
 
@@ -53,6 +53,7 @@ class Densing(Fewer):
 
     name = "several linear steps as one matrix"
     spreads = True
+    heads = STEPS
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a step, and there are two products among those next below."""

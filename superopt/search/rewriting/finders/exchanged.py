@@ -44,12 +44,11 @@ class Exchanging(Fewer):
 
     name = "places exchanged by a product"
     spreads = True
+    heads = (Reshape,)
 
     def may_be(self, term: Term) -> bool:
         """Whether it shows what is stacked as short rows."""
-        if not isinstance(term.operator, Reshape) or not isinstance(term.inputs[0].operator, Concat):
-            return False
-        last = term.shape[-1] if term.type.rank > 1 else None
+        last = term.shape[-1] if term.type.rank > 1 and isinstance(term.inputs[0].operator, Concat) else None
         return isinstance(last, int) and 1 < last <= LARGEST
 
     def made(self, term: Term) -> Term | None:

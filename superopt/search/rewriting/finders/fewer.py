@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from superopt.demands import assuming
 from superopt.errors import SuperoptError
-from superopt.term import Term
+from superopt.term import Operator, Term
 
 _UNFORESEEN = (SuperoptError, ArithmeticError, LookupError, ValueError)
 """What making terms raises where it does not apply, or meets what it did not foresee."""
@@ -19,6 +19,9 @@ class Fewer(ABC):
 
     name: ClassVar[str]
     """What reports call what it makes."""
+
+    heads: ClassVar[tuple[type[Operator], ...]] = (Operator,)
+    """The operators at which it looks."""
 
     spreads: ClassVar[bool] = False
     """Whether what it makes is no number where something is that the value itself is rid of."""
@@ -32,7 +35,7 @@ class Fewer(ABC):
 
     def of(self, term: Term) -> Term | None:
         """The same value, of which less is computed; None where that is no less, or cannot be told."""
-        if term.constant or not self.may_be(term):
+        if term.constant or not isinstance(term.operator, self.heads) or not self.may_be(term):
             return None
         if term not in self._made:
             self._made[term] = None
@@ -41,9 +44,9 @@ class Fewer(ABC):
                 self._made[term] = made if all(c.relation == "<=" for c in conditions) else None
         return self._made[term]
 
-    @abstractmethod
     def may_be(self, term: Term) -> bool:
-        """Whether a term is worth a look, by its operator and those right below."""
+        """Whether a term of these operators is worth a look, by those right below."""
+        return True
 
     @abstractmethod
     def made(self, term: Term) -> Term | None:

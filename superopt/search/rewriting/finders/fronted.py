@@ -25,11 +25,10 @@ class Fronting(Fewer):
     """Finds what is computed of each element of short rows, in which each stands for a number that is repeated."""
 
     name = "a short axis first"
+    heads = (Reshape,)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is another view of what is computed of each element of short rows."""
-        if not isinstance(term.operator, Reshape):
-            return False
         (x,) = term.inputs
         size = x.shape[-1] if x.type.rank > 1 else None
         return isinstance(x.operator, Declared) and x.operator.pointwise and isinstance(size, int) and 1 < size < SHORT

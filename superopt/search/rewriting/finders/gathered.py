@@ -49,10 +49,11 @@ class Gathering(Fewer):
     """Finds what is multiplied each time that it is gathered."""
 
     name = "multiplied before it is gathered or repeated"
+    heads = (MatMul, Conv)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product by constant weights, of what is no input."""
-        return isinstance(term.operator, MatMul | Conv) and term.inputs[1].constant and bool(term.inputs[0].inputs)
+        return term.inputs[1].constant and bool(term.inputs[0].inputs)
 
     def made(self, term: Term) -> Term | None:
         """The same of products of what is gathered; None where nothing is, or that is no less."""

@@ -65,12 +65,12 @@ class Masking(Fewer):
 
     name = "masked by a product"
     spreads = True
+    heads = (Where,)
 
     def may_be(self, term: Term) -> bool:
         """Whether a mask that is computed chooses between a number and what is computed."""
-        if not isinstance(term.operator, Where) or term.inputs[0].constant:
-            return False
-        return sum(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:]) == 1
+        computed = sum(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:])
+        return computed == 1 and not term.inputs[0].constant
 
     def made(self, term: Term) -> Term | None:
         """What is chosen times the mask, and the number times what is left of it."""

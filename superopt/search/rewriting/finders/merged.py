@@ -48,10 +48,7 @@ class Merging(Fewer):
     """Finds sums of layers of the same value, of which some go through others."""
 
     name = "several linear layers as one"
-
-    def may_be(self, term: Term) -> bool:
-        """Whether it is a sum."""
-        return isinstance(term.operator, Add)
+    heads = (Add,)
 
     def made(self, term: Term) -> Term | None:
         """The sum, of fewer layers; None where none becomes part of another one, which is as large anyway."""

@@ -41,10 +41,11 @@ class Extremes(Fewer):
     """Finds of what the largest or smallest may be found before something is computed of all."""
 
     name = "the largest found first"
+    heads = (Largest, Smallest)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is the largest or smallest of what is computed."""
-        return isinstance(term.operator, Largest | Smallest) and bool(term.inputs[0].inputs)
+        return bool(term.inputs[0].inputs)
 
     def made(self, term: Term) -> Term | None:
         """What is computed of the largest or smallest; None where it would be computed of all all the same."""

@@ -26,12 +26,11 @@ class Outering(Fewer):
     """Finds outer products that are multiplied by weights."""
 
     name = "outer products multiplied by one factor after the other"
+    heads = (MatMul, Conv)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product by constant weights, of a view of something."""
-        if not isinstance(term.operator, MatMul | Conv) or not term.inputs[1].constant:
-            return False
-        return isinstance(term.inputs[0].operator, Reshape)
+        return term.inputs[1].constant and isinstance(term.inputs[0].operator, Reshape)
 
     def made(self, term: Term) -> Term | None:
         """The product with the second factor, and of that with the first; None where there are none."""

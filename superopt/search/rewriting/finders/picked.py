@@ -30,10 +30,7 @@ class Picking(Fewer):
     """Finds what is computed of places that nobody reads."""
 
     name = "only what is read of it computed"
-
-    def may_be(self, term: Term) -> bool:
-        """Whether it picks places."""
-        return isinstance(term.operator, PICKS)
+    heads = PICKS
 
     def made(self, term: Term) -> Term | None:
         """A pick with what is picked computed of fewer places."""

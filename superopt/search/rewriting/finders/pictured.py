@@ -32,6 +32,7 @@ class Picturing(Fewer):
     """Finds layers of what is computed of layers."""
 
     name = "layers as convolutions at once"
+    heads = (Add, MatMul, Gemm)
 
     def may_be(self, term: Term) -> bool:
         """Whether it may be a layer of functions of elements, of few rows: of many each gains by itself, or none."""

@@ -44,6 +44,7 @@ class Placewise(Fewer):
     """Finds what is reduced along few places, each of which may be computed by itself."""
 
     name = "few places one by one"
+    heads = (Mul, Reduction)
 
     def may_be(self, term: Term) -> bool:
         """Whether it reduces so many places along one axis, or multiplies them, of what is computed."""

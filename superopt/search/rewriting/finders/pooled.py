@@ -26,11 +26,11 @@ class Pooling(Fewer):
     """Finds windows that are laid out to be reduced."""
 
     name = "windows pooled where they are"
+    heads = (Largest, Smallest, Mean)
 
     def may_be(self, term: Term) -> bool:
         """Whether it reduces what is picked, not far above, of numbers that there is a pool of."""
-        op = term.operator
-        types = LARGEST_OF if isinstance(op, Largest | Smallest) else MEANS_OF if isinstance(op, Mean) else ()
+        types = MEANS_OF if isinstance(term.operator, Mean) else LARGEST_OF
         return term.type.dtype in types and source_of(_reduced(term)[0]) is not None
 
     def made(self, term: Term) -> Term | None:

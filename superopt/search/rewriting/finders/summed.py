@@ -38,13 +38,14 @@ class Summing(Fewer):
     """Finds what is computed of each of several values that are added up."""
 
     name = "added up before"
+    heads = (Sum, Mean, MatMul, Conv)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a sum or a mean along one axis, or a product with constant weights, of what is computed."""
         op = term.operator
         if isinstance(op, Sum | Mean):
             return len(op.axes) == 1 and bool(term.inputs[0].inputs)
-        return isinstance(op, MatMul | Conv) and sum(i.constant for i in term.inputs) == 1
+        return sum(i.constant for i in term.inputs) == 1
 
     def made(self, term: Term) -> Term | None:
         """What is computed of the sums; None where it is computed of no less."""

@@ -42,10 +42,11 @@ class LookingUp(Fewer):
     """Finds what is looked up in several tables, and joined."""
 
     name = "looked up at once"
+    heads = (Concat,)
 
     def may_be(self, term: Term) -> bool:
         """Whether it joins something that is looked up, as far as its last part tells, or the one before."""
-        return isinstance(term.operator, Concat) and any(_looks_up(p) is not None for p in joined(term)[-LEAST:])
+        return any(_looks_up(p) is not None for p in joined(term)[-LEAST:])
 
     def made(self, term: Term) -> Term | None:
         """The chain, with each run of lookups that stand beside each other as one."""

@@ -63,6 +63,7 @@ class Unfolding(Fewer):
     """Finds windows that are laid out to be multiplied."""
 
     name = "windows convolved where they are"
+    heads = (MatMul,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,8 +76,6 @@ class Unfolding(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product with constant weights of what is picked, not far above."""
-        if not isinstance(term.operator, MatMul):
-            return False
         x, y = term.inputs
         return x.constant != y.constant and source_of(y if x.constant else x) is not None
 

@@ -46,6 +46,8 @@ def in_blocks(term: Term, known: dict[Term, bool], made: Mapping[Term, Term] = M
     """Whether a term's value is made in blocks. What is known, of variables at least, is added to; `made` are the terms
     of variables that stand for values.
     """
+    if term in known:
+        return known[term]
     for below in running(term, known=known):  # inputs first: a sum may have hundreds of summands
         known[below] = _made_in_blocks(below, known, made)
     return known.get(term, False)

@@ -66,12 +66,10 @@ def fused(graph: Graph) -> list[tuple[Term, tuple[Term, ...]]]:
     taken: set[Term] = set()
     for term in graph.runs:
         if term not in vanishing:
-            part = (
-                _hard_swish(term, parts, uses)
-                or _swish(term, uses)
-                or _shuffle(term, uses)
-                or _part(term, tuple(map(alone.get, term.inputs)))
-            )
+            of_several = _OF_SEVERAL.get(type(term.operator))
+            part = None if of_several is None else of_several(term, parts, uses)
+            if part is None:
+                part = _part(term, tuple(map(alone.get, term.inputs)))
             parts[term] = part
             taken.update(part.taken)
             if uses[term] == 1:
@@ -97,9 +95,14 @@ def _part(term: Term, below: tuple[_Part | None, ...]) -> _Part:
     return _Part(stage, taken, (*taken, *unwritten(term), *[t for i in taken for t in alone[i].inner]))
 
 
+def _gated(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int]) -> _Part | None:
+    """The part of a product of something and a function of it."""
+    return _hard_swish(term, parts, uses) or _swish(term, uses)
+
+
 def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int]) -> _Part | None:
     """The part of a convolution times its own hard sigmoid, which are its only users."""
-    if not isinstance(term.operator, Mul) or len(set(term.inputs)) < 2:
+    if len(set(term.inputs)) < 2:
         return None
     for gate, image in (term.inputs, term.inputs[::-1]):
         below = parts.get(image)  # of what is given, none
@@ -112,8 +115,6 @@ def _hard_swish(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int
 
 def _swish(term: Term, uses: Mapping[Term, int]) -> _Part | None:
     """The part of a product of something and its own sigmoid, or that of a multiple of it, which nothing else reads."""
-    if not isinstance(term.operator, Mul):
-        return None
     for gate, x in (term.inputs, term.inputs[::-1]):
         below = gate.inputs[0] if isinstance(gate.operator, Sigmoid) else None
         within = [gate] if below is x else [gate, below] if below is not None and is_multiple(below, x) else []
@@ -122,12 +123,16 @@ def _swish(term: Term, uses: Mapping[Term, int]) -> _Part | None:
     return None
 
 
-def _shuffle(term: Term, uses: Mapping[Term, int]) -> _Part | None:
+def _shuffle(term: Term, parts: Mapping[Term, _Part], uses: Mapping[Term, int]) -> _Part | None:
     """The part of places that move between channels and image, where nothing else reads what is in between."""
     found = shuffle_of(term)
     if found is None or any(uses[t] > 1 for t in found.within):
         return None
     return _Part("", found.within, found.within)
+
+
+_OF_SEVERAL = {Mul: _gated, Reshape: _shuffle}
+"""What tells, by its operator, whether a term is executed as one with more than is right below it."""
 
 
 def _vanishing(graph: Graph) -> set[Term]:

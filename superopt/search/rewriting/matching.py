@@ -114,12 +114,8 @@ class Matching:
         """Sums of several terms with two brought together that save something so, products multiplied out that do, and
         what is joined taken apart: by what they save then.
         """
-
-        def saved(pair: Term) -> float:
-            best = None if pair.constant else self.best(pair)
-            return self.rough.alone(term) if pair.constant else best.template.saves if best else 0.0
-
         if term not in self._regroups:
+            saved = partial(self._saved, term)
             together = (*regrouped(term, saved, self._regrouping), *distributed(term, saved, self._distributing))
             apart = taken_apart(term, partial(self._saved_of_part, saved), self._parting)
             self._regroups[term] = [
@@ -127,6 +123,13 @@ class Matching:
                 *(_towards(term, rule, made, saves, more=FOLLOWING * saves) for rule, made, saves in apart),
             ]
         return self._regroups[term]
+
+    def _saved(self, term: Term, pair: Term) -> float:
+        """What is saved of a pair of a term's parts; of constants, all that the term takes."""
+        if pair.constant:
+            return self.rough.alone(term)
+        best = self.best(pair)
+        return best.template.saves if best else 0.0
 
     def _saved_of_part(self, saved: Callable[[Term], float], term: Term) -> float:
         """What is saved of an operator on a part alone; on a constant one, all that it takes where it runs."""

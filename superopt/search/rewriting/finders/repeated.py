@@ -40,6 +40,8 @@ def _once(term: Term) -> Term | None:
     op = term.operator
     if not isinstance(op, Declared) or isinstance(op, Expand):
         return None
+    if op.pointwise and not all(isinstance(i.operator, Expand) for i in term.inputs):
+        return None
     alike = {a: read for a in range(term.type.rank) if (read := _of_one(term, a)) is not None}
     if not alike:
         return None

@@ -42,6 +42,7 @@ X = variable("x", (1, 4, 6, 6))
 V = variable("v", (4,), constant=True)
 K, L = (variable(n, (4, 4, 3, 3), constant=True) for n in "kl")
 B = variable("b", (4,), constant=True)
+MEANS = Reshape((2, 9, 1))(Mean((2,))(variable("x", (2, 9, 5))))
 
 
 def written(*outputs: Term) -> onnx.ModelProto:
@@ -62,6 +63,18 @@ def test_a_broadcast_by_the_consumer_is_no_node() -> None:
     made = written(Mul()(X, Expand((1,), X.shape)(V)))
     assert [n.op_type for n in made.graph.node] == ["Mul"]
     assert [list(i.dims) for i in made.graph.initializer] == [[4, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("beside", "axes"),
+    [(variable("x", (2, 9, 1)), 3), (variable("x", (9, 1)), 2), (variable("x", (2, 1, 9)), 0), (MEANS, 0)],
+    ids=["a signal", "scores", "rows", "means"],
+)
+def test_a_number_beside_rows_of_one_element_has_all_axes_unless_a_layer_norm_is_known_by_it(
+    beside: Term, axes: int
+) -> None:
+    (number,) = [i for i in written(Add()(beside, filled(1e-5, beside.shape))).graph.initializer if i.data_type == 1]
+    assert len(number.dims) == axes
 
 
 def test_two_broadcasts_that_meet_are_no_nodes() -> None:

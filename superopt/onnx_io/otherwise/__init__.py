@@ -12,6 +12,7 @@ from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.dequantized import dequantized
+from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.hidden_in_nodes import hidden_in_nodes
@@ -52,6 +53,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     along_last,
     hidden_keys,
     hidden_in_nodes,
+    full_rank,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

@@ -10,7 +10,9 @@ from superopt.operators import Declared, Emitter, NotUnderstood
 from superopt.operators.layout import Expand, Reshape, common_shape, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
-from superopt.operators.repeats import unwritten
+from superopt.operators.pointwise import Add
+from superopt.operators.reductions import Mean
+from superopt.operators.repeats import is_read_anew, unwritten
 from superopt.relations import equal_shapes, is_one
 from superopt.term import Term
 
@@ -50,7 +52,23 @@ def without_expands(term: Term, given: Container[Term]) -> tuple[Term, ...]:
         # One input must have the full shape; a constant one costs nothing while the model runs.
         full = next((i for i in spread if inputs[i].constant), spread[0])
         slim[full] = inputs[full]
-    return tuple(slim)
+    return tuple(_of_full_rank(t, term) if i in spread else t for i, t in enumerate(slim))
+
+
+def _of_full_rank(number: Term, term: Term) -> Term:
+    """A constant number that a term reads, with as many axes as that has where it is read faster so. Not what is added
+    to a mean: runtimes know a layer norm by a number without axes.
+    """
+    if not number.constant or not is_read_anew(number.shape, term.shape):
+        return number
+    is_norm = isinstance(term.operator, Add) and any(map(_is_mean, term.inputs))
+    return number if is_norm else reshaped(number, (1,) * term.type.rank)
+
+
+def _is_mean(term: Term) -> bool:
+    """Whether a term is a mean, also one that keeps its axes."""
+    below = term.inputs[0] if isinstance(term.operator, Reshape) else term
+    return isinstance(below.operator, Mean)
 
 
 def aligned(term: Term) -> Term:

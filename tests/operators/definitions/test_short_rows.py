@@ -1,4 +1,4 @@
-"""Short rows that are repeated over many places: brought before a transpose, and made longer."""
+"""Short rows that are repeated over many places: brought before a transpose, made longer, and written out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import plus
 from superopt.operators.definitions.short_rows import (
     LARGEST,
+    MANY,
     SHORT,
+    WORTH_WRITING,
+    as_a_product_with_ones,
     before_short_rows,
     in_longer_rows,
 )
@@ -34,6 +37,11 @@ OPERATORS = {"add": Add(), "sub": Sub(), "mul": Mul(), "div": Div()}
 def row(size: int, to: tuple[Dim, ...], axis: int = -1) -> Term:
     with assuming():
         return Expand((axis % len(to),), to)(variable("row", (size,), constant=True))
+
+
+def computed(axes: tuple[int, ...], to: tuple[int, ...]) -> Term:
+    """What is computed, repeated along the other axes."""
+    return Expand(axes, to)(variable("computed", tuple(to[a] for a in axes)))
 
 
 def assert_equal(found: Term | None, wanted: Term) -> None:
@@ -54,6 +62,54 @@ def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
     assert_equal(in_longer_rows(OPERATORS[name], *inputs), OPERATORS[name](*inputs))
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize(
+    ("axes", "shape"), [((1,), (5, 3)), ((0, 2), (2, 4, 3)), ((0, 3), (2, 6, 7, 4)), ((2,), (1, 9, 3))], ids=str
+)
+@pytest.mark.parametrize("turned", [False, True], ids=["row last", "row first"])
+@pytest.mark.parametrize("constant", [False, True], ids=["of what is computed", "of a constant"])
+def test_a_computed_short_row_is_written_out_for_longer_ones(
+    name: str, axes: tuple[int, ...], shape: tuple[int, ...], turned: bool, constant: bool
+) -> None:
+    x, short = variable("x", shape, constant=constant), computed(axes, shape)
+    inputs = (short, x) if turned else (x, short)
+    found = in_longer_rows(OPERATORS[name], *inputs)
+    assert_equal(found, OPERATORS[name](*inputs))
+    assert found is not None
+    assert not any(isinstance(i.operator, Expand) for i in found.inputs[0].inputs)
+
+
+@pytest.mark.parametrize("to", [(MANY, 3), (2, MANY, 4), (1, MANY, 2), (MANY, 1, 5), (MANY, WORTH_WRITING)], ids=str)
+def test_a_number_for_each_short_row_is_a_product_with_ones(to: tuple[int, ...]) -> None:
+    whole = computed(tuple(a for a, d in enumerate(to[:-1]) if d > 1), to)
+    found = as_a_product_with_ones(whole.operator, *whole.inputs)
+    assert found is not None
+    assert found.type == whole.type
+    (numbers,) = whole.inputs
+    with np.errstate(invalid="ignore"):
+        given = np.random.default_rng(0).standard_normal(numbers.shape)
+        given.flat[:3] = np.inf, -np.inf, np.nan
+        values = {numbers: given}
+        np.testing.assert_array_equal(evaluate(found, FLOAT, values), evaluate(whole, FLOAT, values))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        computed((0,), (MANY - 1, 3)),
+        computed((0,), (MANY, WORTH_WRITING + 1)),
+        computed((0,), (MANY, 1)),
+        computed((1,), (MANY, 3)),
+        computed((0, 1), (MANY, 3)),
+        computed((), (MANY, 3)),
+        row(MANY, (MANY, 3), axis=0),
+    ],
+    ids=["few", "long", "of one", "a row", "not repeated", "one number", "constant"],
+)
+def test_what_is_no_number_for_each_of_many_short_rows_is_no_product(whole: Term) -> None:
+    assert as_a_product_with_ones(whole.operator, *whole.inputs) is None
+
+
 @pytest.mark.parametrize(
     "inputs",
     [
@@ -62,11 +118,24 @@ def test_a_short_row_is_repeated_in_longer_ones_whatever_is_done_with_it(
         (variable("x", (1, 3)), row(3, (1, 3))),
         (variable("x", (LARGEST, 3)), row(3, (LARGEST, 3))),
         (variable("x", (5, 3)), row(5, (5, 3), axis=0)),
-        (variable("x", (5, 3)), Expand((1,), (5, 3))(variable("r", (3,)))),
+        (variable("x", (5, 3)), Expand((0,), (5, 3))(variable("r", (5,)))),
+        (variable("x", (2, 5, 3)), Expand((1, 2), (2, 5, 3))(variable("r", (5, 3)))),
+        (variable("x", (5, 2 * WORTH_WRITING)), computed((1,), (5, 2 * WORTH_WRITING))),
         (variable("x", (symbol("n"), 3)), row(3, (symbol("n"), 3))),
         (variable("x", (3,)), variable("r", (3,), constant=True)),
     ],
-    ids=["long", "of one", "one place", "much", "of another axis", "computed", "how many is not known", "not repeated"],
+    ids=[
+        "long",
+        "of one",
+        "one place",
+        "much",
+        "of another axis",
+        "a computed number for each row",
+        "many computed rows",
+        "a long computed row",
+        "how many is not known",
+        "not repeated",
+    ],
 )
 def test_what_is_no_short_row_over_many_places_stays(inputs: tuple[Term, Term]) -> None:
     assert in_longer_rows(Add(), *inputs) is None
@@ -92,9 +161,10 @@ def test_a_transpose_comes_before_a_short_row_and_what_else_is_constant(perm: tu
         plus(variable("x", (2, 3)), 1.0),
         Add()(variable("x", (2, SHORT)), row(SHORT, (2, SHORT))),
         Max()(variable("x", (2, 3)), variable("y", (2, 3))),
+        Add()(variable("c", (2, 3), constant=True), computed((1,), (2, 3))),
         variable("x", (2, 3)),
     ],
-    ids=["no row", "a number", "a long row", "two that are computed", "nothing"],
+    ids=["no row", "a number", "a long row", "two that are computed", "a computed row", "nothing"],
 )
 def test_a_transpose_stays_behind_what_repeats_no_short_row(x: Term) -> None:
     assert before_short_rows(Transpose((1, 0)), x) is None
@@ -111,6 +181,20 @@ def test_images_are_scaled_faster_and_are_the_same(after: list[str], options: Op
     ends = [("x", TensorProto.FLOAT, shape), ("y", TensorProto.FLOAT, [1, 3, 224, 224] if after else shape)]
     constants = {n: np.array([i + 60, 58, 57], np.float32) for i, n in enumerate(("mean", "spread"))}
     given = model(nodes, ends[:1], ends[1:], constants)
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)
+
+
+def test_vectors_are_divided_by_their_norms_faster_and_are_the_same(options: Options) -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["a"]),
+        helper.make_node("ReduceSum", ["a", "axis"], ["b"], keepdims=1),
+        helper.make_node("Sqrt", ["b"], ["c"]),
+        helper.make_node("Div", ["x", "c"], ["y"]),
+    ]
+    ends = [(name, TensorProto.FLOAT, [1, 32768, 3]) for name in "xy"]
+    given = model(nodes, ends[:1], ends[1:], {"axis": np.array([2], np.int64)})
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
     assert_same(result.proto(), given)

@@ -40,6 +40,9 @@ TIMES = 3
 LARGEST = 1 << 20
 """A matrix of more elements is not made."""
 
+MOST_ROWS = 1 << 12
+"""Nor one of more rows: it is what the steps make of an identity, which has as many columns."""
+
 
 class Way(NamedTuple):
     """Steps, and how much less work a matrix is."""
@@ -114,6 +117,8 @@ def _from(starts: Sequence[Term], term: Term) -> Way | None:
     works = [steps.work(t) for t in steps.taken]
     products = sum(isinstance(t.operator, MatMul) for t in steps.taken)
     if not isinstance(rows, int) or not isinstance(columns, int) or not 1 < rows * columns <= LARGEST:
+        return None
+    if rows > MOST_ROWS:
         return None
     work, whole = sum(w for w in works if isinstance(w, int)), 2 * rows * columns * len(starts)
     return Way(steps, work - whole) if products > len(starts) and whole <= TIMES * work else None

@@ -18,7 +18,7 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Sum
-from superopt.search.rewriting.finders.dense import LARGEST, Densing
+from superopt.search.rewriting.finders.dense import LARGEST, MOST_ROWS, Densing
 from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable
@@ -131,6 +131,7 @@ LEFT = {
     "a factor of each row": rows(Mul()(rows(X, "a", 15), weight("f", BATCH, 15)), "b", 7),
     "a product of what is computed": MatMul()(rows(X, "a", 16), Transpose((1, 0))(rows(X, "b", 16))),
     "nodes and features": step(rows(NODES, "w", 4)),
+    "more rows than an identity may have": rows(rows(variable("x", (1, MOST_ROWS + 1)), "a", 64), "b", 4),
     "a matrix that is too large": rows(rows(variable("x", (1, LARGEST)), "a", LARGEST), "b", 4),
 }
 

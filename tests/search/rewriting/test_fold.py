@@ -38,6 +38,8 @@ NOT_FOLDED = {
     "normalizer": "an attribute is a name",
     "dft": "its waves are numbers, and no template's",
     "stft": "its waves are numbers, and no template's",
+    "interpolate by phases": "its sizes are numbers, and no template's",
+    "transpose of signals by phases": "its sizes are numbers, and no template's",
     "expand as a product with ones": "its sizes are numbers, and no template's",
     "expand as a convolution with ones": "sizes of images are numbers, which no template has",
     "expand as a resize": "it is of images of one place, which no template has",

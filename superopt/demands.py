@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -21,6 +21,19 @@ def assuming() -> Iterator[list[Condition]]:
         yield conditions
     finally:
         _collected.reset(token)
+
+
+def noted(since: int = 0) -> Sequence[Condition]:
+    """What the innermost `assuming` block has noted, but for the first so many."""
+    conditions = _collected.get()
+    return conditions[since:] if conditions else ()
+
+
+def note_again(conditions: Iterable[Condition]) -> None:
+    """Have the innermost `assuming` block, if there is one, note what another one did."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.extend(conditions)
 
 
 def require(truth: Truth, message: str) -> None:

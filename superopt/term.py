@@ -13,7 +13,8 @@ from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from superopt.arithmetic.carrier import Array, Carrier
-from superopt.dim import Dim, Shape
+from superopt.demands import note_again, noted
+from superopt.dim import Condition, Dim, Shape
 from superopt.errors import ShapeError
 from superopt.substitution import symbols
 
@@ -87,7 +88,7 @@ class Variable(Operator):
 class Term:
     """An operator applied to terms. Make one with `make` or `variable`; equal terms are the same object."""
 
-    __slots__ = ("__weakref__", "constant", "inputs", "is_variable", "operator", "shape", "sized", "type")
+    __slots__ = ("__weakref__", "constant", "demands", "inputs", "is_variable", "operator", "shape", "sized", "type")
     operator: Operator
     inputs: tuple[Term, ...]
     type: Type
@@ -99,6 +100,8 @@ class Term:
     """The shape of the value."""
     sized: bool
     """Whether all sizes in it are numbers."""
+    demands: tuple[Condition, ...]
+    """What its operator demands of sizes that symbols leave open."""
     _interned: ClassVar[WeakValueDictionary[tuple[Operator, tuple[Term, ...]], Term]] = WeakValueDictionary()
 
     def __reduce__(self) -> tuple[Callable[..., Term], tuple[Operator, tuple[Term, ...]]]:
@@ -120,18 +123,26 @@ def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
     """The term of an operator and inputs. Raises `ShapeError` or `Undecided` where the types do not fit."""
     inputs = tuple(inputs)
     known = Term._interned.get((operator, inputs))
-    return known if known is not None else _entered(operator, inputs, operator.type_of(tuple([i.type for i in inputs])))
+    if known is None:
+        before = len(noted())
+        type_ = operator.type_of(tuple([i.type for i in inputs]))
+        return _entered(operator, inputs, type_, tuple(noted(before)))
+    if known.demands:  # whoever makes it now decides them too
+        note_again(known.demands)
+    return known
 
 
 def made_over(term: Term, inputs: tuple[Term, ...]) -> Term:
     """What `make` gives of a term's operator over other inputs; over inputs of the same types its type is known."""
     known = Term._interned.get((term.operator, inputs))
     if known is not None:
+        if known.demands and known.demands != term.demands:
+            note_again(known.demands)
         return known
     for own, other in zip(term.inputs, inputs, strict=True):
         if own is not other and not _of_one_type(own, other):
             return make(term.operator, inputs)
-    return _entered(term.operator, inputs, term.type)
+    return _entered(term.operator, inputs, term.type, term.demands)
 
 
 def _of_one_type(a: Term, b: Term) -> bool:
@@ -141,10 +152,11 @@ def _of_one_type(a: Term, b: Term) -> bool:
     return a.sized and b.sized and a.type.dtype == b.type.dtype and a.shape == b.shape
 
 
-def _entered(operator: Operator, inputs: tuple[Term, ...], type_: Type) -> Term:
-    """The new term of an operator and inputs, whose type is known."""
+def _entered(operator: Operator, inputs: tuple[Term, ...], type_: Type, demands: tuple[Condition, ...]) -> Term:
+    """The new term of an operator and inputs, whose type is known, and what that demands of sizes."""
     term = object.__new__(Term)
     term.operator, term.inputs, term.type, term.shape = operator, inputs, type_, type_.shape
+    term.demands = demands
     term.is_variable = isinstance(operator, Variable)
     term.constant = operator.is_known(inputs)
     term.sized = all(isinstance(d, int) for d in type_.shape) and all(map(_sized, inputs))

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.errors import ShapeError, Undecided
 from superopt.operators.conv import Conv
@@ -74,6 +75,20 @@ def test_an_ill_typed_term_quotes_the_shapes() -> None:
 def test_a_term_whose_type_symbols_leave_open_is_not_made() -> None:
     with pytest.raises(Undecided, match="inner sizes differ"):
         MatMul()(X, X)
+
+
+def test_what_was_assumed_to_make_a_term_is_noted_for_whoever_makes_it_again() -> None:
+    x, y = variable("x", (symbol("n"),)), variable("y", (symbol("m"),))
+    with assuming() as first:
+        kept = Add()(x, y)
+    with assuming() as again:
+        assert make(Add(), (x, y)) is kept
+    with assuming() as over_others:
+        assert made_over(Add()(x, x), (x, y)) is kept
+    with assuming() as of_its_own:
+        made_over(kept, (x, y))
+    assert first == again == over_others != []
+    assert of_its_own == [], "what a term was made under is nothing new"
 
 
 def test_subterms_come_before_their_users_and_once() -> None:

@@ -121,9 +121,11 @@ def with_equal_sizes(made: Term, meaning: Term) -> tuple[Term, Term]:
     with assuming() as needed:
         made.operator.type_of(tuple(i.type for i in made.inputs))
         for condition in needed:
-            name = symbol_name(condition.right)
+            name, size = symbol_name(condition.right), condition.left
+            if name is None and condition.relation == "=":
+                name, size = symbol_name(condition.left), condition.right
             if condition.relation in ("=", "divides") and name is not None:
-                size = condition.left if condition.relation == "=" else 2 * condition.left
+                size = size if condition.relation == "=" else 2 * size
                 return with_equal_sizes(*resize((made, meaning), {name: size}))
     return made, meaning
 

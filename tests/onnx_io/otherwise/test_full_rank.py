@@ -59,6 +59,28 @@ def test_a_number_beside_rows_of_one_element_has_all_axes(
     np.testing.assert_array_equal(found, expected)
 
 
+OTHERS = {
+    "a mask": ("bool c = {1}", "m = Greater(x, k) y = And(m, c)", "bool", 2),
+    "a choice": ("float c = {0.5}", "m = Greater(x, k) y = Where(m, x, c)", "float", 2),
+    "a choice of two numbers": ("float c = {0.5}", "m = Greater(x, k) y = Where(m, k, c)", "float", 3),
+    "a slope": ("float[1] c = {0.5}", "a = Abs(x) y = PRelu(x, c)", "float", 1),
+    "a remainder": ("float c = {0.5}", "y = Mod<fmod = 1>(x, c)", "float", 1),
+    "a sum of several": ("float c = {0.5}", "y = Sum(x, c, k)", "float", 2),
+    "the largest of several": ("float c = {0.5}", "y = Max(c, x, k)", "float", 2),
+    "an equality": ("float c = {0.5}", "y = Equal(x, c)", "bool", 1),
+}
+
+
+@pytest.mark.parametrize(("constant", "nodes", "result", "count"), OTHERS.values(), ids=OTHERS)
+def test_whatever_broadcasts_reads_numbers_of_all_axes(constant: str, nodes: str, result: str, count: int) -> None:
+    source, made = read(
+        f"g (float[{LEAST}, 1] x) => ({result}[{LEAST}, 1] y) <{constant}, float k = {{0.25}}> {{ {nodes} }}"
+    )
+    assert ranks(made).count(2) == count
+    x = {"x": np.linspace(-1.0, 1.0, LEAST, dtype=np.float32).reshape(LEAST, 1)}
+    np.testing.assert_array_equal(run(made, x)[0], run(source, x)[0])
+
+
 def test_how_many_rows_there_are_may_be_open() -> None:
     source, made = read(beside("Mul", f"n, {LEAST}, 1"))
     assert ranks(made) == [3]

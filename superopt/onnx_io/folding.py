@@ -11,12 +11,18 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.dim import product
 from superopt.evaluate import evaluate
 from superopt.operators import Declared, NotUnderstood
+from superopt.operators.constant import Band
 from superopt.operators.layout import Expand
+from superopt.operators.nodes import concrete
 from superopt.term import Term, subterms
 
 _BLOCK = 256
 FILL_LIMIT = 4096
 """A constant that repeats another becomes data up to this many elements; a larger one stays an Expand."""
+
+
+MOST_ROWS = 2**13
+"""No larger square matrix is made to fold it into others: of so many rows it takes half a gigabyte."""
 
 
 def is_folded(term: Term) -> bool:
@@ -32,9 +38,12 @@ def is_folded(term: Term) -> bool:
 def folded(term: Term, dtype: str, given: Mapping[Term, Array]) -> Array:
     """A constant term of given data, computed in 64-bit floats; what is only moved keeps its own type.
 
-    Raises `NotUnderstood` where it does not fit into the type that it is to have.
+    Raises `NotUnderstood` where it does not fit into the type that it is to have, and where it takes too much to make.
     """
-    if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in subterms(term)):
+    terms = subterms(term)
+    if any(isinstance(t.operator, Band) and concrete(t.shape, "band")[0] > MOST_ROWS for t in terms):
+        raise NotUnderstood(f"weights are made of a square matrix of more than {MOST_ROWS} rows")
+    if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in terms):
         given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
     with np.errstate(over="ignore"):
         made = _laid_out(evaluate(term, FLOAT, given), dtype)

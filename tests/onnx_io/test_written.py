@@ -22,7 +22,7 @@ from superopt.onnx_io.program import Program
 from superopt.operators import NotUnderstood
 from superopt.operators.attention.dot_product import MaskedAttention
 from superopt.operators.attention.heads import AttentionOfRows
-from superopt.operators.constant import filled
+from superopt.operators.constant import Band, filled
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.tiles import by_tiles
 from superopt.operators.differences import Sub
@@ -33,8 +33,8 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.rearrange import repeated
-from superopt.operators.reductions import Mean
-from superopt.term import Graph, Term, variable
+from superopt.operators.reductions import Mean, Sum
+from superopt.term import Graph, Term, make, variable
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
@@ -380,6 +380,11 @@ def test_weights_that_do_not_fit_into_their_type_are_not_made_of_others() -> Non
     a, x = (program.values[n] for n in "ax")
     with pytest.raises(NotUnderstood, match="do not fit into their type"):
         rewritten(program, {"y": Mul()(x, Expand((1,), (2, 4))(Mul()(a, a)))}, {})
+
+
+def test_no_huge_identity_is_made_to_fold_it_into_others() -> None:
+    with pytest.raises(NotUnderstood, match="more than 8192 rows"):
+        written(Add()(variable("x", (10_000,)), Sum((0,))(make(Band(10_000)))))
 
 
 def test_weights_that_are_infinite_are_moved_as_they_are() -> None:

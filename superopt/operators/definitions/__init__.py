@@ -7,6 +7,7 @@ from superopt.operators.definitions import (
     drawn_out,
     enlarged,
     exponents,
+    few_channels,
     frames,
     moves,
     norm_rows,
@@ -29,6 +30,7 @@ from superopt.operators.definitions import (
     sums,
     tiles,
     transposed,
+    two_classes,
     views,
 )
 
@@ -39,6 +41,7 @@ __all__ = [
     "drawn_out",
     "enlarged",
     "exponents",
+    "few_channels",
     "frames",
     "moves",
     "norm_rows",
@@ -61,5 +64,6 @@ __all__ = [
     "sums",
     "tiles",
     "transposed",
+    "two_classes",
     "views",
 ]

@@ -24,8 +24,11 @@ SHORT = 16
 LARGEST = 2**16
 """No more numbers than these are repeated as data."""
 
-WORTH_WRITING, MANY = 32, 2**8
-"""Rows of no more numbers, and no fewer of them, may be written out."""
+WORTH_WRITING = 32
+"""Rows of no more numbers may be written out."""
+
+LONGEST, MANY = 2**8, 2**8
+"""A number is repeated by a product along rows of no more, and of no fewer rows."""
 
 
 @defines("transpose", "before short rows")
@@ -76,7 +79,7 @@ def as_a_product_with_ones(op: Expand, x: Term) -> Term | None:
     along = [axis for axis, places in enumerate(before) if axis in op.axes or not is_one(places)]
     if x.constant or not before or op.axes != tuple(along) or not isinstance(size, int):
         return None
-    if not 1 < size <= WORTH_WRITING or (isinstance(count, int) and count < MANY):
+    if not 1 < size <= LONGEST or (isinstance(count, int) and count < MANY):
         return None
     return reshaped(MatMul()(reshaped(x, (count, 1)), filled(1.0, (1, size))), op.to)
 

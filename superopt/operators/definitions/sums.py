@@ -11,6 +11,9 @@ from superopt.operators.reductions import Mean, Sum
 from superopt.relations import is_one
 from superopt.term import Term, make
 
+MOST_ROWS = 1 << 12
+"""Of no more the identity is made, of which a row of ones, or of shares, is made."""
+
 
 @defines("mean", "by a product")
 @defines("sum", "by a product")
@@ -22,7 +25,7 @@ def by_a_product(op: Sum | Mean, x: Term) -> Term | None:
     first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
     count = product(shape[first:end])
     after = product(shape[end:])
-    if len(axes) != end - first or not isinstance(count, int) or count < 2 or is_one(after):
+    if len(axes) != end - first or not isinstance(count, int) or not 1 < count <= MOST_ROWS or is_one(after):
         return None
     before = product(shape[:first])
     row = reshaped(type(op)((0,))(make(Band(count), ())), (1, count))

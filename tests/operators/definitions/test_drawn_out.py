@@ -8,10 +8,8 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
-from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import symbol
-from superopt.evaluate import evaluate, sample
 from superopt.operators.definitions.drawn_out import by_phases, turned_by_phases
 from superopt.operators.interpolate import Interpolate
 from superopt.operators.layout import Transpose
@@ -19,16 +17,10 @@ from superopt.operators.matmul import MatMul
 from superopt.substitution import symbols
 from superopt.term import Term, running, variable
 from tests.models import assert_same, model
+from tests.operators.definitions.equality import assert_equal
 
 TURN = Transpose((0, 2, 1))
 PLACES = ("half_pixel", "asymmetric")
-
-
-def assert_equal(found: Term | None, wanted: Term) -> None:
-    assert found is not None
-    assert found.type == wanted.type
-    values = sample((found, wanted), FIELD, 0)
-    np.testing.assert_array_equal(evaluate(found, FIELD, values), evaluate(wanted, FIELD, values))
 
 
 @pytest.mark.parametrize("by", PLACES)
@@ -36,9 +28,7 @@ def assert_equal(found: Term | None, wanted: Term) -> None:
 @pytest.mark.parametrize("shape", [(1, 1, 2), (2, 3, 5)], ids=str)
 def test_a_longer_signal_is_one_product_of_three_neighbours(shape: tuple[int, ...], factor: int, by: str) -> None:
     wanted = Interpolate((factor * shape[2],), by)(variable("x", shape))
-    found = by_phases(wanted.operator, *wanted.inputs)
-    assert_equal(found, wanted)
-    assert found is not None
+    found = assert_equal(by_phases(wanted.operator, *wanted.inputs), wanted)
     assert len([t for t in running(found) if isinstance(t.operator, MatMul)]) == 1
 
 
@@ -47,9 +37,7 @@ def test_a_longer_signal_is_one_product_of_three_neighbours(shape: tuple[int, ..
 @pytest.mark.parametrize("shape", [(1, 2, 1), (2, 5, 3)], ids=str)
 def test_with_channels_behind_it_is_one_without_transposes(shape: tuple[int, ...], factor: int, by: str) -> None:
     wanted = TURN(Interpolate((factor * shape[1],), by)(TURN(variable("x", shape))))
-    found = turned_by_phases(TURN, *wanted.inputs)
-    assert_equal(found, wanted)
-    assert found is not None
+    found = assert_equal(turned_by_phases(TURN, *wanted.inputs), wanted)
     assert not any(isinstance(t.operator, Transpose) for t in running(found))
 
 

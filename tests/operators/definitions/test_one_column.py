@@ -1,4 +1,4 @@
-"""A constant matrix times many single columns is a product of rows, and of nothing else is it."""
+"""Products of single columns, and with one, are products of rows, and of nothing else are they."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.definitions.one_column import of_single_columns
+from superopt.operators.definitions.one_column import FEWEST, of_single_columns, with_one_column
 from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
+from tests.operators.definitions.equality import assert_equal
 
 STACKS: list[tuple[int, ...]] = [(4,), (2, 3), (1, 4)]
 
@@ -77,3 +78,66 @@ def test_layers_on_columns_are_layers_on_rows(options: Options) -> None:
     result = superopt.optimize(source, options)
     assert result.report.outcome == "faster"
     assert_same(result.proto(), source)
+
+
+ONE = variable("w", (6, 1), constant=True)
+
+
+def rows(*before: Dim, constant: bool = False) -> Term:
+    return variable("x", (*before, 6), constant=constant)
+
+
+def stacked(w: Term, *stack: int) -> Term:
+    """A matrix, the same for all of a stack."""
+    rank = len(stack) + 2
+    return Expand((rank - 2, rank - 1), (*stack, *w.shape))(w)
+
+
+WITH_ONE = {
+    "of rows": (rows(FEWEST), ONE),
+    "of a stack": (rows(2, FEWEST), stacked(ONE, 2)),
+    "of stacks of stacks": (rows(3, 2, FEWEST), stacked(ONE, 3, 2)),
+}
+
+
+@pytest.mark.parametrize(("x", "w"), WITH_ONE.values(), ids=WITH_ONE)
+def test_a_layer_of_one_result_is_a_row_times_all_that_it_weighs(x: Term, w: Term) -> None:
+    found = assert_equal(with_one_column(MatMul(), x, w), MatMul()(x, w))
+    assert [t.shape[0] for t in subterms(found) if isinstance(t.operator, MatMul)] == [1]
+
+
+def test_how_many_rows_it_weighs_may_be_a_symbol() -> None:
+    n = symbol("n")
+    with assuming():
+        found = with_one_column(MatMul(), rows(n), ONE)
+    assert found is not None
+    assert found.shape == (n, 1)
+
+
+@pytest.mark.parametrize(
+    ("x", "w"),
+    [
+        (rows(FEWEST - 1), ONE),
+        (rows(FEWEST), variable("w", (6, 2), constant=True)),
+        (rows(FEWEST), variable("w", (6, 1))),
+        (rows(FEWEST, constant=True), ONE),
+        (rows(2, FEWEST), variable("w", (2, 6, 1), constant=True)),
+        (variable("x", (FEWEST, 1)), variable("w", (1, 1), constant=True)),
+    ],
+    ids=["few rows", "two results", "computed weights", "constant rows", "weights for each", "of one number"],
+)
+def test_no_other_layer_is_a_row_times_what_it_weighs(x: Term, w: Term) -> None:
+    assert with_one_column(MatMul(), x, w) is None
+
+
+def test_a_layer_of_one_result_is_computed_faster_and_is_the_same(options: Options) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["a", "b"], ["c"]),
+        helper.make_node("Sigmoid", ["c"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, [8, 128, 512]), ("y", TensorProto.FLOAT, [8, 128, 1])]
+    given = model(nodes, ends[:1], ends[1:], {"w": weight(512, 1), "b": weight(1)})
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)

@@ -17,6 +17,7 @@ from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import plus
 from superopt.operators.definitions.short_rows import (
     LARGEST,
+    LONGEST,
     MANY,
     SHORT,
     WORTH_WRITING,
@@ -79,7 +80,7 @@ def test_a_computed_short_row_is_written_out_for_longer_ones(
     assert not any(isinstance(i.operator, Expand) for i in found.inputs[0].inputs)
 
 
-@pytest.mark.parametrize("to", [(MANY, 3), (2, MANY, 4), (1, MANY, 2), (MANY, 1, 5), (MANY, WORTH_WRITING)], ids=str)
+@pytest.mark.parametrize("to", [(MANY, 3), (2, MANY, 4), (1, MANY, 2), (MANY, 1, 5), (MANY, LONGEST)], ids=str)
 def test_a_number_for_each_short_row_is_a_product_with_ones(to: tuple[int, ...]) -> None:
     whole = computed(tuple(a for a, d in enumerate(to[:-1]) if d > 1), to)
     found = as_a_product_with_ones(whole.operator, *whole.inputs)
@@ -97,7 +98,7 @@ def test_a_number_for_each_short_row_is_a_product_with_ones(to: tuple[int, ...])
     "whole",
     [
         computed((0,), (MANY - 1, 3)),
-        computed((0,), (MANY, WORTH_WRITING + 1)),
+        computed((0,), (MANY, LONGEST + 1)),
         computed((0,), (MANY, 1)),
         computed((1,), (MANY, 3)),
         computed((0, 1), (MANY, 3)),

@@ -12,7 +12,7 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate
-from superopt.operators.definitions.sums import by_a_product
+from superopt.operators.definitions.sums import MOST_ROWS, by_a_product
 from superopt.operators.matmul import MatMul
 from superopt.operators.reductions import Mean, Reduction, Sum
 from superopt.term import subterms, variable
@@ -43,6 +43,11 @@ def test_a_reduction_by_a_product_is_the_reduction(
 def test_rows_that_lie_in_memory_one_after_the_other_stay_and_so_do_axes_apart(axes: tuple[int, ...]) -> None:
     shape = (3, 4, 5) if len(axes) > 1 else (3, 4)
     assert by_a_product(Mean(axes), variable("x", shape)) is None
+
+
+def test_of_more_places_than_an_identity_may_have_it_stays() -> None:
+    assert by_a_product(Sum((0,)), variable("x", (MOST_ROWS, 3))) is not None
+    assert by_a_product(Sum((0,)), variable("x", (MOST_ROWS + 1, 3))) is None
 
 
 def test_how_many_images_there_are_and_of_which_size_may_be_symbols() -> None:

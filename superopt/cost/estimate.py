@@ -21,6 +21,7 @@ from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
 from superopt.cost.analytic import AnalyticCost, own_flops
+from superopt.cost.blocks import is_repeated
 from superopt.cost.kernels import Kernel
 from superopt.cost.rates import CORE, Rates
 from superopt.dim import Shape
@@ -28,7 +29,7 @@ from superopt.operators import Declared
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.blocks import LAID_OUT, is_of_whole_blocks
 from superopt.operators.definitions.pictures import brings_channels_first
-from superopt.operators.layout import Expand
+from superopt.operators.layout import Expand, Reshape
 from superopt.term import Term, subterms
 
 Lesson: TypeAlias = "tuple[tuple[float, ...], float]"
@@ -139,10 +140,17 @@ def kind_of(kernel: Kernel) -> Kind:
 
 
 def _repeats_in_short_rows(main: Term) -> bool:
-    """Whether a point-wise operator reads something that is repeated, or not, for few elements at a time: onnxruntime
-    goes from one such row to the next then, which takes ten times as long an element.
+    """Whether a point-wise operator reads something that is repeated, or not, for few elements at a time, or something
+    is written out so: onnxruntime goes from one such row to the next then, which takes ten times as long an element.
     """
     op = main.operator
+    if isinstance(op, Reshape):  # what it merges is repeated so, unless it is an image that is resized
+        repeat, wide = main.inputs[0].operator, main.inputs[0].shape
+        several = [axis for axis, d in enumerate(wide) if d != 1]
+        if not isinstance(repeat, Expand) or is_repeated(main):
+            return False
+        axes = [place for place, axis in enumerate(several) if axis in repeat.axes]
+        return _row(axes, tuple(wide[axis] for axis in several)) <= SHORT
     if not (isinstance(op, Declared) and op.pointwise):
         return False
     return any(_row(i.operator.axes, main.shape) <= SHORT for i in main.inputs if isinstance(i.operator, Expand))

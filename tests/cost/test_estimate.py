@@ -15,6 +15,7 @@ from superopt.operators.layout import Expand, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add, Sqrt
+from superopt.operators.rearrange import repeated
 from superopt.operators.reductions import Sum
 from superopt.term import Term
 from tests.cost.graphs import graph, tensor, weight
@@ -156,3 +157,14 @@ def test_what_is_repeated_in_short_rows_tells_nothing_of_long_ones(
     estimates.learn(known, 10.0 * ANALYTIC.seconds(known))
     estimates.learn(ROOT, ANALYTIC.seconds(ROOT))
     assert estimates.seconds(long) == pytest.approx((1.0 if is_short else 10.0) * ANALYTIC.seconds(long))
+
+
+def test_what_is_written_out_in_short_rows_tells_nothing_of_images_that_are_resized_or_of_long_rows() -> None:
+    volume, image = tensor("x", 1, 8, 8, 8, 8), tensor("y", 1, 64, 8, 8)
+    short = kernel(repeated(volume, (1, 1, 2, 2, 2), within=True))
+    estimates = Estimates()
+    estimates.learn(short, 10.0 * ANALYTIC.seconds(short))
+    estimates.learn(ROOT, ANALYTIC.seconds(ROOT))
+    for other in (repeated(image, (1, 1, 2, 2), within=True), repeated(volume, (1, 1, 2, 1, 1), within=True)):
+        wanted = kernel(other)
+        assert estimates.seconds(wanted) < 5.0 * ANALYTIC.seconds(wanted)

@@ -32,6 +32,7 @@ from superopt.operators.definitions import (
     transposed,
     two_classes,
     views,
+    volumes,
 )
 
 __all__ = [
@@ -66,4 +67,5 @@ __all__ = [
     "transposed",
     "two_classes",
     "views",
+    "volumes",
 ]

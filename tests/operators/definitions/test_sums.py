@@ -1,4 +1,4 @@
-"""Sums and means along axes that others follow are products of a row, and of no others are they."""
+"""Sums and means along axes that others follow are products, or sums of several rows at once; of no others are they."""
 
 from __future__ import annotations
 
@@ -6,16 +6,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 
+import superopt
+from superopt.api import Options
 from superopt.arithmetic.field import FIELD
 from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
-from superopt.dim import symbol
+from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate
-from superopt.operators.definitions.sums import MOST_ROWS, by_a_product
+from superopt.operators.definitions.sums import (
+    ABREAST,
+    COLUMNS,
+    LONGEST,
+    MANY,
+    MOST_ROWS,
+    SHORT,
+    abreast,
+    by_a_product,
+    of_groups,
+)
 from superopt.operators.matmul import MatMul
 from superopt.operators.reductions import Mean, Reduction, Sum
 from superopt.term import subterms, variable
+from tests.models import assert_same, model
+from tests.operators.definitions.equality import assert_equal
 
 KINDS: list[type[Reduction]] = [Mean, Sum]
 SHAPES = st.lists(st.integers(1, 4), min_size=2, max_size=4)
@@ -69,3 +84,75 @@ def test_the_mean_over_channels_is_within_the_rounding_of_its_sum() -> None:
     assert made is not None
     values = {x: np.random.default_rng(0).standard_normal((1, 64, 8, 8))}
     np.testing.assert_allclose(evaluate(made, FLOAT, values), values[x].mean(axis=1), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((MANY, 4, 16), 1), ((4, MANY, 3, 5), 2), ((1, MANY, 2, 2, 3), 2)], ids=str
+)
+def test_of_groups_of_short_rows_it_is_a_product_with_identities(
+    kind: type[Reduction], shape: tuple[int, ...], axis: int
+) -> None:
+    wanted = kind.of((axis,))(variable("x", shape))
+    found = assert_equal(of_groups(wanted.operator, *wanted.inputs), wanted)
+    assert any(isinstance(t.operator, MatMul) for t in subterms(found))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((MANY, 4, 2 * SHORT), (1,)),
+        ((MANY - 1, 4, 4), (1,)),
+        ((MANY, LONGEST, 2), (1,)),
+        ((MANY, 4, 1), (1,)),
+        ((MANY, 4, 4), (0,)),
+        ((MANY, 4, 4), (2,)),
+        ((MANY, 4, 4, 4), (1, 2)),
+        ((MANY, symbol("k"), 4), (1,)),
+    ],
+    ids=["long rows", "few groups", "large groups", "of one", "the first axis", "the last", "two axes", "open groups"],
+)
+def test_of_other_groups_it_is_no_such_product(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> None:
+    assert of_groups(Sum(axes), variable("x", shape)) is None
+
+
+def test_how_many_groups_there_are_may_be_a_symbol() -> None:
+    n = symbol("n")
+    with assuming():
+        found = of_groups(Sum((2,)), variable("x", (n, 64, 4, 8)))
+    assert found is not None
+    assert found.shape == (n, 64, 8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rest", [(), (1,), (2,), (2, 2), (COLUMNS,)], ids=str)
+def test_many_short_rows_are_added_up_at_the_side_of_each_other(kind: type[Reduction], rest: tuple[int, ...]) -> None:
+    wanted = kind.of((0,))(variable("x", (3 * ABREAST * MANY, *rest)))
+    found = assert_equal(abreast(wanted.operator, *wanted.inputs), wanted)
+    assert len([t for t in subterms(found) if isinstance(t.operator, kind)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((ABREAST * MANY, COLUMNS + 1), (0,)),
+        ((ABREAST * (MANY - 1), 2), (0,)),
+        ((ABREAST * MANY + 1, 2), (0,)),
+        ((ABREAST * MANY, 2), (1,)),
+        ((symbol("n"), 2), (0,)),
+    ],
+    ids=["long rows", "few", "not that many-th", "along rows", "how many is open"],
+)
+def test_other_rows_are_added_up_one_after_the_other(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> None:
+    assert abreast(Sum(axes), variable("x", shape)) is None
+
+
+@pytest.mark.parametrize(("shape", "axis"), [([4096, 4, 16], 1), ([131072, 2], 0)], ids=str)
+def test_short_rows_are_added_up_faster_and_are_the_same(shape: list[int], axis: int, options: Options) -> None:
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    to = [d for a, d in enumerate(shape) if a != axis]
+    ends = [("x", TensorProto.FLOAT, shape), ("y", TensorProto.FLOAT, to)]
+    whole = model([node], ends[:1], ends[1:], {"axes": np.array([axis], np.int64)})
+    result = superopt.optimize(whole, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), whole)

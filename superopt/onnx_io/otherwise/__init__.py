@@ -11,6 +11,7 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.counted import counted
+from superopt.onnx_io.otherwise.cumulated import cumulated
 from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.gathered import gathered
@@ -54,6 +55,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     hidden_keys,
     hidden_in_nodes,
     full_rank,
+    cumulated,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

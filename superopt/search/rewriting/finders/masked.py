@@ -1,11 +1,12 @@
-"""Values that are masked by a number, as a product and a sum: runtimes choose one element after the other.
+"""Values that are masked by a number or by each other, as products and a sum: runtimes choose one element after the
+other.
 
 Graph attention (Veličković et al. 2018) masks the scores of all pairs by the graph, `where(a > 0, e, −9·10¹⁵)`, in each
 head anew. As `e·m + where(a > 0, 0, −9·10¹⁵)`, of the mask m as zeros and ones, what chooses is the same for all heads
 and is computed once; what is chosen is multiplied by 1, and 0 is added, so both give the same numbers. It is not taken
 apart any further: as `(1 − m)·n` rules would bring the number together with e, which is lost in it. onnxruntime 1.32
 chooses among 256 by 256 scores in 46 µs where the mask is the same everywhere, in 220 where it cannot be foretold; a
-product and a sum take 15.
+product and a sum take 15. Of two that are computed, `where(c, x, y)`, either is multiplied by a mask of its own.
 
 But 0 times an infinity is no number, and some choose to be rid of one. So it is said only of what is made of products
 by steps that are finite wherever these are: what a product makes of an infinity is not to be had back by choosing. What
@@ -61,27 +62,40 @@ FARTHEST = 16
 
 
 class Masking(Fewer):
-    """Finds numbers that are chosen where a mask says so."""
+    """Finds values that are chosen where a mask says so."""
 
     name = "masked by a product"
     spreads = True
     heads = (Where,)
 
     def may_be(self, term: Term) -> bool:
-        """Whether a mask that is computed chooses between a number and what is computed."""
-        computed = sum(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:])
-        return computed == 1 and not term.inputs[0].constant
+        """Whether a mask that is computed chooses what is computed."""
+        computed = any(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:])
+        return computed and not term.inputs[0].constant
 
     def made(self, term: Term) -> Term | None:
-        """What is chosen times the mask, and the number times what is left of it."""
+        """What is chosen times the mask, and the number, or the other, times what is left of it."""
         c, x, y = term.inputs
         value = number_of(y)
+        if value is None and number_of(x) is None:
+            return _of_two(c, x, y) if _is_of_products(x) and _is_of_products(y) else None
         mask, chosen, number = (c, x, value) if value is not None else (Not()(c), y, number_of(x))
         if number is None or not math.isfinite(number) or not _is_of_products(chosen):
             return None
         nothing = filled(0.0, term.shape)
         left = Where()(c, *((nothing, y) if value is not None else (x, nothing)))
         return Add()(Mul()(chosen, _as_numbers(mask, chosen)), left)
+
+
+def _of_two(c: Term, x: Term, y: Term) -> Term:
+    """One of two, each times a mask: as `1 − c` rules would bring both together, and one is lost in the other."""
+    return Add()(Mul()(x, _as_numbers(c, x)), Mul()(y, _as_numbers(_not(c), y)))
+
+
+def _not(c: Term) -> Term:
+    """The opposite of a mask, repeated after that where it is."""
+    repeat = c.operator
+    return Expand(repeat.axes, repeat.to)(Not()(*c.inputs)) if isinstance(repeat, Expand) else Not()(c)
 
 
 def _as_numbers(c: Term, x: Term) -> Term:

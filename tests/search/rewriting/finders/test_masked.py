@@ -1,4 +1,4 @@
-"""What is masked by a number is multiplied by the mask instead, exactly, where it is made of products."""
+"""What is masked is multiplied by the mask instead, exactly, where it is made of products."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ MASKED = {
     "scores over a root": Where()(MASK, Div()(SUM, number(2.0)), number(LOW)),
     "the number where the mask is": Where()(MASK, number(1.5), SCORES),
     "columns": Where()(ROW, SUM, number(LOW)),
+    "one of two": Where()(MASK, SCORES, SUM),
+    "columns of two": Where()(ROW, SCORES, SUM),
 }
 LEFT = {
     "an input": Where()(MASK, X, number(0.0)),
@@ -46,7 +48,8 @@ LEFT = {
     "a sum with an input": Where()(MASK, Add()(SCORES, X), number(0.0)),
     "an exponential": Where()(MASK, Exp()(SCORES), number(0.0)),
     "minus infinity": Where()(MASK, SCORES, number(-math.inf)),
-    "no number": Where()(MASK, SCORES, SUM),
+    "one of scores and an input": Where()(MASK, SCORES, X),
+    "one of scores and an exponential": Where()(MASK, Exp()(SCORES), SUM),
     "numbers alone": Where()(MASK, number(0.0), number(1.0)),
     "a constant mask": Where()(variable("m", (N, N), TRUTH, constant=True), SCORES, number(0.0)),
     "over zero": Where()(MASK, Div()(SCORES, number(0.0)), number(0.0)),
@@ -71,8 +74,9 @@ def test_what_is_masked_is_multiplied_exactly(term: Term) -> None:
     np.testing.assert_array_equal(evaluate(made, FIELD, values), evaluate(term, FIELD, values))
 
 
-def test_floating_point_numbers_are_the_same_to_the_bit() -> None:
-    term = Where()(MASK, LeakyRelu(0.2)(SUM), number(LOW))
+@pytest.mark.parametrize("other", [number(LOW), SCORES], ids=["a number", "one of two"])
+def test_floating_point_numbers_are_the_same_to_the_bit(other: Term) -> None:
+    term = Where()(MASK, LeakyRelu(0.2)(SUM), other)
     made = found(term)
     assert made is not None
     values = {**sample((term,), FLOAT, 1), **masks(1)}

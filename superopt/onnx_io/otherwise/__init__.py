@@ -19,6 +19,7 @@ from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.hidden_in_nodes import hidden_in_nodes
 from superopt.onnx_io.otherwise.hidden_keys import hidden_keys
 from superopt.onnx_io.otherwise.joined_steps import joined_steps
+from superopt.onnx_io.otherwise.larger import larger
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.mapped import mapped
 from superopt.onnx_io.otherwise.monomials import monomials
@@ -56,6 +57,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     hidden_in_nodes,
     full_rank,
     cumulated,
+    larger,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

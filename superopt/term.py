@@ -120,7 +120,9 @@ class Term:
 
 
 def make(operator: Operator, inputs: Iterable[Term] = ()) -> Term:
-    """The term of an operator and inputs. Raises `ShapeError` or `Undecided` where the types do not fit."""
+    """The term of an operator and inputs. Raises `ShapeError` where the types do not fit, and `Undecided` where sizes
+    leave that open, nobody assumes it, and the term is new.
+    """
     inputs = tuple(inputs)
     known = Term._interned.get((operator, inputs))
     if known is None:

@@ -21,8 +21,8 @@ FILL_LIMIT = 4096
 """A constant that repeats another becomes data up to this many elements; a larger one stays an Expand."""
 
 
-MOST_ROWS = 2**13
-"""No larger square matrix is made to fold it into others: of so many rows it takes half a gigabyte."""
+LARGEST_SQUARE = 2**13
+"""No square matrix of more rows is made to fold it into others: of so many it takes a gigabyte while it is made."""
 
 
 def is_folded(term: Term) -> bool:
@@ -41,8 +41,8 @@ def folded(term: Term, dtype: str, given: Mapping[Term, Array]) -> Array:
     Raises `NotUnderstood` where it does not fit into the type that it is to have, and where it takes too much to make.
     """
     terms = subterms(term)
-    if any(isinstance(t.operator, Band) and concrete(t.shape, "band")[0] > MOST_ROWS for t in terms):
-        raise NotUnderstood(f"weights are made of a square matrix of more than {MOST_ROWS} rows")
+    if any(isinstance(t.operator, Band) and concrete(t.shape, "band")[0] > LARGEST_SQUARE for t in terms):
+        raise NotUnderstood(f"weights are made of a square matrix of more than {LARGEST_SQUARE} rows")
     if not all(t.is_variable or (isinstance(t.operator, Declared) and t.operator.moves) for t in terms):
         given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
     with np.errstate(over="ignore"):

@@ -11,7 +11,10 @@ from superopt.term import REAL, TRUTH, Term, subterms
 ONNX_TYPES = {"float32": 1, "float64": 11}
 """The numbers of ONNX's floating-point types that are computed with."""
 
-COMPUTED = (REAL, *ONNX_TYPES, TRUTH)
+FLOATS = (REAL, *ONNX_TYPES)
+"""The element types of products of matrices."""
+
+COMPUTED = (*FLOATS, TRUTH)
 """The element types that terms compute with, and that rules are about; elements of the others are moved only."""
 
 

@@ -20,7 +20,8 @@ SHALLOW = 3
 class Meaning(NamedTuple):
     """What an operator may be written as: its name, what gives the term of it and its inputs, or None, how many
     operators below each other that looks at, and what a term must look like for it, where that is more than its name.
-    `rounds` says that it rounds more than the operator does, which may show on some inputs of some models.
+    `rounds` says that it rounds more than the operator does, or spreads what is no number, which may show on some
+    inputs of some models.
     """
 
     operator: str

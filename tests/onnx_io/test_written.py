@@ -17,7 +17,7 @@ from superopt.dim import floor_div, symbol
 from superopt.errors import UsageError
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, load, rewritten, standalone, understand
-from superopt.onnx_io.folding import FILL_LIMIT
+from superopt.onnx_io.folding import FILL_LIMIT, LARGEST_SQUARE
 from superopt.onnx_io.program import Program
 from superopt.operators import NotUnderstood
 from superopt.operators.attention.dot_product import MaskedAttention
@@ -383,8 +383,9 @@ def test_weights_that_do_not_fit_into_their_type_are_not_made_of_others() -> Non
 
 
 def test_no_huge_identity_is_made_to_fold_it_into_others() -> None:
-    with pytest.raises(NotUnderstood, match="more than 8192 rows"):
-        written(Add()(variable("x", (10_000,)), Sum((0,))(make(Band(10_000)))))
+    n = LARGEST_SQUARE + 1
+    with pytest.raises(NotUnderstood, match=f"more than {LARGEST_SQUARE} rows"):
+        written(Add()(variable("x", (n,)), Sum((0,))(make(Band(n)))))
 
 
 def test_weights_that_are_infinite_are_moved_as_they_are() -> None:

@@ -35,6 +35,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
+    full_rank,
     dequantized,
     mapped,
     sampled,
@@ -55,7 +56,6 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     along_last,
     hidden_keys,
     hidden_in_nodes,
-    full_rank,
     cumulated,
     larger,
 )

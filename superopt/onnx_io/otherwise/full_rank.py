@@ -29,7 +29,7 @@ _OPERATORS = (
     *("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Pow", "Mod", "PRelu", "Where", "And", "Or", "Xor"),
     *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"),
 )
-"""What broadcasts, element by element."""
+"""What broadcasts, element by element, of numbers and truth values."""
 
 
 def full_rank(program: Program) -> dict[int, Put]:

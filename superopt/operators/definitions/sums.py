@@ -21,7 +21,7 @@ MOST_ROWS = 1 << 12
 """Of no more the identity is made, of which a row of ones, or of shares, is made."""
 
 
-SHORT, LONGEST, MANY = 16, 2**7, 2**6
+FEW, LARGEST, MANY = 16, 2**7, 2**6
 """So many numbers follow at most, so many are in a group with them, and so many groups there are at least."""
 
 ABREAST, COLUMNS = 2**6, 4
@@ -51,17 +51,17 @@ def by_a_product(op: Sum | Mean, x: Term) -> Term | None:
 @defines("mean", "of groups by a product", rounds=True)
 @defines("sum", "of groups by a product", rounds=True)
 def of_groups(op: Sum | Mean, x: Term) -> Term | None:
-    """Of few short rows in each of many groups: what the reduction makes of the identity, for each of the rows below
-    each other.
+    """Of few short rows in each of many groups: the identity, or a share of it, for each of the rows below each other.
+    What is infinite spreads over its group.
     """
     axes, shape = op.axes, x.shape
     if len(axes) != 1 or axes[0] == 0 or x.constant:
         return None
     axis = axes[0]
     groups, count, after = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
-    if not isinstance(count, int) or not isinstance(after, int) or count < 2 or not 1 < after <= SHORT:
+    if not isinstance(count, int) or not isinstance(after, int) or count < 2 or not 1 < after <= FEW:
         return None
-    if count * after > LONGEST or (isinstance(groups, int) and groups < MANY):
+    if count * after > LARGEST or (isinstance(groups, int) and groups < MANY):
         return None
     each = reshaped(Expand((1, 2), (count, after, after))(make(Band(after), ())), (count * after, after))
     weights = each if isinstance(op, Sum) else Div()(each, filled(float(count), each.shape))
@@ -72,8 +72,10 @@ def of_groups(op: Sum | Mean, x: Term) -> Term | None:
 @defines("sum", "at the side of each other")
 def abreast(op: Sum | Mean, x: Term) -> Term | None:
     """Of many short rows: of every so many-th first, all of these at once."""
+    if op.axes != (0,):
+        return None
     (first, *others), count = x.shape, product(x.shape[1:])
-    if op.axes != (0,) or not isinstance(first, int) or not isinstance(count, int) or count > COLUMNS:
+    if not isinstance(first, int) or not isinstance(count, int) or count > COLUMNS:
         return None
     if first % ABREAST or first // ABREAST < MANY or x.constant:
         return None

@@ -1,20 +1,23 @@
-"""Softmax over two: of each the sigmoid of how much it is more than the other.
+"""Softmax over two: of each what is left of one by how much the other is more.
 
 Detectors of faces and masks of one thing have two classes for each box or place. onnxruntime 1.32 takes 143 µs for
-16,800 boxes, and 22 so; for two maps of 256 by 256 1,193, and 54.
+16,800 boxes, and for two maps of 256 by 256 1,193; these steps are 5 and 17 times as fast. The sigmoid of the
+difference would take less, but onnxruntime's is nothing below -18, and the logarithm of it infinite.
 """
 
 from __future__ import annotations
 
 from superopt.dim import product
-from superopt.operators.constant import matrix
+from superopt.operators.activations import plus
+from superopt.operators.constant import filled, matrix
 from superopt.operators.differences import Sub
-from superopt.operators.functions import Sigmoid
+from superopt.operators.functions import Exp
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.normalize import Softmax
 from superopt.operators.picks import Slice
+from superopt.operators.pointwise import Div
 from superopt.relations import are_equal
 from superopt.term import Term
 
@@ -22,14 +25,19 @@ MANY = 64
 """Of fewer twos a softmax is as fast."""
 
 
-@defines("softmax", "over two", rounds=True)
+@defines("softmax", "over two")
 def over_two(op: Softmax, x: Term) -> Term | None:
-    """`sigmoid(x − x')`, of x' with both exchanged. What is little beside the other rounds more."""
+    """`1 / (1 + exp(x' − x))`, of x' with both exchanged."""
     axis, shape = op.axis, x.shape
     rows = product((*shape[:axis], *shape[axis + 1 :]))
     if x.constant or not are_equal(shape[axis], 2) or (isinstance(rows, int) and rows < MANY):
         return None
     if axis == x.type.rank - 1:
-        return reshaped(Sigmoid()(MatMul()(reshaped(x, (rows, 2)), matrix([[1, -1], [-1, 1]]))), shape)
+        return reshaped(_left(MatMul()(reshaped(x, (rows, 2)), matrix([[-1, 1], [1, -1]]))), shape)
     first, second = Slice(axis, 0, 1)(x), Slice(axis, 1, 2)(x)
-    return Sigmoid()(Sub()(x, Concat(axis)(second, first)))
+    return _left(Sub()(Concat(axis)(second, first), x))
+
+
+def _left(more: Term) -> Term:
+    """What is left of one by how much more the other is."""
+    return Div()(filled(1.0, more.shape), plus(Exp()(more), 1.0))

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from superopt.cost.domains import foreign
 from superopt.demands import assuming
-from superopt.errors import Undecided
+from superopt.errors import ShapeError, Undecided
 from superopt.operators.declared import Declared
 from superopt.operators.meanings import FURTHER_DEFINITIONS, SEEN, Meaning, defined
 from superopt.rules.idle import is_idle
@@ -140,7 +140,7 @@ class Unfold:
         with assuming() as conditions:
             try:
                 meanings = self._meanings(term.operator, term.inputs)
-            except Undecided:  # it asks what symbolic sizes leave open
+            except (ShapeError, Undecided):  # no term of these inputs, or it asks what symbolic sizes leave open
                 return
         # That no tensor is empty may be assumed of symbolic sizes, as when a model is read.
         if all(c.relation == "<=" for c in conditions):

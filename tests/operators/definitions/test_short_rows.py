@@ -29,7 +29,7 @@ from superopt.operators.differences import Sub
 from superopt.operators.extrema import Max
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.pointwise import Add, Div, Mul, Relu
-from superopt.term import Term, variable
+from superopt.term import TRUTH, Term, variable
 from tests.models import assert_same, model
 
 OPERATORS = {"add": Add(), "sub": Sub(), "mul": Mul(), "div": Div()}
@@ -104,8 +104,10 @@ def test_a_number_for_each_short_row_is_a_product_with_ones(to: tuple[int, ...])
         computed((0, 1), (MANY, 3)),
         computed((), (MANY, 3)),
         row(MANY, (MANY, 3), axis=0),
+        Expand((0,), (MANY, 3))(variable("mask", (MANY,), TRUTH)),
+        Expand((0,), (MANY, 3))(variable("integers", (MANY,), "int8")),
     ],
-    ids=["few", "long", "of one", "a row", "not repeated", "one number", "constant"],
+    ids=["few", "long", "of one", "a row", "not repeated", "one number", "constant", "truth values", "integers"],
 )
 def test_what_is_no_number_for_each_of_many_short_rows_is_no_product(whole: Term) -> None:
     assert as_a_product_with_ones(whole.operator, *whole.inputs) is None
@@ -199,3 +201,15 @@ def test_vectors_are_divided_by_their_norms_faster_and_are_the_same(options: Opt
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
     assert_same(result.proto(), given)
+
+
+def test_masks_of_rows_are_repeated_as_they_were(options: Options) -> None:
+    nodes = [
+        helper.make_node("Less", ["x", "t"], ["m"]),
+        helper.make_node("Relu", ["z"], ["r"]),
+        helper.make_node("Where", ["m", "r", "t"], ["y"]),
+    ]
+    shapes = {"x": [1, 256, 1], "z": [1, 256, 64], "y": [1, 256, 64]}
+    ends = [(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    given = model(nodes, ends[:2], ends[2:], {"t": np.array(0.5, np.float32)})
+    assert_same(superopt.optimize(given, options).proto(), given)

@@ -18,10 +18,10 @@ from superopt.evaluate import evaluate
 from superopt.operators.definitions.sums import (
     ABREAST,
     COLUMNS,
-    LONGEST,
+    FEW,
+    LARGEST,
     MANY,
     MOST_ROWS,
-    SHORT,
     abreast,
     by_a_product,
     of_groups,
@@ -101,16 +101,25 @@ def test_of_groups_of_short_rows_it_is_a_product_with_identities(
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [
-        ((MANY, 4, 2 * SHORT), (1,)),
+        ((MANY, 4, 2 * FEW), (1,)),
         ((MANY - 1, 4, 4), (1,)),
-        ((MANY, LONGEST, 2), (1,)),
+        ((MANY, LARGEST, 2), (1,)),
         ((MANY, 4, 1), (1,)),
         ((MANY, 4, 4), (0,)),
         ((MANY, 4, 4), (2,)),
         ((MANY, 4, 4, 4), (1, 2)),
         ((MANY, symbol("k"), 4), (1,)),
     ],
-    ids=["long rows", "few groups", "large groups", "of one", "the first axis", "the last", "two axes", "open groups"],
+    ids=[
+        "long rows",
+        "few groups",
+        "large groups",
+        "of one",
+        "the first axis",
+        "the last",
+        "two axes",
+        "of open size",
+    ],
 )
 def test_of_other_groups_it_is_no_such_product(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> None:
     assert of_groups(Sum(axes), variable("x", shape)) is None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from superopt.dim import Shape, product
 from superopt.operators.constant import filled
-from superopt.operators.element_types import ONNX_TYPES
+from superopt.operators.element_types import FLOATS
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Div, Mul
@@ -24,10 +24,7 @@ from superopt.operators.reductions import Mean, Sum
 from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.turned import turned
-from superopt.term import REAL, Term
-
-FLOATS = (REAL, *ONNX_TYPES)
-"""The element types of products of matrices."""
+from superopt.term import Term
 
 MOST = 4
 """Of more factors nothing is looked for."""

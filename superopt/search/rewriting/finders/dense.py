@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from superopt.dim import Dim, product
 from superopt.operators.constant import Band
+from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
@@ -39,9 +40,6 @@ TIMES = 3
 
 LARGEST = 1 << 20
 """A matrix of more elements is not made."""
-
-MOST_ROWS = 1 << 12
-"""Nor one of more rows: it is what the steps make of an identity, which has as many columns."""
 
 
 class Way(NamedTuple):
@@ -118,7 +116,7 @@ def _from(starts: Sequence[Term], term: Term) -> Way | None:
     products = sum(isinstance(t.operator, MatMul) for t in steps.taken)
     if not isinstance(rows, int) or not isinstance(columns, int) or not 1 < rows * columns <= LARGEST:
         return None
-    if rows > MOST_ROWS:
+    if rows > MOST_ROWS:  # it is what the steps make of an identity
         return None
     work, whole = sum(w for w in works if isinstance(w, int)), 2 * rows * columns * len(starts)
     return Way(steps, work - whole) if products > len(starts) and whole <= TIMES * work else None

@@ -11,6 +11,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
@@ -18,7 +19,7 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Sum
-from superopt.search.rewriting.finders.dense import LARGEST, MOST_ROWS, Densing
+from superopt.search.rewriting.finders.dense import LARGEST, Densing
 from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable

@@ -45,9 +45,14 @@ def _numbers(program: Program, node: ir.Node) -> dict[int, Array]:
     result = program.values.get(node.outputs[0].name or "") if is_a(node, *_OPERATORS) else None
     if result is None or elements(result.shape) < LEAST or _is_norm(node):
         return {}
-    read = ((which, data_of(program, value)) for which, value in enumerate(node.inputs))
-    rank = result.type.rank
-    return {i: a.reshape((1,) * rank) for i, a in read if a is not None and is_read_anew(a.shape, result.shape)}
+    found = dict[int, Array]()
+    for which, value in enumerate(node.inputs):
+        known = None if value is None else program.values.get(value.name or "")
+        if known is not None and is_read_anew(known.shape, result.shape):  # of what is large no data are asked for
+            data = data_of(program, value)
+            if data is not None:
+                found[which] = data.reshape((1,) * result.type.rank)
+    return found
 
 
 def _is_norm(node: ir.Node) -> bool:

@@ -28,7 +28,8 @@ def is_read_anew(number: Shape, beside: Shape) -> bool:
     onnxruntime 1.32 does so where that is in rows of one element and has more axes: a number is added to 16,384 by 1 in
     98 µs, and to 1 by 16,384, or as one of two axes, in 2.
     """
-    return len(number) < len(beside) > 1 and is_one(beside[-1]) and all(map(is_one, number))
+    fewer_axes = len(beside) > 1 and len(number) < len(beside)
+    return fewer_axes and is_one(beside[-1]) and all(map(is_one, number))
 
 
 def repeats_matrices(term: Term) -> bool:

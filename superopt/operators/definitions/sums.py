@@ -20,7 +20,6 @@ from superopt.term import Term, make
 MOST_ROWS = 1 << 12
 """Of no more the identity is made, of which a row of ones, or of shares, is made."""
 
-
 FEW, LARGEST, MANY = 16, 2**7, 2**6
 """So many numbers follow at most, so many are in a group with them, and so many groups there are at least."""
 

@@ -1,8 +1,9 @@
-"""Softmax over two: of each what is left of one by how much the other is more.
+"""Softmax over two: the share of each by how much more it is than the other.
 
 Detectors of faces and masks of one thing have two classes for each box or place. onnxruntime 1.32 takes 143 µs for
-16,800 boxes, and for two maps of 256 by 256 1,193; these steps are 5 and 17 times as fast. The sigmoid of the
-difference would take less, but onnxruntime's is nothing below -18, and the logarithm of it infinite.
+16,800 boxes, and for two maps of 256 by 256 1,193; these steps are 3.7 and 10 times as fast. The sigmoid of the
+difference would take less, but onnxruntime's is nothing below -18, and the logarithm of it infinite; one divided by one
+and an exponential would be from 89 on, and a softmax is not before 104.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from superopt.dim import product
 from superopt.operators.activations import plus
 from superopt.operators.constant import filled, matrix
-from superopt.operators.differences import Sub
+from superopt.operators.differences import Abs, Neg, Sub
+from superopt.operators.extrema import Min
 from superopt.operators.functions import Exp
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.matmul import MatMul
@@ -27,17 +29,18 @@ MANY = 64
 
 @defines("softmax", "over two")
 def over_two(op: Softmax, x: Term) -> Term | None:
-    """`1 / (1 + exp(x' − x))`, of x' with both exchanged."""
+    """The share of each, by how much more it is than the other."""
     axis, shape = op.axis, x.shape
     rows = product((*shape[:axis], *shape[axis + 1 :]))
     if x.constant or not are_equal(shape[axis], 2) or (isinstance(rows, int) and rows < MANY):
         return None
     if axis == x.type.rank - 1:
-        return reshaped(_left(MatMul()(reshaped(x, (rows, 2)), matrix([[-1, 1], [1, -1]]))), shape)
+        return reshaped(_share(MatMul()(reshaped(x, (rows, 2)), matrix([[1, -1], [-1, 1]]))), shape)
     first, second = Slice(axis, 0, 1)(x), Slice(axis, 1, 2)(x)
-    return _left(Sub()(Concat(axis)(second, first), x))
+    return _share(Sub()(x, Concat(axis)(second, first)))
 
 
-def _left(more: Term) -> Term:
-    """What is left of one by how much more the other is."""
-    return Div()(filled(1.0, more.shape), plus(Exp()(more), 1.0))
+def _share(more: Term) -> Term:
+    """`exp(min(d, 0)) / (1 + exp(-|d|))`: no exponential overflows, and what is little stays as little."""
+    own = Exp()(Min()(more, filled(0.0, more.shape)))
+    return Div()(own, plus(Exp()(Neg()(Abs()(more))), 1.0))

@@ -39,7 +39,7 @@ class Groups:
         self._shallow: Index[Numbered] = Index(is_leaf)
         self._deep: Index[Numbered] = Index(is_leaf)
         self._known: dict[Key, Group] = {}
-        self._of: dict[Term, list[Group]] = {}
+        self._told: dict[Term, list[Group]] = {}
         for numbered in enumerate(rewrites):
             number, rewrite = numbered
             if len(rewrite.heads) != 1:
@@ -53,16 +53,16 @@ class Groups:
 
     def forget_terms(self) -> None:
         """Forget which rewrites fit terms; what they make of windows is remembered."""
-        self._of.clear()
+        self._told.clear()
         self._shallow.forget_terms()
         self._deep.forget_terms()
 
     def of(self, term: Term) -> list[Group]:
         """Those of a term, in the order of their first rewrites."""
-        if term not in self._of:
+        if term not in self._told:
             groups = (self._of_shallow(term), *self._of_deep(term))
-            self._of[term] = sorted(groups, key=lambda group: group.first)
-        return self._of[term]
+            self._told[term] = sorted(groups, key=lambda group: group.first)
+        return self._told[term]
 
     def _of_shallow(self, term: Term) -> Group:
         """What rewrites that are not deep make of a term.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
 import superopt
 from superopt.api import Options
-from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.cumulated import LEAST, ROWS
 from tests.models import assert_same
-from tests.onnx_io.models import model
+from tests.onnx_io.models import as_read, model
 from tests.onnx_io.networks import run
 
 LONG = LEAST // ROWS
@@ -20,14 +18,6 @@ LONG = LEAST // ROWS
 
 def adding(shape: str, axis: int = -1, how: str = "", dtype: str = "float") -> str:
     return f"g ({dtype}[{shape}] x) => ({dtype}[{shape}] y) <int64 a = {{{axis}}}> {{ y = CumSum{how}(x, a) }}"
-
-
-def read(text: str) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A model, and as it is read."""
-    source = model(text, 17)
-    made = ir.to_proto(understand(load(source)).model)
-    onnx.checker.check_model(made, full_check=True)
-    return source, made
 
 
 def kinds(made: onnx.ModelProto) -> list[str]:
@@ -38,14 +28,14 @@ def kinds(made: onnx.ModelProto) -> list[str]:
 @pytest.mark.parametrize("shape", [(ROWS, LONG), (2, ROWS, LONG), (ROWS, 1, 2, LONG)], ids=str)
 def test_running_sums_of_rows_are_taken_along_the_first_axis(shape: tuple[int, ...], how: str) -> None:
     for axis in (-1, len(shape) - 1):
-        source, made = read(adding(", ".join(map(str, shape)), axis, how))
+        source, made = as_read(adding(", ".join(map(str, shape)), axis, how))
         assert kinds(made) == ["Transpose", "CumSum", "Transpose"]
         x = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
         np.testing.assert_array_equal(run(made, x)[0], run(source, x)[0])
 
 
 def test_how_many_there_are_may_be_open() -> None:
-    source, made = read(adding(f"n, {ROWS}, {LONG}"))
+    source, made = as_read(adding(f"n, {ROWS}, {LONG}"))
     assert kinds(made) == ["Transpose", "CumSum", "Transpose"]
     for n in (1, 3):
         x = {"x": np.random.default_rng(n).standard_normal((n, ROWS, LONG)).astype(np.float32)}
@@ -64,7 +54,7 @@ def test_how_many_there_are_may_be_open() -> None:
     ids=["few elements", "few rows", "one row", "the first axis", "an axis between"],
 )
 def test_other_running_sums_stay(text: str) -> None:
-    assert kinds(read(text)[1]) == ["CumSum"]
+    assert kinds(as_read(text)[1]) == ["CumSum"]
 
 
 def test_running_sums_are_faster_and_the_same(options: Options) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
 import superopt
 from superopt.api import Options
-from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.full_rank import LEAST
 from tests.models import assert_same
-from tests.onnx_io.models import model
+from tests.onnx_io.models import as_read, model
 from tests.onnx_io.networks import run
 
 FLOATS = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
@@ -30,14 +28,6 @@ def beside(
     return f"g ({dtype}[{shape}] x) => ({result}[{shape}] y) <{constant}> {{ {given} y = {op}({inputs}) }}"
 
 
-def read(text: str, opset: int = 17) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A model, and as it is read."""
-    source = model(text, opset)
-    made = ir.to_proto(understand(load(source)).model)
-    onnx.checker.check_model(made, full_check=True)
-    return source, made
-
-
 def ranks(made: onnx.ModelProto) -> list[int]:
     """How many axes the constants of a model have."""
     held = [n.attribute[0].t for n in made.graph.node if n.op_type == "Constant"]
@@ -51,7 +41,7 @@ def ranks(made: onnx.ModelProto) -> list[int]:
 def test_a_number_beside_rows_of_one_element_has_all_axes(
     op: str, turned: bool, shape: tuple[int, ...], number: str
 ) -> None:
-    source, made = read(beside(op, ", ".join(map(str, shape)), turned, number))
+    source, made = as_read(beside(op, ", ".join(map(str, shape)), turned, number))
     assert ranks(made) == [len(shape)]
     x = {"x": np.random.default_rng(0).uniform(0.1, 1.0, shape).astype(np.float32)}
     x["x"].flat[:2] = 0.5, np.inf
@@ -73,7 +63,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("constant", "nodes", "result", "count"), OTHERS.values(), ids=OTHERS)
 def test_whatever_broadcasts_reads_numbers_of_all_axes(constant: str, nodes: str, result: str, count: int) -> None:
-    source, made = read(
+    source, made = as_read(
         f"g (float[{LEAST}, 1] x) => ({result}[{LEAST}, 1] y) <{constant}, float k = {{0.25}}> {{ {nodes} }}"
     )
     assert ranks(made).count(2) == count
@@ -82,7 +72,7 @@ def test_whatever_broadcasts_reads_numbers_of_all_axes(constant: str, nodes: str
 
 
 def test_how_many_rows_there_are_may_be_open() -> None:
-    source, made = read(beside("Mul", f"n, {LEAST}, 1"))
+    source, made = as_read(beside("Mul", f"n, {LEAST}, 1"))
     assert ranks(made) == [3]
     for n in (1, 3):
         x = {"x": np.random.default_rng(n).standard_normal((n, LEAST, 1)).astype(np.float32)}
@@ -90,7 +80,7 @@ def test_how_many_rows_there_are_may_be_open() -> None:
 
 
 def test_integers_are_numbers_too() -> None:
-    source, made = read(beside("Mul", f"{LEAST}, 1", constant="int64 c = {3}", dtype="int64"))
+    source, made = as_read(beside("Mul", f"{LEAST}, 1", constant="int64 c = {3}", dtype="int64"))
     assert ranks(made) == [2]
     x = {"x": np.arange(LEAST, dtype=np.int64).reshape(LEAST, 1)}
     np.testing.assert_array_equal(run(made, x)[0], run(source, x)[0])
@@ -113,7 +103,7 @@ LEFT = {
 
 @pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
 def test_where_it_is_read_as_fast_it_stays(text: str) -> None:
-    source, made = read(text)
+    source, made = as_read(text)
     assert [n.op_type for n in made.graph.node if n.op_type == "Constant"] == []
     assert len(made.graph.initializer) == len(source.graph.initializer)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
 import superopt
 from superopt.api import Options
-from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.larger import LEAST
 from tests.models import assert_same
-from tests.onnx_io.models import model
+from tests.onnx_io.models import as_read, model
 from tests.onnx_io.networks import run
 
 HALF = LEAST // 2
@@ -22,14 +20,6 @@ def finding(shape: str, axis: int = 1, kind: str = "ArgMax", keeps: int = 0, mor
     rank = len(shape.split(",")) - 1 + keeps
     to = ", ".join(f"d{i}" for i in range(rank))
     return f"g (float[{shape}] x) => (int64[{to}] y) {{ y = {kind}<axis = {axis}, keepdims = {keeps}{more}>(x) }}"
-
-
-def read(text: str, opset: int = 17) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A model, and as it is read."""
-    source = model(text, opset)
-    made = ir.to_proto(understand(load(source)).model)
-    onnx.checker.check_model(made, full_check=True)
-    return source, made
 
 
 def kinds(made: onnx.ModelProto) -> set[str]:
@@ -47,7 +37,7 @@ def test_the_larger_of_two_is_told_by_a_comparison(
 ) -> None:
     if opset < 11:
         axis %= len(shape)
-    source, made = read(finding(", ".join(map(str, shape)), axis, kind, keeps), opset)
+    source, made = as_read(finding(", ".join(map(str, shape)), axis, kind, keeps), opset)
     assert not kinds(made) & {"ArgMax", "ArgMin"}
     x = {"x": np.random.default_rng(0).integers(-2, 3, shape).astype(np.float32)}  # many are equal
     (expected,), (found,) = run(source, x), run(made, x)
@@ -56,7 +46,7 @@ def test_the_larger_of_two_is_told_by_a_comparison(
 
 
 def test_how_many_maps_there_are_may_be_open() -> None:
-    source, made = read(finding("n, 2, 64, 64"))
+    source, made = as_read(finding("n, 2, 64, 64"))
     assert "ArgMax" not in kinds(made)
     for n in (1, 3):
         x = {"x": np.random.default_rng(n).standard_normal((n, 2, 64, 64)).astype(np.float32)}
@@ -75,7 +65,7 @@ def test_how_many_maps_there_are_may_be_open() -> None:
     ids=["of three", "along the last axis", "few", "the last of equal ones", "of how many is open"],
 )
 def test_the_largest_of_others_stays(text: str) -> None:
-    assert "ArgMax" in kinds(read(text)[1])
+    assert "ArgMax" in kinds(as_read(text)[1])
 
 
 def test_a_mask_is_told_faster_and_is_the_same(options: Options) -> None:

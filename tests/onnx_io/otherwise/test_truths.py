@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
-from superopt.onnx_io import load, understand
-from tests.onnx_io.models import model
+from tests.onnx_io.models import as_read
 from tests.onnx_io.networks import run
 
 SIZES = (64, 32, 16)
@@ -32,15 +30,6 @@ def counting(
     )
 
 
-def read(text: str, opset: int) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A model, and as it is read."""
-    source = model(text, opset)
-    onnx.checker.check_model(source, full_check=True)
-    made = ir.to_proto(understand(load(source)).model)
-    onnx.checker.check_model(made, full_check=True)
-    return source, made
-
-
 def casts(made: onnx.ModelProto) -> list[int]:
     """To what types casts of a model cast."""
     return [node.attribute[0].i for node in made.graph.node if node.op_type == "Cast"]
@@ -57,7 +46,7 @@ def agrees(source: onnx.ModelProto, made: onnx.ModelProto, truth: np.ndarray) ->
 @pytest.mark.parametrize("axes", [(), (0,), (-1,), (1, 2), (0, -1), (0, 1, 2)], ids=str)
 @pytest.mark.parametrize("opset", [11, 13, 18])
 def test_truth_values_are_counted_exactly(opset: int, axes: tuple[int, ...], keeps: int, to: str) -> None:
-    source, made = read(counting(axes, opset, keeps, to), opset)
+    source, made = as_read(counting(axes, opset, keeps, to), opset)
     assert casts(made) == [1, CODES[to]]
     for share in (0.0, 0.4, 1.0):
         agrees(source, made, np.random.default_rng(0).random(SIZES) < share)
@@ -66,7 +55,7 @@ def test_truth_values_are_counted_exactly(opset: int, axes: tuple[int, ...], kee
 @pytest.mark.parametrize("kind", ["ReduceMax", "ReduceMin"])
 @pytest.mark.parametrize("opset", [13, 18])
 def test_whether_any_is_true_or_all_are_is_told_too(opset: int, kind: str) -> None:
-    source, made = read(counting((1,), opset, kind=kind), opset)
+    source, made = as_read(counting((1,), opset, kind=kind), opset)
     assert casts(made) == [1, 7]
     for share in (0.0, 0.03, 0.97, 1.0):
         agrees(source, made, np.random.default_rng(0).random(SIZES) < share)
@@ -74,7 +63,7 @@ def test_whether_any_is_true_or_all_are_is_told_too(opset: int, kind: str) -> No
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_of_any_number_of_rows(rows: int) -> None:
-    source, made = read(counting((1, 2), 17, given="rows, 256, 64"), 17)
+    source, made = as_read(counting((1, 2), 17, given="rows, 256, 64"), 17)
     assert casts(made) == [1, 7]
     agrees(source, made, np.random.default_rng(0).random((rows, 256, 64)) < 0.5)
 
@@ -90,7 +79,7 @@ STAYING = {
 
 @pytest.mark.parametrize("text", STAYING.values(), ids=STAYING)
 def test_integers_stay(text: str) -> None:
-    _, made = read(text, 17)
+    _, made = as_read(text, 17)
     assert 1 not in casts(made)
 
 
@@ -99,7 +88,7 @@ def test_axes_that_are_given_when_the_model_runs_stay() -> None:
         "g (bool[64, 32, 16] b, int64[n] axes) => (int64[a, b, c] y) "
         "{ c = Cast<to = 7>(b) y = ReduceSum<keepdims = 1>(c, axes) }"
     )
-    assert 1 not in casts(read(text.replace("[a, b, c]", "[d0, d1, d2]"), 17)[1])
+    assert 1 not in casts(as_read(text.replace("[a, b, c]", "[d0, d1, d2]"), 17)[1])
 
 
 def test_truth_values_that_nothing_is_counted_along_stay() -> None:
@@ -107,4 +96,4 @@ def test_truth_values_that_nothing_is_counted_along_stay() -> None:
         "g (bool[64, 32, 16] b) => (int64[64, 32, 16] y) <int64[0] axes = {}> "
         "{ c = Cast<to = 7>(b) y = ReduceSum<noop_with_empty_axes = 1>(c, axes) }"
     )
-    assert 1 not in casts(read(text, 17)[1])
+    assert 1 not in casts(as_read(text, 17)[1])

@@ -34,8 +34,7 @@ def test_over_two_it_is_told_by_their_difference(shape: tuple[int, ...], axis: i
     assert not any(isinstance(t.operator, Sigmoid) for t in subterms(found)), "it is nothing below -18 on onnxruntime"
     values = {x: np.random.default_rng(0).standard_normal(shape) * 30.0}
     values[x].flat[:4] = 1000.0, -1000.0, 0.0, 1000.0
-    with np.errstate(over="ignore"):
-        np.testing.assert_allclose(evaluate(found, FLOAT, values), evaluate(wanted, FLOAT, values), rtol=1e-12)
+    np.testing.assert_allclose(evaluate(found, FLOAT, values), evaluate(wanted, FLOAT, values), rtol=1e-12)
 
 
 def test_how_many_twos_there_are_may_be_a_symbol() -> None:
@@ -72,6 +71,7 @@ def test_what_is_little_beside_the_other_is_as_little_and_its_logarithm_a_number
     given = model([helper.make_node("Softmax", ["x"], ["y"], axis=axis)], ends[:1], ends[1:])
     made = superopt.optimize(given, options).proto()
     assert "Softmax" not in {node.op_type for node in made.graph.node}
-    x = {"x": np.random.default_rng(0).uniform(-40.0, 40.0, shape).astype(np.float32)}
-    (expected,), (found,) = run(given, x), run(made, x)
-    np.testing.assert_allclose(np.log(found), np.log(expected), rtol=1e-5, atol=1e-6)
+    for most, near in ((40.0, 1e-5), (50.0, 0.05)):  # from a difference of 88 on shares have few bits left
+        x = {"x": np.random.default_rng(0).uniform(-most, most, shape).astype(np.float32)}
+        (expected,), (found,) = run(given, x), run(made, x)
+        np.testing.assert_allclose(np.log(found), np.log(expected), rtol=0, atol=near)

@@ -121,6 +121,13 @@ def test_a_definition_that_asks_what_symbolic_sizes_leave_open_does_not_apply(mo
     assert [len(f) for f in found] == [1, 0, 0]
 
 
+def test_a_definition_whose_term_these_inputs_do_not_fit_does_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    times_itself = Meaning("relu", lambda op, x: MatMul()(x, x))
+    monkeypatch.setitem(FURTHER_DEFINITIONS, "relu of squares", times_itself)
+    found = [list(Unfold("relu of squares").at((Relu()(variable("x", (2, n))),))) for n in (2, 3)]
+    assert list(map(len, found)) == [1, 0]
+
+
 def test_what_stands_above_a_rewrite_is_made_anew_at_symbolic_sizes() -> None:
     n, side = symbol("N"), symbol("side")
     x, k = variable("x", (n, 2, side, side), "float32"), variable("k", (2, 2, 3, 3), "float32", constant=True)

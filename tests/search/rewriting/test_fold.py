@@ -82,6 +82,7 @@ NOT_FOLDED = {
     "reshape of repeated slices": "its sizes are numbers, and no template's",
     "matmul with one column": "its sizes are numbers, and no template's",
     "conv to few channels": "attributes are tuples of sizes",
+    "conv by taps": "attributes are tuples of sizes",
     "softmax over two": "its sizes are numbers, and no template's",
     "matmul of single columns": "weights must be constant, and a template knows of none",
     "concat of places of one": "an order is of numbers, and no template's",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from superopt.operators.declared import Declared
+from superopt.operators.nodes import ML_DOMAIN
 from superopt.term import Graph, Term, replace_all, subterms
 
-OF_ONNX = ("", "ai.onnx.ml")
+OF_ONNX = ("", ML_DOMAIN)
 """The domains whose operators ONNX defines, and runtimes have."""
 
 

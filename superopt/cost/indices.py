@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from superopt.operators.columns import Elements
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.lookups import Lookups
 from superopt.operators.picks import Slice
@@ -30,7 +31,7 @@ def _sizes(term: Term) -> Iterator[int]:
     op, read = term.operator, [i for i in term.inputs if "int" in i.type.dtype and not i.constant]
     if not read or (isinstance(op, MOVES) and read == list(term.inputs)):
         return
-    if isinstance(op, Lookups | Gather) and read == [term.inputs[1]]:
+    if isinstance(op, Lookups | Gather | Elements) and read == [term.inputs[1]]:
         size = min(op.rows) if isinstance(op, Lookups) else term.inputs[0].shape[op.axis]
         yield size if isinstance(size, int) else 1
     else:

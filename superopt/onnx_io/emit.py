@@ -15,6 +15,7 @@ from superopt.onnx_io.skeleton import clone, imported_opset, opset_of
 from superopt.onnx_io.surgery import bury, inherit, put, sort, swap_outputs
 from superopt.onnx_io.writer import TermWriter
 from superopt.operators import NotUnderstood
+from superopt.operators.nodes import ML_DOMAIN
 from superopt.term import Term
 
 
@@ -109,7 +110,7 @@ class _Rewriting:
         opset = opset_of(self.model)
         if imported_opset(self.model) is None:
             self.model.opset_imports[""] = opset
-        domains = self.model.opset_imports
+        domains = {ML_DOMAIN: 1, **self.model.opset_imports}
         writer = TermWriter(opset, readable, self.program.data, taken, self.program.size_sources, domains)
         given = {t: olds.get(n, n) for t, n in self.origins.items() if n in values}
         order = [name for node in graph for name in (v.name or "" for v in node.outputs) if name in self.new]
@@ -117,6 +118,8 @@ class _Rewriting:
         for name, handle in zip(order, writer.write(roots, given), strict=True):
             self.final[name] = writer.values[handle]
         graph.extend(writer.nodes)
+        if any(node.domain == ML_DOMAIN for node in writer.nodes):
+            self.model.opset_imports.setdefault(ML_DOMAIN, domains[ML_DOMAIN])
         return writer
 
     def _resolved(self, name: str) -> ir.Value:

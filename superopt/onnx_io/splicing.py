@@ -14,7 +14,7 @@ from superopt.onnx_io.branches import body_of, captured
 from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.naming import deep_values, rename, values
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go
 
 SMALL = 2**16
@@ -37,6 +37,9 @@ def spliced(program: Program, new: Mapping[Branch, ir.Model]) -> ir.Model:
     for branch, theirs in new.items():
         if opset_of(theirs) != opset_of(model):
             raise SuperoptError(f"a branch is of opset {opset_of(theirs)}, the model of {opset_of(model)}")
+        for domain, version in theirs.opset_imports.items():
+            if domain not in ONNX_DOMAIN:
+                model.opset_imports.setdefault(domain, version)
         old, own = body_of(model, branch), clone(theirs).graph
         reads, passed = captured(program, branch), given_again(old)
         _demand_fits(old, own, reads, passed)

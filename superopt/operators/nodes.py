@@ -10,6 +10,9 @@ from superopt.dim import Dim, Shape
 from superopt.errors import SuperoptError
 from superopt.term import Term
 
+ML_DOMAIN = "ai.onnx.ml"
+"""ONNX's other domain, of classical models, whose operators runtimes have as well."""
+
 
 class NotUnderstood(SuperoptError):
     """A node that a declaration does not cover: it is carried through as it is, for this reason."""

@@ -24,14 +24,11 @@ from superopt.operators.functions import Sigmoid
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
-from superopt.operators.nodes import Emitter, NotUnderstood, Source, concrete, pass_over, present
+from superopt.operators.nodes import ML_DOMAIN, Emitter, NotUnderstood, Source, concrete, pass_over, present
 from superopt.operators.normalize import Gemm, Softmax
-from superopt.operators.picks import taken
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.rearrange import Gather
 from superopt.term import Term, make
-
-DOMAIN = "ai.onnx.ml"
 
 
 def demand_columns(name: str, x: Shape, *vectors: Shape) -> None:
@@ -61,7 +58,7 @@ def numbers(out: Emitter, name: str) -> list[float]:
     return [float(number) for number in data.flat]
 
 
-@operator("scaler", onnx="Scaler", domain=DOMAIN)
+@operator("scaler", onnx="Scaler", domain=ML_DOMAIN)
 class Scaler(Composite):
     """`y = (x − offset) · scale`, by column."""
 
@@ -89,10 +86,10 @@ class Scaler(Composite):
     def to_onnx(self, out: Emitter, *inputs: str) -> str:
         """With its vectors as attributes."""
         x, offset, scale = inputs
-        return out.node("Scaler", (x,), {"offset": numbers(out, offset), "scale": numbers(out, scale)}, DOMAIN)
+        return out.node("Scaler", (x,), {"offset": numbers(out, offset), "scale": numbers(out, scale)}, ML_DOMAIN)
 
 
-@operator("imputer", onnx="Imputer", domain=DOMAIN)
+@operator("imputer", onnx="Imputer", domain=ML_DOMAIN)
 class Imputer(Composite):
     """`y = values where x is missing, else x`, by column: missing is what is not a number, or what equals one."""
 
@@ -126,10 +123,10 @@ class Imputer(Composite):
         """With its values as an attribute."""
         missing = self.missing if self.equal else math.nan
         given = {"imputed_value_floats": numbers(out, inputs[1]), "replaced_value_float": missing}
-        return out.node("Imputer", inputs[:1], given, DOMAIN)
+        return out.node("Imputer", inputs[:1], given, ML_DOMAIN)
 
 
-@operator("normalizer", onnx="Normalizer", domain=DOMAIN)
+@operator("normalizer", onnx="Normalizer", domain=ML_DOMAIN)
 class Normalizer(Composite):
     """`y = x / ‖x‖` by row: by the sum of magnitudes (L1) or the root of the sum of squares (L2); rows of 0 stay."""
 
@@ -161,25 +158,13 @@ class Normalizer(Composite):
         return make(cls(norm), (x,))
 
 
-@reads("ArrayFeatureExtractor", domain=DOMAIN)
-def array_feature_extractor(node: Source) -> Term:
-    """Some of the columns of rows, as pipelines choose them that scale some of them otherwise than others."""
-    x, _ = present(node.inputs, 2)
-    columns = node.constant(1)
-    if columns is None or not columns.size:
-        raise NotUnderstood("the columns are chosen while the model runs, or none is")
-    if x.type.rank < 2:
-        raise NotUnderstood(f"a matrix of rows is declared, not {x.type}")
-    return taken(x, x.type.rank - 1, [int(i) for i in columns.ravel()])
-
-
-@reads("LinearRegressor", domain=DOMAIN)
+@reads("LinearRegressor", domain=ML_DOMAIN)
 def linear_regressor(node: Source) -> Term:
     """A product with a bias, and what `post_transform` makes of it."""
     return _transformed(node, _scores(node, int(node.attributes.get("targets", 1))))
 
 
-@reads("LinearClassifier", domain=DOMAIN)
+@reads("LinearClassifier", domain=ML_DOMAIN)
 def linear_classifier(node: Source) -> tuple[Term | None, Term]:
     """The label at the place of the largest score, and all scores. Labels of text are not covered.
 

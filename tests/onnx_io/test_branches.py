@@ -110,6 +110,14 @@ def test_names_within_a_branch_are_none_of_the_outer_models() -> None:
     np.testing.assert_array_equal(run(made, feeds)[0], run(source, feeds)[0])
 
 
+def test_a_domain_that_a_branch_alone_imports_is_the_models() -> None:
+    program = understand(load(merged()))
+    then = lifted(program, THEN)
+    assert then is not None
+    then.opset_imports["com.example"] = 3
+    assert dict(spliced(program, {THEN: then}).opset_imports) == {**program.model.opset_imports, "com.example": 3}
+
+
 def test_a_branch_of_another_opset_or_with_other_inputs_is_refused() -> None:
     program = understand(load(merged()))
     newer, renamed = load(normalized(opset=18)), load(normalized())

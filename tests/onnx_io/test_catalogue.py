@@ -35,6 +35,7 @@ from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionO
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.casts import Cast
 from superopt.operators.clip import Clip
+from superopt.operators.columns import Columns, Elements
 from superopt.operators.comparisons import Equal, IsNan, Less, LessOrEqual
 from superopt.operators.constant import Band, Count, Scalar, filled, matrix
 from superopt.operators.conv import Conv
@@ -147,6 +148,8 @@ SAMPLES: dict[str, Term] = {
         X, variable("k", (4, 3, 3, 2), constant=True)
     ),
     "gather": Gather(1)(X, Cast("int64")(Slice(0, 1, 4)(V[0]))),
+    "columns": Columns((3, 0, 3))(X),
+    "elements": Elements(2)(X, Expand((2,), (2, 4, 3, 6))(Cast("int64")(Slice(0, 1, 4)(V[0])))),
     "lookups": Lookups((14, 14))(FLAT, Cast("int64")(Reshape((2, 2))(V[0]))),
     "take": Take(2, (3, 0, 3))(X),
     "every": Every(2, 3)(X),

@@ -16,6 +16,7 @@ from superopt.operators.attention.grouped import GroupedAttention, MaskedGrouped
 from superopt.operators.attention.heads import AttentionOfRows, MaskedAttentionOfRows
 from superopt.operators.attention.rotary import Rotary
 from superopt.operators.clip import Clip
+from superopt.operators.columns import Columns, Elements
 from superopt.operators.composite_reductions import LogSum, LogSumExp, Norm1, Norm2, SumSquare
 from superopt.operators.constant import Band, Count, Matrix, Scalar
 from superopt.operators.conv import Conv
@@ -183,6 +184,8 @@ _LISTED = {
     "clip": lambda: [Clip()(_var("x", rank), _var("y", 0), _var("z", 0)) for rank in (1, 3)],
     "gather": lambda: [Gather(axis)(_var("x", rank), _var("i", r)) for rank, axis in _along_axes() for r in range(3)],
     "lookups": lambda: [Lookups((2, 3))(variable("x", (5, symbol("width"))), i) for i in _in_pairs()],
+    "columns": lambda: [Columns(i)(_var("x", rank)) for rank in (2, 3) for i in ((0,), (1, 0, 1))],
+    "elements": lambda: [Elements(axis)(_var("x", rank), _var("i", rank)) for rank, axis in _along_axes()],
     "take": lambda: [Take(axis, i)(_var("x", rank)) for rank, axis in _along_axes() for i in ((0,), (1, 0, 1))],
     "layernorm": lambda: _over_last(LayerNorm),
     "rmsnorm": lambda: _over_last(RmsNorm),

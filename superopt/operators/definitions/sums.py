@@ -2,7 +2,8 @@
 
 Where few numbers follow, runtimes add them up one after the other. onnxruntime 1.32 takes 248 µs for 4 rows of 16 in
 each of 4,096 groups, and 38 as products of the groups with 4 identities below each other; and for 131,072 rows of 2
-361 µs, and 27 where 64 of them are added up at the side of each other.
+361 µs, and 27 where 64 of them are added up at the side of each other. Of 1,024 by 26 numbers with an axis of one place
+behind it takes 195 µs, and 10 without that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from superopt.operators.layout import Expand, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Div
-from superopt.operators.reductions import Mean, Sum
+from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
 from superopt.relations import is_one
 from superopt.term import Term, make
 
@@ -80,3 +81,16 @@ def abreast(op: Sum | Mean, x: Term) -> Term | None:
         return None
     several = op(reshaped(x, (first // ABREAST, ABREAST * count)))
     return reshaped(op(reshaped(several, (ABREAST, count))), tuple(others))
+
+
+@defines("largest", "along the last axis")
+@defines("mean", "along the last axis")
+@defines("smallest", "along the last axis")
+@defines("sum", "along the last axis")
+def along_the_last_axis(op: Largest | Mean | Smallest | Sum, x: Term) -> Term | None:
+    """Where nothing but axes of one place follow: runtimes take these for rows of one number."""
+    end = op.axes[-1] + 1 if op.axes else 0
+    if not end or end == x.type.rank or x.constant or not all(map(is_one, x.shape[end:])):
+        return None
+    whole: Reduction = op
+    return reshaped(whole(reshaped(x, x.shape[:end])), (*whole.shape(x.shape[:end]), *x.shape[end:]))

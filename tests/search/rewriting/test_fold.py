@@ -83,6 +83,11 @@ NOT_FOLDED = {
     "matmul with one column": "its sizes are numbers, and no template's",
     "conv to few channels": "attributes are tuples of sizes",
     "conv by taps": "attributes are tuples of sizes",
+    **{f"{name} as columns": "its sizes are numbers, and no template's" for name in ("take", "slice", "every")},
+    **{
+        f"{name} along the last axis": "its sizes are numbers, and no template's"
+        for name in ("largest", "mean", "smallest", "sum")
+    },
     "softmax over two": "its sizes are numbers, and no template's",
     "matmul of single columns": "weights must be constant, and a template knows of none",
     "concat of places of one": "an order is of numbers, and no template's",

@@ -3,7 +3,8 @@
 onnxruntime 1.32 takes any other transpose that moves the last axis one element after the other: 2.4 ns each, and a move
 of one axis 0.1 to 0.2. As patches are made of images, places are shuffled into channels or `0 3 2 1` is asked for, two
 such moves take a sixth to an eleventh of the time. Its optimizer makes one transpose of two, whatever reshapes stand
-between them, but for what gives a matrix.
+between them, but for what gives a matrix. And it knows no move by axes of one place: `0 3 2 1` of 64 by 32 by 1 by 48
+takes 333 µs, and 18 without that axis; heads are moved before the tokens of one text in 42, and in 25 without its axis.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ MOST = 3
 
 @defines("transpose", "in moves")
 def in_moves(op: Transpose, x: Term) -> Term | None:
-    """As few moves of one axis as there may be, the cheapest; where one will not do, and the last axis moves."""
+    """As few moves of one axis as there may be, the cheapest; where one will not do, and the last axis moves, or where
+    there are axes of one place.
+    """
     moves = _moves(x.shape, op.perm)
     if not moves:
         return None
@@ -39,15 +42,23 @@ def in_moves(op: Transpose, x: Term) -> Term | None:
 
 
 def _moves(shape: Shape, perm: Sequence[int]) -> list[Move]:
-    """The moves that a transpose is; none where it is one, leaves the last axis, or where they would be too many."""
-    sizes, perm = _merged(shape, perm)
-    rank = len(perm)
-    kept = max((k for k in range(rank + 1) if any(_increasing(perm, k))), default=0)
-    if not 2 <= rank - kept <= MOST or perm[-1] == rank - 1:
-        return []
+    """The moves that a transpose is; none where it is one, leaves the last axis, or where they would be too many, but
+    all at once without axes of one place.
+    """
+    sizes, merged = _merged(shape, perm)
+    rank, kept = len(merged), _kept(merged)
+    if not 2 <= rank - kept <= MOST or merged[-1] == rank - 1:
+        known = len(perm) - _kept(perm) < 2 and perm[-1] != len(perm) - 1
+        return [(sizes, merged)] if rank > kept and any(map(is_one, shape)) and not known else []
+    perm = merged
     orders = (order for k in _increasing(perm, kept) for order in itertools.permutations(set(perm).difference(k)))
     ways = [list(_steps(sizes, perm, order)) for order in orders]
     return min(ways, key=lambda way: sum(_seconds(*move) for move in way))
+
+
+def _kept(perm: Sequence[int]) -> int:
+    """How many axes may stay where they are, at most."""
+    return max((k for k in range(len(perm) + 1) if any(_increasing(perm, k))), default=0)
 
 
 def _increasing(perm: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:

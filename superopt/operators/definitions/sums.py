@@ -2,8 +2,8 @@
 
 Where few numbers follow, runtimes add them up one after the other. onnxruntime 1.32 takes 248 µs for 4 rows of 16 in
 each of 4,096 groups, and 38 as products of the groups with 4 identities below each other; and for 131,072 rows of 2
-361 µs, and 27 where 64 of them are added up at the side of each other. Of 1,024 by 26 numbers with an axis of one place
-behind it takes 195 µs, and 10 without that.
+361 µs, and 27 where 64 of them are added up at the side of each other. An axis of one place behind 1,024 by 26 numbers
+makes it 195 µs for 10, and one before 64 by 1,536 rows 206 for 15.
 """
 
 from __future__ import annotations
@@ -83,14 +83,16 @@ def abreast(op: Sum | Mean, x: Term) -> Term | None:
     return reshaped(op(reshaped(several, (ABREAST, count))), tuple(others))
 
 
-@defines("largest", "along the last axis")
-@defines("mean", "along the last axis")
-@defines("smallest", "along the last axis")
-@defines("sum", "along the last axis")
-def along_the_last_axis(op: Largest | Mean | Smallest | Sum, x: Term) -> Term | None:
-    """Where nothing but axes of one place follow: runtimes take these for rows of one number."""
-    end = op.axes[-1] + 1 if op.axes else 0
-    if not end or end == x.type.rank or x.constant or not all(map(is_one, x.shape[end:])):
+@defines("largest", "without axes of one place")
+@defines("mean", "without axes of one place")
+@defines("smallest", "without axes of one place")
+@defines("sum", "without axes of one place")
+def without_ones(op: Largest | Mean | Smallest | Sum, x: Term) -> Term | None:
+    """Runtimes take axes of one place for rows of one number, or for groups of one row."""
+    counted = [a for a, d in enumerate(x.shape) if not is_one(d)]
+    axes = tuple(i for i, a in enumerate(counted) if a in op.axes)
+    if x.constant or not axes or len(counted) == x.type.rank:
         return None
     whole: Reduction = op
-    return reshaped(whole(reshaped(x, x.shape[:end])), (*whole.shape(x.shape[:end]), *x.shape[end:]))
+    y = whole.of(axes)(reshaped(x, tuple(x.shape[a] for a in counted)))
+    return reshaped(y, whole.shape(x.shape))

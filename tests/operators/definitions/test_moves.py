@@ -65,6 +65,26 @@ def test_what_runtimes_do_by_blocks_already_is_left(shape: tuple[int, ...], perm
     assert in_moves(Transpose(perm), variable("x", shape)) is None
 
 
+@pytest.mark.parametrize(
+    ("shape", "perm", "wanted"),
+    [
+        ((4, 5, 1, 6), (0, 3, 2, 1), (0, 2, 1)),
+        ((1, 5, 6, 7), (0, 2, 1, 3), (1, 0, 2)),
+        ((1, 5, 6, 7), (2, 0, 3, 1), (1, 0)),
+        ((1, 5, 6, 7), (3, 1, 0, 2), (1, 0)),
+    ],
+    ids=["beside what moves", "before heads", "moved", "moved back"],
+)
+def test_what_axes_of_one_place_hide_is_one_move_without_them(
+    shape: tuple[int, ...], perm: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    found = in_moves(Transpose(perm), x := variable("x", shape))
+    assert found is not None
+    assert transposes(found) == [wanted]
+    given = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    np.testing.assert_array_equal(evaluate(found, FLOAT, {x: given}), given.transpose(perm))
+
+
 def test_axes_of_one_place_and_axes_that_stay_together_are_moved_as_one() -> None:
     found = in_moves(Transpose((0, 4, 3, 2, 1)), variable("x", (1, 8, 3, 4, 5)))
     assert found is not None

@@ -13,7 +13,7 @@ from superopt.api import Options
 from superopt.arithmetic.field import FIELD
 from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
-from superopt.dim import Dim, symbol
+from superopt.dim import Dim, Shape, symbol
 from superopt.evaluate import evaluate
 from superopt.operators.definitions.sums import (
     ABREAST,
@@ -23,9 +23,9 @@ from superopt.operators.definitions.sums import (
     MANY,
     MOST_ROWS,
     abreast,
-    along_the_last_axis,
     by_a_product,
     of_groups,
+    without_ones,
 )
 from superopt.operators.matmul import MatMul
 from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
@@ -169,21 +169,26 @@ def test_short_rows_are_added_up_faster_and_are_the_same(shape: list[int], axis:
 
 
 @pytest.mark.parametrize("kind", [Largest, Mean, Smallest, Sum])
-@pytest.mark.parametrize(("axes", "ones"), [((1,), 1), ((0, 1), 2), ((0,), 1)], ids=str)
-def test_along_the_last_axis_nothing_follows(kind: type[Reduction], axes: tuple[int, ...], ones: int) -> None:
-    x, open_x = (variable("x", (*(n, 3)[: axes[-1] + 1], *(1,) * ones), "float32") for n in (5, symbol("n")))
-    made = assert_equal(along_the_last_axis(kind.of(axes), x), kind.of(axes)(x))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((5, 3, 1), (1,)), ((1, 5, 3), (1,)), ((5, 1, 3, 1), (0, 1)), ((3, 1, 1), (0, 2))], ids=str
+)
+def test_without_axes_of_one_place_the_same_is_reduced(
+    kind: type[Reduction], shape: Shape, axes: tuple[int, ...]
+) -> None:
+    opened = variable("x", tuple(symbol("n") if d == 5 else d for d in shape), "float32")
+    x = variable("x", shape, "float32")
+    made = assert_equal(without_ones(kind.of(axes), x), kind.of(axes)(x))  # type: ignore[arg-type]
     (inner,) = (t for t in subterms(made) if isinstance(t.operator, kind))
-    assert axes[-1] == inner.inputs[0].type.rank - 1
+    assert 1 not in inner.inputs[0].shape
     with assuming():
-        of_open = along_the_last_axis(kind.of(axes), open_x)  # type: ignore[arg-type]
-    assert of_open is not None
-    assert of_open.type == kind.of(axes)(open_x).type
+        found = without_ones(kind.of(axes), opened)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.type == kind.of(axes)(opened).type
 
 
-def test_what_is_followed_by_more_or_by_nothing_is_not_summed_along_the_last_axis() -> None:
-    for shape, axes in (((3, 4, 2), (1,)), ((3, 4), (1,)), ((3, 4, symbol("n")), (1,)), ((3, 1), ())):
-        assert along_the_last_axis(Sum(axes), variable("x", shape, "float32")) is None
+def test_what_has_no_axes_of_one_place_or_reduces_no_others_is_left() -> None:
+    for shape, axes in (((3, 4, 2), (1,)), ((3, symbol("n")), (0,)), ((3, 1), (1,)), ((3, 1), ())):
+        assert without_ones(Sum(axes), variable("x", shape, "float32")) is None
 
 
 def test_a_sum_with_an_axis_of_one_place_behind_is_faster(options: Options) -> None:

@@ -85,7 +85,7 @@ NOT_FOLDED = {
     "conv by taps": "attributes are tuples of sizes",
     **{f"{name} as columns": "its sizes are numbers, and no template's" for name in ("take", "slice", "every")},
     **{
-        f"{name} along the last axis": "its sizes are numbers, and no template's"
+        f"{name} without axes of one place": "its sizes are numbers, and no template's"
         for name in ("largest", "mean", "smallest", "sum")
     },
     "softmax over two": "its sizes are numbers, and no template's",

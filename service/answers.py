@@ -41,9 +41,10 @@ def _media_range(text: str) -> tuple[str, float]:
 def _quality(text: str) -> float:
     """A q value; one that is none counts as refusal."""
     try:
-        return min(1.0, float(text))
+        quality = float(text)
     except ValueError:
         return 0.0
+    return min(quality, 1.0) if quality >= 0 else 0.0  # which what is no number is not
 
 
 def _fits(offer: str, name: str) -> bool:

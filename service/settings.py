@@ -1,5 +1,6 @@
 """What a server can be told: where it listens, and what one request may use."""
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Final
@@ -38,7 +39,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "time_limit", "memory", "usual_time", "upload_time", "grace", "kept_bytes"):
-            if getattr(self, name) <= 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise UsageError(f"{name.replace('_', '-')} must be positive, not {getattr(self, name)}")
         if self.max_bytes > PROTOBUF_LIMIT:
             raise UsageError(

@@ -7,6 +7,10 @@ class SuperoptError(Exception):
     exit_code = 1
 
 
+UNFORESEEN = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+"""What code raises that met a form of a model which nobody foresaw: what it was to do is left undone."""
+
+
 class UsageError(SuperoptError):
     """An argument that cannot be used: a file that exists already, a value outside its domain."""
 

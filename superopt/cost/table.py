@@ -123,7 +123,11 @@ class Table:
     def rows(self) -> list[Row]:
         """All timings, in the order of what they depend on; what can be none is left out."""
         found = self._mended(lambda c: c.execute("SELECT * FROM timings").fetchall())
-        return [Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8]) for row in found if _is_timing(row[5:8])]
+        return [
+            Row(Key(*row[:4]), row[4], Timing(*row[5:8]), row[8])
+            for row in found
+            if _is_timing(row[5:8]) and _is_time(row[8])
+        ]
 
     def __len__(self) -> int:
         return int(self._mended(lambda c: c.execute("SELECT COUNT(*) FROM timings").fetchone()[0]))
@@ -165,7 +169,15 @@ class Table:
 def _is_timing(values: Sequence[Any]) -> bool:
     seconds, spread, runs = values
     numbers = isinstance(seconds, float) and isinstance(spread, float) and isinstance(runs, int)
-    return numbers and 0.0 < seconds < math.inf and 0.0 <= spread < math.inf
+    return numbers and 0.0 < seconds < math.inf and 0.0 <= spread < math.inf and runs > 0
+
+
+def _is_time(text: Any) -> bool:
+    """Whether a text says when something was."""
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 def _columns(key: Key) -> tuple[Any, ...]:

@@ -16,6 +16,9 @@ from superopt.errors import InvalidModel, UsageError
 from superopt.onnx_io.tensors import Tensor
 from superopt.onnx_io.traps import demand_quotient
 
+MOST = 2**32
+"""Of more numbers nothing is computed before the model runs: a fill may be of any size, and what reads it then is."""
+
 RANDOM = frozenset(
     [
         "RandomNormal",
@@ -111,6 +114,8 @@ class Constants:
         for v in node.inputs:
             if v is not None and v.name:
                 inputs[v.name] = self.data(v.name)
+        if (many := max((a.size for a in inputs.values()), default=0)) > MOST:
+            raise InvalidModel(f"node {node.name or node.op_type!r}: of {many} numbers nothing is computed ahead")
         results = run_node(node, inputs, self._model)
         # What a session gives keeps the memory of the session, and may be a view of a weight.
         results = {n: a.copy() if a.nbytes <= _LITTLE_BYTES else a for n, a in results.items()}
@@ -125,12 +130,16 @@ class Constants:
         return np.broadcast_to(number.reshape(()), tuple(int(d) for d in self.data(source.name or "")))
 
 
+_TEXT = "SUO"
+"""The kinds of arrays that hold strings."""
+
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def run_node(node: ir.Node, inputs: Mapping[str, Array], model: ir.Model) -> dict[str, Array]:
     """The outputs of one node by name. Raises `InvalidModel` where it cannot be run."""
     demand_quotient(node, inputs)
+    inputs = {name: _texts(a) if a.dtype.kind in _TEXT else a for name, a in inputs.items()}
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
             [ir.to_proto(node)],
@@ -160,4 +169,12 @@ def _run(proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Any]:
 
 
 def _elem_type(array: Array) -> int:
+    if array.dtype.kind in _TEXT:
+        return int(onnx.TensorProto.STRING)
     return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def _texts(array: Array) -> Array:
+    """Strings as runtimes take them, of bytes or characters."""
+    flat = [str(t, "utf-8", "surrogateescape") if isinstance(t, bytes) else str(t) for t in array.ravel().tolist()]
+    return np.array(flat, dtype=object).reshape(array.shape)

@@ -27,9 +27,9 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of, is_a, is_softmax_of_rows
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put, replaced
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 
 FURTHER = 1.0001
 """What is masked twice, in rows that are masked as a whole, is to stay below the others: there a floor is so many times

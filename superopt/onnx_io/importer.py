@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from superopt.demands import assuming
 from superopt.dim import Condition, Shape
-from superopt.errors import SuperoptError, one_line
+from superopt.errors import UNFORESEEN, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut, surely_run
 from superopt.onnx_io.decided import decided
 from superopt.onnx_io.inlining import inlined
@@ -111,7 +111,7 @@ class _Reading:
         except SuperoptError as error:
             reason = one_line(error, 300)
             past = error if isinstance(error, PastTheEnd) else None
-        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        except UNFORESEEN as error:
             # A declaration met what it did not foresee; the node stays as it is.
             reason = f"{type(error).__name__}: {one_line(error, 300)}"
         types = dict(zip(outputs, (t.type for t in read), strict=False))  # also of what is not computed with here

@@ -42,6 +42,17 @@ def demand_sound(proto: onnx.ModelProto, name: str, apart: Container[str] = ()) 
             for tensor in graph.initializer:
                 demand_data(tensor, f"initializer {tensor.name!r}", name)
     _demand_few_calls(proto, name)
+    for node in _all_nodes(proto):
+        _demand_parts(node, name)
+
+
+def _demand_parts(node: onnx.NodeProto, name: str) -> None:
+    """Raise `InvalidModel` for a Split into other parts than it gives, at which ONNX's inference ends the process."""
+    told = next((a.i for a in node.attribute if a.name == "num_outputs"), len(node.output))
+    if node.op_type == "Split" and told != len(node.output):
+        culprit = node.name or next(iter(node.output), "Split")
+        said = f"node {culprit!r} says num_outputs {told} and gives {len(node.output)}"
+        raise InvalidModel(f"{name}: {said}; make them equal")
 
 
 def attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:

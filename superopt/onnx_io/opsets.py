@@ -129,7 +129,7 @@ def raise_opset(model: ir.Model, opset: int) -> None:
                 node.attributes["num_outputs"] = ir.AttrInt64("num_outputs", len(node.outputs))
     domain = "" if "" in model.opset_imports or "ai.onnx" not in model.opset_imports else "ai.onnx"
     model.opset_imports[domain] = opset
-    least = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+    least = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)], ignore_unknown=True)
     model.ir_version = max(model.ir_version, least)
 
 

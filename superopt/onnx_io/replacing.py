@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
-from superopt.errors import InvalidModel
+from superopt.errors import UNFORESEEN, InvalidModel
 from superopt.onnx_io.files import load
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.skeleton import clone
@@ -26,18 +26,16 @@ Put: TypeAlias = Callable[[Draft, ir.Node], bool]
 
 def replaced(model: ir.Model, puts: Mapping[int, Put]) -> ir.Model | None:
     """The model with something else in some places of its main graph, in a copy; None where that is in none of them. A
-    form that is not foreseen, which ONNX's check refuses, stays, and takes no other along.
+    form that is not foreseen, or that ONNX's check refuses, stays, and takes no other along.
     """
     if not puts:
         return None
     copy = clone(model)
     draft, nodes = Draft(copy, {v.name or "" for v in deep_values(copy.graph)}), list(copy.graph)
-    # What one leaves unread is removed, which may be the next.
-    done = [put(draft, nodes[place]) for place, put in puts.items() if nodes[place].graph is copy.graph]
-    if not any(done):
-        return None
     try:
-        return load(copy)
-    except InvalidModel:
+        # What one leaves unread is removed, which may be the next.
+        done = [put(draft, nodes[place]) for place, put in puts.items() if nodes[place].graph is copy.graph]
+        return load(copy) if any(done) else None
+    except (InvalidModel, *UNFORESEEN):
         each, half = list(puts.items()), len(puts) // 2
         return (replaced(model, dict(each[:half])) or replaced(model, dict(each[half:]))) if half else None

@@ -68,7 +68,8 @@ def compute(op_type: str, attributes: Mapping[str, Any], inputs: Sequence[Sizes 
     own = first.dtype if first is not None else ""
     dtype = "bool" if op_type in COMPARISONS else own
     if op_type == "Cast":
-        dtype = NUMPY_NAMES.get(ir.DataType(attributes["to"]), "")
+        to = attributes["to"]  # the name of a type before opset 6
+        dtype = NUMPY_NAMES.get(ir.DataType(to), "") if isinstance(to, int) else ""
     if op_type == "CastLike":
         dtype = inputs[1].dtype if inputs[1] is not None else ""
     function = OF_FLOATS.get(op_type) if own.startswith("float") else None
@@ -184,7 +185,7 @@ def _range(attributes: Mapping[str, Any], start: Array, limit: Array, delta: Arr
 
 def _product(attributes: Mapping[str, Any], values: Array, axes: Array | None = None) -> Any:
     """Of the elements of a vector, or each by itself where no axes may mean none."""
-    if attributes.get("noop_with_empty_axes") and not (attributes.get("axes") or _numbers(axes)):
+    if attributes.get("noop_with_empty_axes") == 1 and not (attributes.get("axes") or _numbers(axes)):
         return values
     if values.ndim != 1:
         raise Undecided("no vector")
@@ -200,7 +201,7 @@ TABLE: dict[str, Function] = {
     "Cast": _cast,
     "CastLike": lambda attributes, values, like: _cast(attributes, values),
     "Ceil": _elementwise(lambda a: -(-a.top // a.bottom) if isinstance(a, Quotient) else a),
-    "Concat": lambda attributes, *parts: np.concatenate(parts, attributes["axis"]),
+    "Concat": lambda attributes, *parts: np.concatenate(parts, attributes.get("axis", 1)),
     "Div": _elementwise(_divided),
     "Equal": _elementwise(_same),
     "Expand": lambda _, values, to: np.broadcast_to(values, np.broadcast_shapes(values.shape, tuple(_numbers(to)))),

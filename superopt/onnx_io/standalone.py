@@ -94,7 +94,7 @@ def _standalone(graph: Graph, opset: int, highest: int, tensor: Callable[[Term],
         opset_imports={**domains, "": opset},
         name="terms",
     )
-    oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+    oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)], ignore_unknown=True)
     return ir.Model(made, ir_version=max(oldest, 8), producer_name="superopt")
 
 

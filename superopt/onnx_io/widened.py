@@ -16,6 +16,7 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.files import load
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import all_nodes
 from superopt.onnx_io.surgery import pass_on
 from superopt.onnx_io.tensors import tensors
@@ -66,7 +67,7 @@ def widened(model: ir.Model) -> ir.Model | None:
 
 def is_rounding(node: ir.Node) -> bool:
     """Whether a node gives what it reads in 16 bits."""
-    return node.op_type == "Cast" and node.attributes["to"].as_int() == HALF
+    return node.op_type == "Cast" and number(node, "to", 0) == HALF
 
 
 def _computes_in_half(model: ir.Model) -> bool:
@@ -99,7 +100,7 @@ def _can_be(model: ir.Model) -> bool:
 
 
 def _is_of_bits(node: ir.Node) -> bool:
-    return node.op_type in _OF_BITS or (node.op_type == "Cast" and node.attributes["to"].as_int() == ir.DataType.STRING)
+    return node.op_type in _OF_BITS or (node.op_type == "Cast" and number(node, "to", 0) == ir.DataType.STRING)
 
 
 def _holds_half(value: ir.Value) -> bool:
@@ -141,11 +142,7 @@ def _widen(node: ir.Node, halves: Container[str | None]) -> None:
         elif _is_named_half(attribute):
             node.attributes[name] = ir.AttrInt64(name, FLOAT)
     source = node.inputs[0] if node.op_type == "Cast" else None
-    if (
-        source is not None
-        and node.attributes["to"].as_int() == FLOAT
-        and (source.name in halves or source.dtype == FLOAT)
-    ):
+    if source is not None and number(node, "to", 0) == FLOAT and (source.name in halves or source.dtype == FLOAT):
         node.op_type = "Identity"
         node.attributes.clear()
 

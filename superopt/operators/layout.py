@@ -123,7 +123,7 @@ class Concat(Declared):
     def from_onnx(cls, node: Source) -> Term:
         """Several inputs are a chain that leans left."""
         inputs = present(node.inputs, len(node.inputs))
-        axis = positive_axis(node.attributes["axis"], inputs[0].type.rank)
+        axis = positive_axis(node.attributes.get("axis", 1), inputs[0].type.rank)
         joined = inputs[0]
         for other in inputs[1:]:
             joined = make(cls(axis), (joined, other))

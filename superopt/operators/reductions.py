@@ -89,7 +89,7 @@ def _axes(cls: type[Reduction], node: Source, rank: int) -> list[int]:
         if given is None:
             raise NotUnderstood("the axes are computed while the model runs")
     if given is None or not len(given):
-        return [] if node.attributes.get("noop_with_empty_axes", 0) else list(range(rank))
+        return [] if node.attributes.get("noop_with_empty_axes", 0) == 1 else list(range(rank))
     return sorted(positive_axis(int(a), rank) for a in given)
 
 

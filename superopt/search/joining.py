@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from superopt.dim import symbol_name
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.search.settings import Setting, sized
 from superopt.substitution import symbols
@@ -64,7 +65,7 @@ def _joins(step: Step) -> bool:
 
 def _axis_beside(step: Step, rank: int) -> int | None:
     """The axis along which inputs stand beside each other."""
-    return step.node.attributes["axis"].as_int() % rank if step.node.op_type == "Concat" else None
+    return number(step.node, "axis", 1) % rank if step.node.op_type == "Concat" else None
 
 
 def _needs(value: str, made: Mapping[str, Step], inputs: Collection[str]) -> bool:

@@ -98,16 +98,18 @@ def test_table_that_is_damaged_while_open_is_set_aside(tmp_path: Path) -> None:
 def test_a_table_in_which_something_is_no_timing_is_read_without_it(tmp_path: Path) -> None:
     path = tmp_path / "timings.sqlite"
     with Table(path) as table:
-        for name in ("kept", "less than nothing", "a word"):
+        for name in ("kept", "less than nothing", "a word", "never run", "some day"):
             table.put(KEY, name, Timing(1.0, 0.0, 7))
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE timings SET seconds = -1 WHERE signature = 'less than nothing'")
         other.execute("UPDATE timings SET seconds = 'much' WHERE signature = 'a word'")
+        other.execute("UPDATE timings SET runs = 0 WHERE signature = 'never run'")
+        other.execute("UPDATE timings SET measured_at = 'some day' WHERE signature = 'some day'")
         other.commit()
     with Table(path) as table:
         assert [row.signature for row in table.rows()] == ["kept"]
         assert table.get(KEY, "kept") is not None
-        assert table.get(KEY, "less than nothing") is table.get(KEY, "a word") is None
+        assert all(table.get(KEY, name) is None for name in ("less than nothing", "a word", "never run"))
 
 
 def test_table_of_another_layout_is_set_aside(tmp_path: Path) -> None:

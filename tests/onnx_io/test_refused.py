@@ -117,6 +117,10 @@ REFUSED |= {
     "a cycle": (lambda: model("g (float x) => (float y) { a = Add(x, b) b = Relu(a) y = Relu(b) }"), ("'b'", "sorted")),
     "functions that call each other": (lambda: doubling_functions(2, last="f0"), ("f1", "call each other")),
     "functions that mean 2⁶⁰ nodes": (lambda: doubling_functions(60), ("'f0'", "nodes")),
+    "more parts than are said": (
+        lambda: model("g (float[n] x) => (float[m] a) { a, b, c = Split<num_outputs = 2>(x) }", 18),
+        ("'a'", "num_outputs 2", "3"),
+    ),
     "training": (
         lambda: onnx.ModelProto.FromString(model(BRANCHES).SerializeToString() + b"\xa2\x01\0"),
         ("training",),

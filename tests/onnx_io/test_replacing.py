@@ -36,6 +36,17 @@ def test_a_form_that_is_refused_keeps_no_other_as_it_is(refused: int) -> None:
     assert changed == {0, 1, 2, 3, 4} - {refused}
 
 
+def test_a_form_that_nobody_foresaw_keeps_no_other_as_it_is() -> None:
+    def unforeseen(draft: Draft, node: ir.Node) -> bool:
+        draft.model.graph.insert_before(node, ir.Node("", "Nothing", [node.inputs[0]]))
+        return bool(node.attributes["axis"])
+
+    made = replaced(load(model(CHAIN)), {0: put("Sign"), 1: unforeseen, 3: put("Sign")})
+    assert made is not None
+    assert "Sign" in [node.op_type for node in made.graph]
+    assert "Nothing" not in [node.op_type for node in made.graph]
+
+
 def test_what_another_left_unread_is_not_replaced_too() -> None:
     def constant(draft: Draft, node: ir.Node) -> bool:
         made = ir.Node("", "Relu", [draft.model.graph.inputs[0]])

@@ -22,6 +22,8 @@ from service.answers import MIXED_TYPE, MODEL_TYPE, preferred
         ("application/json", None),
         ("application/octet-stream;q=0", None),
         ("application/octet-stream;q=high", None),
+        ("application/octet-stream;q=nan", None),
+        ("application/octet-stream;q=-1", None),
         ("", MODEL_TYPE),
     ],
 )

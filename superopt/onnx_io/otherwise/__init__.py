@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import onnx_ir as ir
 
-from superopt.errors import SuperoptError
+from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.counted import counted
@@ -66,6 +66,6 @@ def otherwise(program: Program) -> ir.Model | None:
     """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays."""
     puts: dict[int, Put] = {}
     for way in OTHERWISE:
-        with suppress(SuperoptError):  # sizes that are not told apart
+        with suppress(SuperoptError, *UNFORESEEN):  # sizes that are not told apart, or a form that nobody foresaw
             puts.update(way(program))
     return replaced(program.model, puts)

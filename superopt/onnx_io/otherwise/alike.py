@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.said import held
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.turns.rows import held
 
 MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16
 """What computes one of the values has at most so many nodes and reads at most so many values; each constant among them

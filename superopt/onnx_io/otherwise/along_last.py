@@ -21,9 +21,10 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements, number
+from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")

@@ -17,8 +17,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 
 LEAST, TIMES = 4, 4
 """So many slices are cast at least, and what they are of has so many times as many elements at most."""

@@ -23,9 +23,10 @@ from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
 from superopt.onnx_io.otherwise.reading import EXACT, Reduction, data_of, is_a, reduction
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements, number
+from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
 
 OLDEST, ADDING = 13, 16

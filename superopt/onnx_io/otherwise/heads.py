@@ -23,10 +23,11 @@ from superopt.onnx_io.otherwise.columns import Columns
 from superopt.onnx_io.otherwise.layers import LAYERS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import held, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row, held, number
+from superopt.onnx_io.turns.rows import Row
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""

@@ -20,8 +20,8 @@ from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.otherwise.scores import cut_out, sliced
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 
 MASK = 3
 """Which of the inputs a mask is; behind it stands what was computed before."""

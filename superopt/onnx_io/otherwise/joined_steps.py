@@ -15,6 +15,7 @@ from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
 from superopt.onnx_io.otherwise.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import replace_node
 
@@ -74,7 +75,7 @@ def _joined(program: Program, node: ir.Node) -> _Joined | None:
     widths = [t.shape[-1] for t in terms if t is not None and t.type.rank]
     numbers = tuple(width for width in widths if isinstance(width, int))
     known = [t.type.rank for t in terms if t is not None]
-    if len(numbers) < len(join.inputs) or join.attributes["axis"].as_int() % known[0] != known[0] - 1:
+    if len(numbers) < len(join.inputs) or number(join, "axis", 1) % known[0] != known[0] - 1:
         return None
     if not is_linear(program, node, known[0]):
         return None

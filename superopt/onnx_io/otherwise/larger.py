@@ -15,8 +15,9 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements, number
+from superopt.onnx_io.turns.rows import elements
 
 LEAST = 2**12
 """So many numbers there are at least, where each symbolic size is 1."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.said import held, listed, number
 from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
 
 
 def _product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -96,11 +97,9 @@ def _picked(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
 
 def _unsqueezed(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Axes of one place."""
-    told, row = node.attributes.get("axes"), rows[0]
-    data = held(node.inputs[1]) if len(rows) > 1 else None
-    listed = told.as_ints() if told is not None else data.numpy().tolist() if data is not None else ()
-    rank = len(row.shape) + len(listed)
-    axes, sizes = sorted(a % rank for a in listed), iter(row.shape)
+    told, row = listed(node, "axes") or [], rows[0]
+    rank = len(row.shape) + len(told)
+    axes, sizes = sorted(a % rank for a in told), iter(row.shape)
     if row.turns is None or not axes:
         return None
     shape = tuple(1 if a in axes else next(sizes) for a in range(rank))

@@ -7,9 +7,10 @@ import onnx_ir as ir
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import elements, number
+from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
 
 LEAST_STEPS, MOST_ROWS = 4, 32

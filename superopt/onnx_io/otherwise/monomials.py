@@ -19,8 +19,8 @@ from superopt.onnx_io.naming import values
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Mul

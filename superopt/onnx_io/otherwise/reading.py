@@ -10,8 +10,8 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
-from superopt.onnx_io.turns.rows import number
 
 EXACT = 2**24
 """Fewer ones are added up exactly in any order, in 32-bit floating-point numbers too."""
@@ -75,7 +75,7 @@ def reduction(program: Program, node: ir.Node, *op_types: str) -> Reduction | No
         if data is None:
             return None
         axes = [int(axis) for axis in data.reshape(-1)]
-    if not axes and number(node, "noop_with_empty_axes", 0):
+    if not axes and number(node, "noop_with_empty_axes", 0) == 1:
         return None
     told = tuple(sorted({axis % rank for axis in axes})) if rank and axes else tuple(range(rank))
     is_told = told and all(-rank <= axis < rank for axis in axes)

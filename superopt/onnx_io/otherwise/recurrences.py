@@ -16,6 +16,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 
@@ -43,7 +44,7 @@ def _joined(sums: Mapping[ir.Value, Sum], program: Program, join: ir.Node) -> li
     rank = program.values[read[0].series.name or ""].type.rank
     nodes = _computing(sums, join)
     is_less = nodes >= LEAST_NODES and read[0].times.size * len(read) <= MOST_EACH * nodes
-    return read if is_less and join.attributes["axis"].as_int() % rank == read[0].axis else None
+    return read if is_less and number(join, "axis", 1) % rank == read[0].axis else None
 
 
 def _computing(sums: Mapping[ir.Value, Sum], join: ir.Node) -> int:

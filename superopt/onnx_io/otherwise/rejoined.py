@@ -19,6 +19,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
 
 LEAST, TIMES = 8, 2
@@ -53,7 +54,7 @@ def _own(nodes: Sequence[ir.Node]) -> dict[ir.Value, None]:
 
 
 def _axis(node: ir.Node) -> int:
-    return node.attributes["axis"].as_int()
+    return number(node, "axis", 1)
 
 
 def _joins_often(program: Program, node: ir.Node) -> bool:

@@ -24,9 +24,9 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import number
 from superopt.operators.nodes import concrete
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term

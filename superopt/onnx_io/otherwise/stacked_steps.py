@@ -13,6 +13,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 
@@ -32,7 +33,7 @@ def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
         return False
     if len({_spread(program, v) for v in join.inputs}) > 1 or (axes := _spread(program, join.inputs[0])) is None:
         return False
-    rank, axis = known.type.rank, join.attributes["axis"].as_int()
+    rank, axis = known.type.rank, number(join, "axis", 1)
     for node in nodes:
         x = program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
         is_alone = len(node.outputs[0].uses()) == 1 and not node.outputs[0].is_graph_output()
@@ -61,7 +62,7 @@ def _spread(program: Program, value: ir.Value | None) -> tuple[int, ...] | None:
     if "axes" in node.attributes:
         return tuple(node.attributes["axes"].as_ints())
     name = (node.inputs[1].name or "") if len(node.inputs) > 1 and node.inputs[1] is not None else ""
-    return tuple(program.data(name).tolist()) if name in program.constants else None
+    return tuple(program.data(name).reshape(-1).tolist()) if name in program.constants else None
 
 
 def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
+from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.batch import Batch, Keeps
 from superopt.onnx_io.turns.forms import ELEMENTWISE, REDUCES
-from superopt.onnx_io.turns.rows import number
 
 
 def _of_first(batch: Batch, node: ir.Node) -> bool:

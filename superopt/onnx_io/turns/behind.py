@@ -20,12 +20,13 @@ from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import deep_values, rename
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import held
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import output_of, pass_on
 from superopt.onnx_io.turns.ahead import FREE, fits
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import FORMS
-from superopt.onnx_io.turns.rows import Row, held
+from superopt.onnx_io.turns.rows import Row
 from superopt.onnx_io.turns.slices import turns_of
 from superopt.relations import are_equal
 from superopt.substitution import symbols

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.batch import Batch
 from superopt.onnx_io.turns.rows import elements
 from superopt.substitution import substitute, symbols
@@ -86,7 +87,7 @@ def _is_outer(node: ir.Node) -> bool:
     if node.op_type != "Cast" or node.inputs[0] is None:
         return False
     given, (made,) = node.inputs[0], node.outputs
-    to = ir.DataType(node.attributes["to"].as_int())
+    to = ir.DataType(number(node, "to", 0))
     return (given.is_graph_input() and given.dtype in _16_BITS) or (made.is_graph_output() and to in _16_BITS)
 
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common, held, number
+from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
 from superopt.operators import CATALOGUE
 from superopt.relations import are_equal
 
@@ -38,14 +39,10 @@ def elementwise(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Ro
 
 def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """What is reduced in each turn, along axes that are known."""
-    row, rank, told = rows[0], len(rows[0].shape), node.attributes.get("axes")
-    axes_held = held(node.inputs[1]) if len(rows) > 1 else None
-    if row.turns is None or (told is None and axes_held is None):
+    row, rank, told = rows[0], len(rows[0].shape), listed(node, "axes")
+    if row.turns is None or not told or any(not -rank <= a < rank for a in told):
         return None
-    listed = told.as_ints() if told is not None else axes_held.numpy().tolist() if axes_held is not None else ()
-    if not listed or any(not -rank <= a < rank for a in listed):
-        return None
-    axes, kept = sorted(a % rank for a in listed), number(node, "keepdims", 1)
+    axes, kept = sorted(a % rank for a in told), number(node, "keepdims", 1)
     shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
     since = 13 if node.op_type == "ReduceSum" else 18
     new = nodes.over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
@@ -78,12 +75,10 @@ def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
 def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Rows that are cut along an axis into parts of known sizes."""
     row, axis, count = rows[0], number(node, "axis", 0), len(node.outputs)
-    rank, told = len(row.shape), node.attributes.get("split")
-    sizes_held = held(node.inputs[1]) if len(rows) > 1 else None
-    if not -rank <= axis < rank or (len(rows) > 1 and sizes_held is None):
+    rank, sizes = len(row.shape), listed(node, "split")
+    if not -rank <= axis < rank or sizes is None:
         return None
     size, axis = row.shape[axis], axis % rank
-    sizes = list(told.as_ints()) if told is not None else sizes_held.numpy().tolist() if sizes_held is not None else []
     if not sizes and isinstance(size, int) and size % count == 0:
         sizes = [size // count] * count
     if len(sizes) != count or not are_equal(size, sum(sizes)):

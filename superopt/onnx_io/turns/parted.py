@@ -10,11 +10,12 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import let_go
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import Row, number
+from superopt.onnx_io.turns.rows import Row
 
 _END = 2**31 - 1
 """Where a slice ends that goes to the end."""

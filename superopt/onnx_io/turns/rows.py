@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
-from onnx_ir.convenience import get_const_tensor
 
 from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.new_nodes import NewNodes
@@ -58,13 +57,3 @@ def elements(shape: Shape, size: int = 1) -> int:
     found = substitute(whole, dict.fromkeys(symbols(whole), size))
     assert isinstance(found, int)
     return found
-
-
-def number(node: ir.Node, name: str, default: int) -> int:
-    """What an attribute says."""
-    return node.attributes[name].as_int() if name in node.attributes else default
-
-
-def held(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """The data of a constant; None of an input, whose data is what is taken where none is given."""
-    return None if value is None or value.is_graph_input() else get_const_tensor(value)

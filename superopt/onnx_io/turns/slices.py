@@ -12,8 +12,8 @@ from superopt.dim import Dim
 from superopt.errors import InvalidModel
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import held
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.turns.rows import held
 from superopt.relations import are_equal
 
 

@@ -1,0 +1,29 @@
+"""What nodes say: by attributes, and by constants that they read."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.convenience import get_const_tensor
+
+
+def number(node: ir.Node, name: str, default: int) -> int:
+    """What an attribute says; the default, too, where it is no integer, as types were names before opset 6."""
+    told = node.attributes.get(name)
+    return default if told is None or told.type != ir.AttributeType.INT else told.as_int()
+
+
+def listed(node: ir.Node, name: str) -> list[int] | None:
+    """Integers that an attribute lists, or later a constant second input, which may be one number without axes; none
+    where neither is given, None where they are computed.
+    """
+    if name in node.attributes:
+        return list(node.attributes[name].as_ints())
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        return []
+    data = held(node.inputs[1])
+    return None if data is None else [int(i) for i in data.numpy().reshape(-1)]
+
+
+def held(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """The data of a constant; None of an input, whose data is what is taken where none is given."""
+    return None if value is None or value.is_graph_input() else get_const_tensor(value)

@@ -40,7 +40,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("max_bytes", "time_limit", "memory", "usual_time", "upload_time", "grace", "kept_bytes"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UsageError(f"{name.replace('_', '-')} must be positive, not {getattr(self, name)}")
+                raise UsageError(f"{name.replace('_', '-')} must be positive and finite, not {getattr(self, name)}")
         if self.max_bytes > PROTOBUF_LIMIT:
             raise UsageError(
                 f"max-bytes is {self.max_bytes}; above {PROTOBUF_LIMIT}, models keep their weights in a second file"

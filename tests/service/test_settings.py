@@ -1,5 +1,6 @@
 """Limits that nobody could work under are refused when they are given."""
 
+import math
 from collections.abc import Collection
 from inspect import signature
 from typing import get_args
@@ -17,7 +18,14 @@ from superopt.search.strategies.by_name import STRATEGIES
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_bytes": 0}, {"max_bytes": (1 << 31) + 1}, {"time_limit": -1.0}, {"port": 65536}, {"waiting": -1}],
+    [
+        {"max_bytes": 0},
+        {"max_bytes": (1 << 31) + 1},
+        {"time_limit": -1.0},
+        {"time_limit": math.nan},
+        {"port": 65536},
+        {"waiting": -1},
+    ],
     ids=str,
 )
 def test_an_impossible_setting_is_refused_by_name(wrong: dict[str, int]) -> None:

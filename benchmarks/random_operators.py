@@ -166,6 +166,14 @@ def _gather(d: Values) -> Built:
     return (x, d.indices(d.several(d.integer(0, 2), 1, 4), size)), {"axis": axis}
 
 
+def _elements(d: Values) -> Built:
+    x = _anything(d, 1)
+    axis = d.integer(0, x.type.rank - 1)
+    sizes = list(ints(x.shape))
+    size, sizes[axis] = sizes[axis], d.integer(1, 4)
+    return (x, d.indices(sizes, size)), {"axis": axis}
+
+
 def _every(d: Values) -> Built:
     x = _anything(d, 1)
     axis = d.integer(0, x.type.rank - 1)
@@ -307,6 +315,7 @@ BUILD: dict[str, Callable[[Values], Built]] = {
     "expand": _expand,
     "take": _take,
     "gather": _gather,
+    "elements": _elements,
     "every": _every,
     "interpolate": _interpolate,
     "nearest": _nearest,

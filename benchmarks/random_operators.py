@@ -171,7 +171,7 @@ def _elements(d: Values) -> Built:
     axis = d.integer(0, x.type.rank - 1)
     sizes = list(ints(x.shape))
     size, sizes[axis] = sizes[axis], d.integer(1, 4)
-    return (x, d.indices(sizes, size)), {"axis": axis}
+    return (x, d.indices(tuple(sizes), size)), {"axis": axis}
 
 
 def _every(d: Values) -> Built:

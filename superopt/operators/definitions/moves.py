@@ -47,6 +47,8 @@ def _moves(shape: Shape, perm: Sequence[int]) -> list[Move]:
     """
     sizes, merged = _merged(shape, perm)
     rank, kept = len(merged), _kept(merged)
+    if rank < 2:  # what stays, but for its axes
+        return []
     if not 2 <= rank - kept <= MOST or merged[-1] == rank - 1:
         known = len(perm) - _kept(perm) < 2 and perm[-1] != len(perm) - 1
         return [(sizes, merged)] if rank > kept and any(map(is_one, shape)) and not known else []

@@ -58,8 +58,18 @@ def test_every_transpose_in_moves_is_that_transpose_and_each_move_is_of_one_axis
         ((4, 5, 6, 7), (2, 3, 0, 1)),
         ((4, 1, 6, 7), (0, 3, 1, 2)),
         ((4, 5, 6, 7), (2, 1, 0, 3)),
+        ((1, 1), (1, 0)),
+        ((1, 4), (1, 0)),
     ],
-    ids=["one move", "of one axis", "of two that stay together", "through one place", "the last axis stays"],
+    ids=[
+        "one move",
+        "of one axis",
+        "of two that stay together",
+        "through one place",
+        "the last axis stays",
+        "one place",
+        "a row",
+    ],
 )
 def test_what_runtimes_do_by_blocks_already_is_left(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     assert in_moves(Transpose(perm), variable("x", shape)) is None

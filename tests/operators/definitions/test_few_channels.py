@@ -10,7 +10,7 @@ from superopt.api import Options
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.operators.conv import Conv
-from superopt.operators.definitions.few_channels import FEW, to_few_channels
+from superopt.operators.definitions.few_channels import FEW, of_whole_images, to_few_channels
 from superopt.operators.matmul import MatMul
 from superopt.term import Term, subterms, variable
 from tests.models import assert_same, model, weight
@@ -64,6 +64,38 @@ def test_a_map_of_scores_is_computed_faster_and_is_the_same(options: Options) ->
     nodes = [helper.make_node("Conv", ["x", "w", "b"], ["y"])]
     ends = [("x", TensorProto.FLOAT, [1, 128, 64, 64]), ("y", TensorProto.FLOAT, [1, 1, 64, 64])]
     given = model(nodes, ends[:1], ends[1:], {"w": weight(1, 128, 1, 1), "b": weight(1)})
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 4, 5), (3, 2, 7), (2, 3, 2, 4, 4)], ids=str)
+def test_of_whole_images_it_is_a_layer(shape: tuple[int, ...]) -> None:
+    ones = (1,) * (len(shape) - 2)
+    conv = Conv(ones, (0,) * 2 * len(ones), ones)
+    x, k = image(*shape), kernel(6, *shape[1:])
+    found = assert_equal(of_whole_images(conv, x, k), conv(x, k))
+    assert any(isinstance(t.operator, MatMul) for t in subterms(found))
+
+
+@pytest.mark.parametrize(
+    ("conv", "k"),
+    [
+        (Conv(), kernel(4, 6, 4, 3)),
+        (Conv((1, 1), (1, 0, 0, 0)), kernel(4, 6, 4, 4)),
+        (Conv(group=2), kernel(4, 3, 4, 4)),
+        (Conv(), variable("k", (4, 6, 4, 4))),
+    ],
+    ids=["smaller windows", "padded", "groups", "computed weights"],
+)
+def test_of_other_windows_it_is_none(conv: Conv, k: Term) -> None:
+    assert of_whole_images(conv, image(2, 6, 4, 4), k) is None
+
+
+def test_patches_that_were_cut_before_are_embedded_faster_and_the_same(options: Options) -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
+    ends = [("x", TensorProto.FLOAT, [128, 3, 2, 14, 14]), ("y", TensorProto.FLOAT, [128, 256, 1, 1, 1])]
+    given = model(nodes, ends[:1], ends[1:], {"w": weight(256, 3, 2, 14, 14)})
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
     assert_same(result.proto(), given)

@@ -23,14 +23,15 @@ from superopt.operators.definitions.short_rows import (
     WORTH_WRITING,
     as_a_product_with_ones,
     before_short_rows,
+    beside_all,
     in_longer_rows,
 )
 from superopt.operators.differences import Sub
 from superopt.operators.extrema import Max
 from superopt.operators.layout import Expand, Transpose
-from superopt.operators.pointwise import Add, Div, Mul, Relu
-from superopt.term import TRUTH, Term, variable
-from tests.models import assert_same, model
+from superopt.operators.pointwise import Add, Binary, Div, Mul, Relu
+from superopt.term import TRUTH, Term, subterms, variable
+from tests.models import assert_same, model, weight
 
 OPERATORS = {"add": Add(), "sub": Sub(), "mul": Mul(), "div": Div()}
 
@@ -213,3 +214,62 @@ def test_masks_of_rows_are_repeated_as_they_were(options: Options) -> None:
     ends = [(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     given = model(nodes, ends[:2], ends[2:], {"t": np.array(0.5, np.float32)})
     assert_same(superopt.optimize(given, options).proto(), given)
+
+
+BESIDE = {
+    "levels": ((2, 3, 4, 2, 2), (2, 4), (4, 2)),
+    "of all places": ((5, 3, 4, 2), (0, 2, 3), (5, 4, 2)),
+    "one for each row": ((7, 6, 4), (1,), (6,)),
+}
+
+
+@pytest.mark.parametrize(("shape", "axes", "own"), BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("kind", [Add, Sub, Mul, Div])
+@pytest.mark.parametrize("which", [0, 1])
+def test_numbers_of_some_of_the_last_axes_are_data_of_all(
+    shape: tuple[int, ...], axes: tuple[int, ...], own: tuple[int, ...], kind: type[Binary], which: int
+) -> None:
+    x, numbers = variable("x", shape), Expand(axes, shape)(variable("c", own, constant=True))
+    term = kind()(*((numbers, x) if which == 0 else (x, numbers)))
+    made = beside_all(kind(), *term.inputs)
+    assert_equal(made, term)
+    assert made is not None
+    (inner,) = (t for t in subterms(made) if isinstance(t.operator, kind))
+    repeat = inner.inputs[which].operator
+    assert isinstance(repeat, Expand)
+    assert repeat.axes == (inner.type.rank - 1,)
+
+
+def test_of_open_sizes_only_those_before_are_left_open() -> None:
+    with assuming():
+        shape = (1, symbol("q"), 8, 4, 4, 2)
+        x, numbers = variable("x", shape), Expand((3, 5), shape)(variable("c", (4, 2), constant=True))
+        found = beside_all(Div(), x, numbers)
+    assert found is not None
+    assert found.shape == shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "own", "constant"),
+    [
+        ((9, 4, 2), (2,), (2,), True),
+        ((9, 4, SHORT), (0,), (9,), True),
+        ((9, 4, SHORT), (0, 2), (9, SHORT), True),
+        ((9, 4, 2), (0, 2), (9, 2), False),
+        ((9, 4, 2), (), (), True),
+    ],
+    ids=["short rows", "long rows", "long rows of two", "computed", "a number"],
+)
+def test_numbers_that_are_repeated_fast_or_computed_are_left(
+    shape: tuple[int, ...], axes: tuple[int, ...], own: tuple[int, ...], constant: bool
+) -> None:
+    numbers = Expand(axes, shape)(variable("c", own, constant=constant))
+    assert beside_all(Mul(), variable("x", shape), numbers) is None
+
+
+def test_points_of_several_levels_are_scaled_faster_and_are_the_same(options: Options) -> None:
+    ends = [(name, TensorProto.FLOAT, [1, 100, 8, 4, 4, 2]) for name in "xy"]
+    given = model([helper.make_node("Div", ["x", "c"], ["y"])], ends[:1], ends[1:], {"c": weight(4, 1, 2)})
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)

@@ -83,6 +83,11 @@ NOT_FOLDED = {
     "matmul with one column": "its sizes are numbers, and no template's",
     "conv to few channels": "attributes are tuples of sizes",
     "conv by taps": "attributes are tuples of sizes",
+    "conv of whole images": "weights must be constant, and a template knows of none",
+    **{
+        f"{name} beside all of the last axes": "numbers must be constant, and a template knows of none"
+        for name in ("add", "sub", "mul", "div")
+    },
     **{f"{name} as columns": "its sizes are numbers, and no template's" for name in ("take", "slice", "every")},
     **{
         f"{name} without axes of one place": "its sizes are numbers, and no template's"

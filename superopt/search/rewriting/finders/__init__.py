@@ -3,12 +3,14 @@
 from superopt.search.rewriting.finders.blended import Blending
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
+from superopt.search.rewriting.finders.cleared import Clearing
 from superopt.search.rewriting.finders.contracted import Contracting
 from superopt.search.rewriting.finders.dense import Densing
 from superopt.search.rewriting.finders.exchanged import Exchanging
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.fronted import Fronting
 from superopt.search.rewriting.finders.gathered import Gathering
+from superopt.search.rewriting.finders.grouped import Grouping
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
@@ -31,6 +33,8 @@ FINDERS: tuple[type[Fewer], ...] = (
     Extremes,
     Choosing,
     Carrying,
+    Grouping,
+    Clearing,
     Unfolding,
     Masking,
     Summing,

@@ -21,7 +21,7 @@ def of_padded_rows(op: MatMul, x: Term, y: Term) -> Term | None:
     """`matmul(pad(x), y) = matmul(x, slice(y))`, where zeros stand before and behind each row alone."""
     last = x.type.rank - 1
     start = _zeros_before(x, last)
-    return None if start is None else op(x.inputs[0], _cut(y, last - 1, start, start + x.inputs[0].shape[last]))
+    return None if start is None else op(x.inputs[0], cut(y, last - 1, start, start + x.inputs[0].shape[last]))
 
 
 @defines("matmul", "of padded columns")
@@ -29,7 +29,7 @@ def of_padded_columns(op: MatMul, x: Term, y: Term) -> Term | None:
     """`matmul(x, pad(y)) = matmul(slice(x), y)`, where zeros stand above and below each column alone."""
     above = y.type.rank - 2
     start = _zeros_before(y, above)
-    return None if start is None else op(_cut(x, above + 1, start, start + y.inputs[0].shape[above]), y.inputs[0])
+    return None if start is None else op(cut(x, above + 1, start, start + y.inputs[0].shape[above]), y.inputs[0])
 
 
 def _zeros_before(term: Term, axis: int) -> Dim | None:
@@ -41,7 +41,7 @@ def _zeros_before(term: Term, axis: int) -> Dim | None:
     return pad.pads[axis] if all(are_equal(w, 0) for w in others) else None
 
 
-def _cut(term: Term, axis: int, start: Dim, stop: Dim) -> Term:
+def cut(term: Term, axis: int, start: Dim, stop: Dim) -> Term:
     """A part of a factor; of a repeated one, what is repeated is cut."""
     repeat = term.operator
     if isinstance(repeat, Expand) and axis in repeat.axes:

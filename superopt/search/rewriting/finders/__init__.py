@@ -15,6 +15,7 @@ from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.outer import Outering
+from superopt.search.rewriting.finders.parted import Parting
 from superopt.search.rewriting.finders.picked import Picking
 from superopt.search.rewriting.finders.pictured import Picturing
 from superopt.search.rewriting.finders.placewise import Placewise
@@ -38,6 +39,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Unfolding,
     Masking,
     Summing,
+    Parting,
     Merging,
     Fronting,
     Exchanging,

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnx.helper import tensor_dtype_to_field
 
 from superopt.errors import InvalidModel
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 DEEPEST = 32
 """How deep subgraphs may be nested; protobuf reads no deeper either."""
@@ -42,26 +43,33 @@ def demand_sound(proto: onnx.ModelProto, name: str, apart: Container[str] = ()) 
             for tensor in graph.initializer:
                 demand_data(tensor, f"initializer {tensor.name!r}", name)
     _demand_few_calls(proto, name)
-    for node in _all_nodes(proto):
+    for node in _within(_all_nodes(proto)):
         _demand_parts(node, name)
 
 
 def _demand_parts(node: onnx.NodeProto, name: str) -> None:
-    """Raise `InvalidModel` for a Split into other parts than it gives, at which ONNX's inference ends the process."""
-    told = next((a.i for a in node.attribute if a.name == "num_outputs"), len(node.output))
-    if node.op_type == "Split" and told != len(node.output):
-        culprit = node.name or next(iter(node.output), "Split")
-        said = f"node {culprit!r} says num_outputs {told} and gives {len(node.output)}"
-        raise InvalidModel(f"{name}: {said}; make them equal")
+    """Raise `InvalidModel` for a Split into fewer parts than it gives, at which ONNX's inference ends the process."""
+    if node.op_type != "Split" or node.domain not in ONNX_DOMAIN:
+        return
+    told = [a.i for a in node.attribute if a.name == "num_outputs" and not a.ref_attr_name]
+    if told and told[0] < len(node.output):
+        culprit = node.name or node.output[0]
+        wrong = f"node {culprit!r} says num_outputs {told[0]} and gives {len(node.output)}"
+        raise InvalidModel(f"{name}: {wrong}; make them equal")
 
 
 def attributes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.AttributeProto]:
     """The attributes of nodes, and of those in their subgraphs."""
+    return (attribute for node in _within(nodes) for attribute in node.attribute)
+
+
+def _within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those in their subgraphs."""
     for node in nodes:
+        yield node
         for attribute in node.attribute:
-            yield attribute
             for graph in (attribute.g, *attribute.graphs):
-                yield from attributes(graph.node)
+                yield from _within(graph.node)
 
 
 def _all_nodes(proto: onnx.ModelProto) -> list[onnx.NodeProto]:

@@ -121,6 +121,14 @@ REFUSED |= {
         lambda: model("g (float[n] x) => (float[m] a) { a, b, c = Split<num_outputs = 2>(x) }", 18),
         ("'a'", "num_outputs 2", "3"),
     ),
+    "more parts than are said, in a branch": (
+        lambda: model(
+            "g (float[n] x, bool[1] c) => (float[m] y) { y = If (c) <then_branch = p () => (float[m] a) "
+            "{ a, b = Split<num_outputs = 1>(x) }, else_branch = q () => (float[m] r) { r = Relu(x) }> }",
+            18,
+        ),
+        ("'a'", "num_outputs 1", "2"),
+    ),
     "training": (
         lambda: onnx.ModelProto.FromString(model(BRANCHES).SerializeToString() + b"\xa2\x01\0"),
         ("training",),

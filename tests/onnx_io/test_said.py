@@ -59,3 +59,22 @@ def test_of_more_numbers_than_memory_holds_nothing_is_computed_ahead() -> None:
     program = understand(load(model(f"g (float[2] x) => (float[2] y) {{ {text} }}")))
     with pytest.raises(InvalidModel, match="ReduceMax"):
         program.data("m")
+
+
+def test_parts_that_a_function_is_told_are_read() -> None:
+    halves = helper.make_node("Split", ["x"], ["a", "b"], axis=1)
+    told = onnx.AttributeProto(name="num_outputs", ref_attr_name="k", type=onnx.AttributeProto.INT)
+    halves.attribute.append(told)
+    nodes = [halves, helper.make_node("Add", ["a", "b"], ["y"])]
+    opsets = [helper.make_opsetid("", 18)]
+    given = model("g (float[n, 8] x) => (float[n, 4] y) { y = custom.Sum<k = 2>(x) }", 18)
+    given.functions.append(helper.make_function("custom", "Sum", ["x"], ["y"], nodes, opsets, ["k"]))
+    assert understand(load(given)).summary.opaque == {}
+
+
+def test_splits_of_other_domains_give_what_they_say() -> None:
+    nodes = [helper.make_node(op, ["x"], [name]) for op, name in (("Relu", "a"), ("Neg", "b"))]
+    opsets = [helper.make_opsetid("", 18)]
+    given = model("g (float[n] x) => (float[n] y) { y, z = custom.Split<num_outputs = 1>(x) }", 18)
+    given.functions.append(helper.make_function("custom", "Split", ["x"], ["a", "b"], nodes, opsets, ["num_outputs"]))
+    assert understand(load(given)).summary.opaque == {}

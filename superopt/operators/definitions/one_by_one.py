@@ -12,7 +12,7 @@ from superopt.dim import Dim, product
 from superopt.operators.columns import TYPES, Columns, Elements
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.meanings import defines
-from superopt.operators.picks import Every, Slice, Take
+from superopt.operators.picks import MOST_PLACES, Every, Slice, Take
 from superopt.operators.rearrange import Gather
 from superopt.relations import is_one
 from superopt.term import Term
@@ -22,9 +22,6 @@ SHORT = 4
 
 FEW = 8
 """More columns beside each other are a slice, whose rows are copied as fast."""
-
-MOST = 2**14
-"""Of more columns there are no such picks in models; a constant has to hold the place of each."""
 
 
 @defines("take", "as columns")
@@ -57,7 +54,7 @@ def _columns(x: Term, axis: int, places: Sequence[int]) -> Term | None:
     width, size = product(x.shape[axis + 1 :]), x.shape[axis]
     if x.constant or x.type.dtype not in TYPES or not isinstance(width, int) or not isinstance(size, int):
         return None
-    if width > SHORT or len(places) * width > MOST:
+    if width > SHORT or len(places) * width > MOST_PLACES:
         return None
     rows: Dim = product(x.shape[:axis])
     if is_one(rows):  # one row is taken by whatever kernel

@@ -2,7 +2,8 @@
 
 Where a row of a softmax attends to nothing it is no number, and torch's exporters clear it,
 `where(isnan(p), 0, p) · v`.
-A row of `p · v` is no number where one of p is, as long as v is finite, and has a head's width and not all keys.
+Rows of p are no numbers as a whole, which their first share tells, and a row of `p · v` has a head's width and not all
+keys. What is no number in v stays so but for the rows that are cleared, where 0 times it is 0.
 onnxruntime 1.32 takes 80 ms to clear the shares of 12 heads of 1,214 tokens, a seventh of such a layer.
 """
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 from superopt.operators.comparisons import IsNan
 from superopt.operators.constant import filled, number_of
+from superopt.operators.layout import Expand, reshaped
 from superopt.operators.logic import Where
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
+from superopt.operators.picks import Slice
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term
 
@@ -37,5 +40,6 @@ class Clearing(Fewer):
             return None
         if not isinstance(softmax, Softmax) or softmax.axis != shares.type.rank - 1:
             return None
-        y = MatMul()(shares, v)
-        return Where()(IsNan()(y), filled(0.0, y.shape), y)
+        y, last = MatMul()(shares, v), shares.type.rank - 1
+        first = reshaped(IsNan()(Slice(last, 0, 1)(shares)), shares.shape[:-1])
+        return Where()(Expand(tuple(range(last)), y.shape)(first), filled(0.0, y.shape), y)

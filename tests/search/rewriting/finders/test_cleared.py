@@ -49,6 +49,17 @@ def test_what_attends_to_nothing_is_0_behind_the_product() -> None:
     assert found[1, 0].all()
 
 
+def test_what_is_no_number_in_what_is_multiplied_stays_so_in_rows_that_attend() -> None:
+    made = Clearing().of(MatMul()(cleared(Softmax(2)(S)), V))
+    assert made is not None
+    rng = np.random.default_rng(0)
+    given = {S: rng.standard_normal(S.shape), V: rng.standard_normal(V.shape)}  # type: ignore[arg-type]
+    given[V][1, 3] = np.nan
+    found = evaluate(made, FLOAT, given)
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[0]).all()
+
+
 @pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
 def test_else_it_is_left(term: Term) -> None:
     assert Clearing().of(term) is None

@@ -175,9 +175,10 @@ def _is_timing(values: Sequence[Any]) -> bool:
 def _is_time(text: Any) -> bool:
     """Whether a text says when something was."""
     try:
-        return isinstance(text, str) and datetime.fromisoformat(text) is not None
-    except ValueError:
+        datetime.fromisoformat(text)
+    except (TypeError, ValueError):
         return False
+    return True
 
 
 def _columns(key: Key) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from superopt.operators.layout import Expand, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.meanings import defines
 from superopt.operators.pointwise import Div
-from superopt.operators.reductions import Largest, Mean, Reduction, Smallest, Sum
+from superopt.operators.reductions import Mean, Reduction, Sum
 from superopt.relations import is_one
 from superopt.term import Term, make
 
@@ -87,12 +87,10 @@ def abreast(op: Sum | Mean, x: Term) -> Term | None:
 @defines("mean", "without axes of one place")
 @defines("smallest", "without axes of one place")
 @defines("sum", "without axes of one place")
-def without_ones(op: Largest | Mean | Smallest | Sum, x: Term) -> Term | None:
+def without_ones(op: Reduction, x: Term) -> Term | None:
     """Runtimes take axes of one place for rows of one number, or for groups of one row."""
     counted = [a for a, d in enumerate(x.shape) if not is_one(d)]
     axes = tuple(i for i, a in enumerate(counted) if a in op.axes)
     if x.constant or not axes or len(counted) == x.type.rank:
         return None
-    whole: Reduction = op
-    y = whole.of(axes)(reshaped(x, tuple(x.shape[a] for a in counted)))
-    return reshaped(y, whole.shape(x.shape))
+    return reshaped(op.of(axes)(reshaped(x, tuple(x.shape[a] for a in counted))), op.shape(x.shape))

@@ -177,11 +177,11 @@ def test_without_axes_of_one_place_the_same_is_reduced(
 ) -> None:
     opened = variable("x", tuple(symbol("n") if d == 5 else d for d in shape), "float32")
     x = variable("x", shape, "float32")
-    made = assert_equal(without_ones(kind.of(axes), x), kind.of(axes)(x))  # type: ignore[arg-type]
+    made = assert_equal(without_ones(kind.of(axes), x), kind.of(axes)(x))
     (inner,) = (t for t in subterms(made) if isinstance(t.operator, kind))
     assert 1 not in inner.inputs[0].shape
     with assuming():
-        found = without_ones(kind.of(axes), opened)  # type: ignore[arg-type]
+        found = without_ones(kind.of(axes), opened)
     assert found is not None
     assert found.type == kind.of(axes)(opened).type
 

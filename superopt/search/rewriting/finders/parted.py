@@ -30,7 +30,8 @@ class Parting(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether products are added up along one axis."""
-        return len(term.operator.axes) == 1 and isinstance(term.inputs[0].operator, Mul)  # type: ignore[attr-defined]
+        op = term.operator
+        return isinstance(op, Sum) and len(op.axes) == 1 and isinstance(term.inputs[0].operator, Mul)
 
     def made(self, term: Term) -> Term | None:
         """The sum of the parts, each times its weights; None where nothing is joined, or parts differ in size."""

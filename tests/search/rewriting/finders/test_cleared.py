@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from superopt.arithmetic.carrier import Array
 from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.operators.comparisons import IsNan
@@ -33,6 +34,10 @@ LEFT = {
 }
 
 
+def drawn(rng: np.random.Generator) -> dict[Term, Array]:
+    return {S: rng.standard_normal((HEADS, ROWS, KEYS)), V: rng.standard_normal((HEADS, KEYS, WIDTH))}
+
+
 def test_what_attends_to_nothing_is_0_behind_the_product() -> None:
     term = MatMul()(cleared(Softmax(2)(S)), V)
     made = Clearing().of(term)
@@ -40,7 +45,7 @@ def test_what_attends_to_nothing_is_0_behind_the_product() -> None:
     (clears,) = (t for t in subterms(made) if isinstance(t.operator, Where))
     assert clears.shape == (HEADS, ROWS, WIDTH)
     rng = np.random.default_rng(0)
-    given = {S: rng.standard_normal(S.shape), V: rng.standard_normal(V.shape)}  # type: ignore[arg-type]
+    given = drawn(rng)
     given[S][0, 2] = given[S][1, 4] = given[S][1, 0, :3] = -np.inf
     with np.errstate(invalid="ignore"):
         found, wanted = (evaluate(t, FLOAT, given) for t in (made, term))
@@ -53,7 +58,7 @@ def test_what_is_no_number_in_what_is_multiplied_stays_so_in_rows_that_attend() 
     made = Clearing().of(MatMul()(cleared(Softmax(2)(S)), V))
     assert made is not None
     rng = np.random.default_rng(0)
-    given = {S: rng.standard_normal(S.shape), V: rng.standard_normal(V.shape)}  # type: ignore[arg-type]
+    given = drawn(rng)
     given[V][1, 3] = np.nan
     found = evaluate(made, FLOAT, given)
     assert np.isnan(found[1]).all()

@@ -77,7 +77,7 @@ def test_the_installed_command_finds_the_shipped_rules(python: Path, tmp_path: P
 
 def test_the_installed_command_optimizes_a_model(python: Path, tmp_path: Path) -> None:
     onnx.save(normalized(), tmp_path / "m.onnx")
-    said = run(python.with_name("superopt"), "optimize", "m.onnx", "o.onnx", "--time", 10, cwd=tmp_path)
+    said = run(python.with_name("superopt"), "optimize", "m.onnx", "o.onnx", "--time", 20, cwd=tmp_path)
     assert "faster (95 % interval" in said
     assert_same(tmp_path / "o.onnx", tmp_path / "m.onnx")
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.random_graphs import OPSETS, Outcome, examined, has_all
-from benchmarks.random_terms import NAMES, random_graph
+from benchmarks.random_terms import NAMES, Sample, random_graph
 from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import check, standalone
@@ -62,20 +62,23 @@ def test_nearly_all_random_models_were_run_and_in_both_opsets(outcomes: list[Out
     assert opsets[OPSETS[1]] >= 0.5 * len(outcomes)
 
 
-SAMPLE = [random_graph(seed) for seed in range(400)]
+@pytest.fixture(scope="module")
+def drawn() -> list[Sample]:
+    """Graphs of four hundred seeds."""
+    return [random_graph(seed) for seed in range(400)]
 
 
-def test_every_operator_occurs_in_random_graphs() -> None:
-    occurred = {name for sample in SAMPLE for name in sample.operators}
+def test_every_operator_occurs_in_random_graphs(drawn: list[Sample]) -> None:
+    occurred = {name for sample in drawn for name in sample.operators}
     assert occurred == set(NAMES) - set(UNREACHED)
 
 
-def test_random_graphs_are_of_all_ranks_types_and_forms() -> None:
-    terms = [t for sample in SAMPLE for t in subterms(*sample.graph.outputs)]
+def test_random_graphs_are_of_all_ranks_types_and_forms(drawn: list[Sample]) -> None:
+    terms = [t for sample in drawn for t in subterms(*sample.graph.outputs)]
     assert {t.type.rank for t in terms} == set(range(6))
     assert {t.type.dtype for t in terms} == {"float32", "float64", "int64", "bool", "real"}
-    assert any(len(sample.graph.outputs) > 2 for sample in SAMPLE)
-    assert any(count > 1 for sample in SAMPLE for count in _uses(sample.graph.outputs).values())
+    assert any(len(sample.graph.outputs) > 2 for sample in drawn)
+    assert any(count > 1 for sample in drawn for count in _uses(sample.graph.outputs).values())
 
 
 def _uses(outputs: tuple[Term, ...]) -> Counter[Term]:
@@ -94,16 +97,14 @@ def test_a_number_is_padded_to_itself() -> None:
     assert evaluate(Pad(())(x), FLOAT, {x: np.asarray(2.5)}) == 2.5
 
 
-def test_a_seed_always_gives_the_same_graph() -> None:
+def test_a_seed_always_gives_the_same_graph(drawn: list[Sample]) -> None:
     for seed in range(20):
-        assert random_graph(seed).graph == SAMPLE[seed].graph
-        assert all(
-            (a == b).all() for a, b in zip(random_graph(seed).values, SAMPLE[seed].values, strict=True) if a.size
-        )
+        assert random_graph(seed).graph == drawn[seed].graph
+        assert all((a == b).all() for a, b in zip(random_graph(seed).values, drawn[seed].values, strict=True) if a.size)
 
 
-def test_what_an_older_opset_lacks_is_what_cannot_be_written_in_it() -> None:
-    lacking = [sample.graph for sample in SAMPLE if not has_all(sample.graph, 17)]
+def test_what_an_older_opset_lacks_is_what_cannot_be_written_in_it(drawn: list[Sample]) -> None:
+    lacking = [sample.graph for sample in drawn if not has_all(sample.graph, 17)]
     assert lacking
     for graph in lacking:
         with np.errstate(all="ignore"), pytest.raises(NotUnderstood):  # weights as drawn may have no root or logarithm

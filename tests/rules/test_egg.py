@@ -17,15 +17,14 @@ from superopt.rules.exchange import egg
 from superopt.rules.exchange.egg import NotInEgg, egg_line, egg_refusals, to_egg
 from superopt.rules.format import load_rules
 from superopt.rules.match import build, matches
-from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
-from superopt.shipped import shipped_rules
 from superopt.term import FACTS, Term, subterms
 from superopt.text import Atom, Form, Sexp, form, read, show, word
+from tests.rules.shipped import at_some_ranks
 from tests.rules.texts import rule_of
 
 CASES = load_rules(Path(__file__).parents[1] / "verify" / "cases" / "proved.rules").rules
-SHIPPED = at_ranks([rule for path in shipped_rules() for rule in load_rules(path).rules])
+SHIPPED = at_some_ranks()
 RULES = [*SHIPPED, *CASES]
 ARITHMETIC = ("+", "*", "quotient", "dim")
 Bound = dict[str, Sexp]

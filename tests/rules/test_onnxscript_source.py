@@ -21,16 +21,15 @@ from superopt.operators.instances import small_instances
 from superopt.operators.picks import Slice
 from superopt.rules.exchange.onnxscript_source import onnxscript_refusals, to_onnxscript
 from superopt.rules.format import load_rules, parse_file
-from superopt.rules.ranks import at_ranks
 from superopt.rules.rule import Rule
-from superopt.shipped import shipped_rules
 from superopt.term import Graph, subterms, variables
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT, assert_close, name, randomized, run
 from tests.rules.generated import demand_equal, imported, rewritten, says_something
+from tests.rules.shipped import at_some_ranks
 
 CASES = list(load_rules(Path(__file__).parents[1] / "verify" / "cases" / "proved.rules").rules)
-ALL = at_ranks([rule for path in shipped_rules() for rule in load_rules(path).rules])
+ALL = at_some_ranks()
 OF_NETWORKS = [r for r in ALL if set(r.operators()) <= {"conv", "add", "mul", "relu", "expand", "concat", "slice"}]
 SHIPPED = list(
     dict.fromkeys([*random.Random(0).sample(ALL, 200), *(r for r in OF_NETWORKS if "conv" in r.operators())])

@@ -32,7 +32,7 @@ IMAGE = np.random.default_rng(0).standard_normal((1, 3, 28, 28)).astype(np.float
 def trial(given: onnx.ModelProto, cost: MeasuredCost, folder: Path) -> Trial:
     path = folder / "original.onnx"
     onnx.save(given, path)
-    return Trial(understand(load(given)), path, path, folder, Latency(cost), 20, 0, [], lambda stage, done: None)
+    return Trial(understand(load(given)), path, path, folder, Latency(cost), 40, 0, [], lambda stage, done: None)
 
 
 def solve(own: Trial, share: float) -> Attempt:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.service import models
 from tests.service.serving import Server, StartServer
 
-OPTIMIZE = "/v1/optimize?time=8&threads=1"
+OPTIMIZE = "/v1/optimize?time=20&threads=1"
 GIB = 1 << 30
 
 

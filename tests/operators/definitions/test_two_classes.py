@@ -74,4 +74,6 @@ def test_what_is_little_beside_the_other_is_as_little_and_its_logarithm_a_number
     for most, near in ((40.0, 1e-5), (50.0, 0.05)):  # from a difference of 88 on shares have few bits left
         x = {"x": np.random.default_rng(0).uniform(-most, most, shape).astype(np.float32)}
         (expected,), (found,) = run(given, x), run(made, x)
-        np.testing.assert_allclose(np.log(found), np.log(expected), rtol=0, atol=near)
+        assert found.min() > 0
+        told = expected > 0  # without AVX-512, onnxruntime's own exponential is nothing from e⁻⁸⁷·⁷ on
+        np.testing.assert_allclose(np.log(found[told]), np.log(expected[told]), rtol=0, atol=near)

@@ -31,7 +31,11 @@ COUNT = 800
 SLACK = 1e-7
 """What is allowed, of the largest value or 0.01: sums of the same numbers in another order."""
 
-SAMPLE = [random_graph(seed) for seed in range(COUNT)]
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Sample]:
+    """Graphs of as many seeds."""
+    return [random_graph(seed) for seed in range(COUNT)]
 
 
 def feed(sample: Sample) -> dict[Term, Array]:
@@ -56,9 +60,9 @@ def everything() -> Matching:
     return Matching(rewrites_of(rules, definitions(), SPELLINGS))
 
 
-def test_no_rewrite_changes_the_value_of_a_random_graph(everything: Matching) -> None:
+def test_no_rewrite_changes_the_value_of_a_random_graph(everything: Matching, drawn: list[Sample]) -> None:
     applied, wrong = Counter[str](), []
-    for seed, sample in enumerate(SAMPLE):
+    for seed, sample in enumerate(drawn):
         everything.forget_terms()
         for application in everything.applications(sample.graph):
             name = application.template.rewrite.name
@@ -81,9 +85,9 @@ def reduced(sample: Sample, rng: np.random.Generator) -> Iterator[Term]:
             yield from (kind.of(axes)(term) for kind in (Largest, Smallest, Sum, Mean))
 
 
-def test_no_finder_changes_the_value_of_what_is_reduced_in_a_random_graph() -> None:
+def test_no_finder_changes_the_value_of_what_is_reduced_in_a_random_graph(drawn: list[Sample]) -> None:
     made, wrong = Counter[type](), []
-    for seed, sample in enumerate(SAMPLE):
+    for seed, sample in enumerate(drawn):
         roots = Graph(sample.graph.inputs, tuple(reduced(sample, np.random.default_rng(seed)))).outputs
         for finder in (kind() for kind in FINDERS):
             for old in (term for term in dict.fromkeys(subterms(*roots)) if not term.is_variable):

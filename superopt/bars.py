@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -17,8 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )  # fmt: skip
 
-from superopt.enumerate.grow import Progress as StageTold
-from superopt.search.strategies.found import Progress as Told
+if TYPE_CHECKING:  # commands about rules need no search, nor what reads models
+    from superopt.enumerate.grow import Progress as StageTold
+    from superopt.search.strategies.found import Progress as Told
 
 
 @contextmanager

@@ -6,50 +6,83 @@ import importlib.metadata
 import io
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from superopt import tables
-from superopt.bars import progress_line
-from superopt.derive_commands import covers, derive, stats
 from superopt.errors import NoRoom, SuperoptError, UsageError
-from superopt.exchange_commands import export, import_
-from superopt.inspection import inspect_model
 from superopt.interrupts import INTERRUPTED
-from superopt.law_commands import laws_app
 from superopt.memory import settle
-from superopt.onnx_io import load, understand
-from superopt.operators.files import declare_files
-from superopt.operators.reader import term_text
-from superopt.optimize_commands import explain, optimize, replay
-from superopt.options import ModelIn, OperatorFiles
-from superopt.proof_commands import obligations, verify_file
-from superopt.rule_commands import rules_app
-from superopt.timings_commands import timings_app
 
-app = typer.Typer(
-    name="superopt",
-    help="A graph superoptimizer for ONNX: an equivalent, faster model, by rules that were found and proved.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # it takes what stands in brackets for markup
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command()(optimize)
-app.command()(replay)
-app.command()(explain)
-rules_app.command("verify")(verify_file)
-rules_app.command("obligations")(obligations)
-rules_app.command("import")(import_)
-rules_app.command("export")(export)
-rules_app.command("derive")(derive)
-rules_app.command("covers")(covers)
-rules_app.command("stats")(stats)
-app.add_typer(rules_app, name="rules")
-app.add_typer(laws_app, name="laws")
-app.add_typer(timings_app, name="timings")
+HOMES = {
+    "optimize": "superopt.optimize_commands:optimize",
+    "replay": "superopt.optimize_commands:replay",
+    "explain": "superopt.optimize_commands:explain",
+    "show": "superopt.model_commands:show",
+    "inspect": "superopt.model_commands:inspect",
+    "serve": "superopt.cli:serve",
+    "rules generate": "superopt.rule_commands:generate",
+    "rules list": "superopt.rule_commands:list_rules",
+    "rules show": "superopt.rule_commands:show_rule",
+    "rules verify": "superopt.proof_commands:verify_file",
+    "rules obligations": "superopt.proof_commands:obligations",
+    "rules import": "superopt.exchange_commands:import_",
+    "rules export": "superopt.exchange_commands:export",
+    "rules derive": "superopt.derive_commands:derive",
+    "rules covers": "superopt.derive_commands:covers",
+    "rules stats": "superopt.derive_commands:stats",
+    "laws list": "superopt.law_commands:list_laws",
+    "laws check": "superopt.law_commands:check",
+    "timings show": "superopt.timings_commands:show",
+    "timings export": "superopt.timings_commands:export_",
+    "timings import": "superopt.timings_commands:import_",
+}
+"""Where each command lives."""
+
+GROUPS = {
+    "rules": "Find rewrite rules, prove them, look at them.",
+    "laws": "Look at the laws that rules are proved from, and check them.",
+    "timings": "The table of measured kernels: show it, and share it.",
+}
+
+
+def command_line(words: Sequence[str]) -> typer.Typer:
+    """All commands; where the first words name one, that alone, so that nobody waits for the modules of others: those
+    of the optimizer take more than a second.
+    """
+    app = _group("A graph superoptimizer for ONNX: an equivalent, faster model, by rules that were found and proved.")
+    app.callback()(_before_all)
+    groups = dict[str, typer.Typer]()
+    for name in _named(words) or HOMES:
+        *above, own = name.split()
+        module, function = HOMES[name].split(":")
+        for group in above:
+            if group not in groups:
+                groups[group] = _group(GROUPS[group])
+                groups[group].callback()(lambda: None)  # else one command by itself would be the whole group
+                app.add_typer(groups[group], name=group)
+        home = groups[above[0]] if above else app
+        home.command(own)(getattr(import_module(module), function))
+    return app
+
+
+def _named(words: Sequence[str]) -> list[str]:
+    """The command that the first words name, or all of the group that the first one names."""
+    begun = [name for name in HOMES if name.split()[:1] == list(words[:1])]
+    return [name for name in begun if name.split() == list(words[: len(name.split())])] or begun
+
+
+def _group(told: str) -> typer.Typer:
+    return typer.Typer(
+        name="superopt",
+        help=told,
+        no_args_is_help=True,
+        rich_markup_mode=None,  # it takes what stands in brackets for markup
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
 
 
 def _tell_version(asked: bool) -> None:
@@ -58,7 +91,6 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _before_all(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_tell_version, is_eager=True)
@@ -67,54 +99,6 @@ def _before_all(
     """Options of the command itself."""
 
 
-@app.command()
-def show(source: ModelIn, operators: OperatorFiles = None) -> None:
-    """Print a model as terms, a line for each node; opaque nodes say why they are."""
-    declare_files(operators or ())
-    program = understand(load(source))
-    for step in program.steps:
-        for name, term in zip(step.outputs, step.terms, strict=False):
-            typer.echo(f"?{name} = {term_text(term)} ; {term.type}")
-        if not step.terms:
-            outputs = " ".join(f"?{n}" for n in step.outputs)
-            typer.echo(
-                f"{outputs} = ({step.node.op_type} {' '.join(f'?{n}' for n in step.inputs)}) ; opaque: {step.reason}"
-            )
-    summary = program.summary
-    typer.echo(f"{summary.understood} of {summary.nodes} nodes are understood", err=True)
-
-
-@app.command()
-def inspect(
-    source: ModelIn,
-    operators: OperatorFiles = None,
-    time: Annotated[
-        bool, typer.Option("--time/--no-time", help="Run the model a few times, and show where its time goes.")
-    ] = True,
-    json: Annotated[bool, typer.Option("--json", help="Print all that is known as JSON instead of a table.")] = False,
-) -> None:
-    """Say how much of a model is understood, and what is opaque and why, by ONNX operator.
-
-    A node is understood where it was read as terms, so that rewrites can apply to it; opaque nodes are carried through
-    as they are. The columns flops and time say how much it matters: each operator's share of the model's arithmetic,
-    and of its measured time (onnxruntime's profiler, one thread, random inputs, nothing optimized, so that nodes stay
-    the model's own). Symbolic sizes count as likely ones, which are told. Constants, and nodes that only compute
-    constants, are not counted.
-
-    Exit codes: 0 done, also where the model cannot be run and time is not shown; 2 usage; 3 invalid model.
-    """
-    declare_files(operators or ())
-    with progress_line() as progress:
-        found = inspect_model(source, time, progress)
-    if time and found.not_timed is not None:
-        typer.echo(f"superopt: time is not shown: {' '.join(found.not_timed.split())}", err=True)
-    if json:
-        typer.echo(found.model_dump_json(indent=2))
-    else:
-        Console(highlight=False).print(tables.inspection(found, source), crop=False)
-
-
-@app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.")] = 8000,
@@ -138,6 +122,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name or a sign that the terminal lacks is no reason to fail
+    try:
+        app = command_line(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("superopt: interrupted\n")
+        sys.exit(INTERRUPTED)
     settle()
     try:
         try:

@@ -26,17 +26,12 @@ from superopt.verify.law_scope import families
 from superopt.verify.law_sizes import LIMIT
 from superopt.verify.prove import Proved
 
-laws_app = typer.Typer(
-    help="Look at the laws that rules are proved from, and check them.", no_args_is_help=True, rich_markup_mode=None
-)
-
 Names = Annotated[
     list[str] | None,
     typer.Argument(help="Names of laws; * stands for any part of one [default: all].", show_default=False),
 ]
 
 
-@laws_app.command("list")
 def list_laws(
     names: Names = None,
     operators: OperatorFiles = None,
@@ -58,7 +53,6 @@ def list_laws(
         typer.echo("\t".join([row["law"], row["operator"], origin, row["text"]]))
 
 
-@laws_app.command("check")
 def check(
     names: Names = None,
     operators: OperatorFiles = None,

@@ -36,12 +36,7 @@ from superopt.verify.trusted import sealed
 
 MOST_WORKERS = 256
 
-rules_app = typer.Typer(
-    help="Find rewrite rules, prove them, look at them.", no_args_is_help=True, rich_markup_mode=None
-)
 
-
-@rules_app.command()
 def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
     family: Annotated[
@@ -168,7 +163,6 @@ def _counted(found: Generated) -> Table:
     return table
 
 
-@rules_app.command("list")
 def list_rules(
     files: RuleFiles = None,
     operators: OperatorFiles = None,
@@ -180,7 +174,6 @@ def list_rules(
             typer.echo(f"{rule.name}\t{', '.join(rule.by)}")
 
 
-@rules_app.command("show")
 def show_rule(
     name: Annotated[str, typer.Argument(help="The name of a rule.", show_default=False)],
     files: Annotated[

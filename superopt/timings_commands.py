@@ -17,12 +17,9 @@ from superopt.cost.timing import Key
 from superopt.errors import UsageError
 from superopt.outputs import demand_writable, read_bytes, same_file, write_text
 
-timings_app = typer.Typer(no_args_is_help=True, help="The table of measured kernels: show it, and share it.")
-
 TableFile = Annotated[Path | None, typer.Option("--timings", help="The table [default: the user's own].")]
 
 
-@timings_app.command()
 def show(
     timings: TableFile = None,
     kernels: Annotated[int, typer.Option(help="How many of the kernels that take longest to list.", min=0)] = 0,
@@ -65,7 +62,6 @@ def _counts(rows: list[Row]) -> dict[str, int]:
     return {"kernels": len(rows) - whole, "whole_pieces": whole}
 
 
-@timings_app.command("export")
 def export_(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)],
     timings: TableFile = None,
@@ -78,7 +74,6 @@ def export_(
     typer.echo(f"{len(rows)} timings written to {target}")
 
 
-@timings_app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(metavar="IN", help="What `export` wrote.", show_default=False)],
     timings: TableFile = None,

@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from superopt import Report, UsageError, folders
-from superopt.cli import app
+from superopt.cli import command_line
 from superopt.onnx_io import load, understand
 from superopt.operators.reader import read_term
 from superopt.text import read
@@ -146,7 +146,7 @@ def test_where_the_report_cannot_be_written_the_model_is_not_either(
     before = files(tmp_path)
     asked = ["optimize", "m.onnx", "o.onnx", "--report", "r.json", *map(str, quick(rules, timings))]
     with pytest.raises(UsageError, match=r"r\.json: cannot be written"):
-        app(asked, standalone_mode=False)
+        command_line(asked)(asked, standalone_mode=False)
     assert files(tmp_path) == before
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from superopt.errors import UsageError
-from superopt.onnx_io import load, save, standalone
 from superopt.term import Graph, variables
 from superopt.verify.witness import Witness
 
@@ -34,6 +33,8 @@ def save_witness(witness: Witness, name: str, folder: Path) -> None:
     Both models take the inputs by the names of the rule's variables, as 32-bit floats. Raises `UsageError` where the
     folder exists or cannot be written, `NotUnderstood` for a side that ONNX cannot express.
     """
+    from superopt.onnx_io import load, save, standalone  # here, as proofs by themselves need nothing of ONNX
+
     demand_free([name], folder)
     given = tuple(variables(*witness.source, *witness.target))
     try:

@@ -107,6 +107,7 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     def run(*arguments: object, cwd: Path) -> Ran:
         monkeypatch.chdir(cwd)
         monkeypatch.setenv("XDG_CACHE_HOME", str(cwd / ".cache"))
+        monkeypatch.setenv("COLUMNS", "100")
         monkeypatch.setattr(signal, "signal", lambda *_: None)
         monkeypatch.setattr(sys, "argv", ["superopt", *map(str, arguments)])
         code: object = 0

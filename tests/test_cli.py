@@ -72,31 +72,33 @@ def test_nothing_but_the_answer_is_left_in_the_folder(ran: Ran, folder: Path) ->
 
 
 def test_where_nothing_is_faster_the_original_is_written_byte_for_byte(
-    tmp_path: Path, rules: Path, timings: Path
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
 ) -> None:
     onnx.save(one_relu(), tmp_path / "m.onnx")
-    ran = superopt("optimize", "m.onnx", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", "m.onnx", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     assert "nothing faster was found: no rewrite makes a piece of it faster; the original comes back" in ran.out
     assert (tmp_path / "m.optimized.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
 
 
-def test_where_nothing_is_faster_a_copy_elsewhere_has_its_weights(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_where_nothing_is_faster_a_copy_elsewhere_has_its_weights(
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
+) -> None:
     model = with_weights_beside(tmp_path / "from")
     (tmp_path / "to").mkdir()
-    ran = superopt("optimize", model, "to/o.onnx", "--no-definitions", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", model, "to/o.onnx", "--no-definitions", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     copied = {Path(k).name: v for k, v in files(tmp_path / "to").items()}
     assert copied == {"o.onnx": model.read_bytes(), "weights.bin": (model.parent / "weights.bin").read_bytes()}
 
 
 def test_where_nothing_is_faster_a_copy_leaves_other_weights_of_the_same_name_as_they_are(
-    tmp_path: Path, rules: Path, timings: Path
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
 ) -> None:
     model = with_weights_beside(tmp_path / "from")
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "weights.bin").write_bytes(b"of another model")
-    ran = superopt("optimize", model, "to/o.onnx", "--no-definitions", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", model, "to/o.onnx", "--no-definitions", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     assert (tmp_path / "to" / "weights.bin").read_bytes() == b"of another model"
     assert {path.name for path in (tmp_path / "to").iterdir()} == {"o.onnx", "o.onnx.data", "weights.bin"}
@@ -104,10 +106,10 @@ def test_where_nothing_is_faster_a_copy_leaves_other_weights_of_the_same_name_as
 
 
 def test_a_model_whose_outputs_show_nothing_is_not_examined_and_comes_back(
-    tmp_path: Path, rules: Path, timings: Path
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
 ) -> None:
     onnx.save(silent(), tmp_path / "m.onnx")
-    ran = superopt("optimize", "m.onnx", "--report", "r.json", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", "m.onnx", "--report", "r.json", *quick(rules, timings), cwd=tmp_path)
     report = Report.model_validate_json((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert (ran.code, report.outcome, report.rewrites) == (0, "original", ())
     assert 'not examined: "y" is constant' in ran.out
@@ -115,20 +117,22 @@ def test_a_model_whose_outputs_show_nothing_is_not_examined_and_comes_back(
     assert not report.compared.examined
 
 
-def test_a_dry_run_writes_nothing(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_a_dry_run_writes_nothing(tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]) -> None:
     onnx.save(normalized(), tmp_path / "m.onnx")
     before = files(tmp_path)
-    ran = superopt("optimize", "m.onnx", "--dry-run", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", "m.onnx", "--dry-run", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, files(tmp_path)) == (0, before)
     assert "faster (95 % interval" in ran.out
     assert "written to" not in ran.out
 
 
-def test_files_that_exist_are_replaced_when_asked_for(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_files_that_exist_are_replaced_when_asked_for(
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
+) -> None:
     onnx.save(one_relu(), tmp_path / "m.onnx")
     for name in ("o.onnx", "r.json"):
         (tmp_path / name).write_text("old")
-    ran = superopt(
+    ran = inside(
         "optimize", "m.onnx", "o.onnx", "--report", "r.json", "--overwrite", *quick(rules, timings), cwd=tmp_path
     )
     assert ran.code == 0
@@ -202,15 +206,15 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(
 
 
 def test_weights_of_a_result_that_is_replaced_are_left_and_that_is_said(
-    tmp_path: Path, rules: Path, timings: Path
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
 ) -> None:
     """Another model may read them, as this copy does."""
     model = with_weights_beside(tmp_path / "from")
     (tmp_path / "to").mkdir()
     arguments = ("optimize", model, "to/o.onnx", "--overwrite", *quick(rules, timings))
-    first = superopt(*arguments, cwd=tmp_path)
+    first = inside(*arguments, cwd=tmp_path)
     shutil.copy(tmp_path / "to" / "o.onnx", tmp_path / "to" / "copy.onnx")
-    second = superopt(*arguments, cwd=tmp_path)
+    second = inside(*arguments, cwd=tmp_path)
     assert (first.code, second.code) == (0, 0)
     assert "written to to/o.onnx, its weights to o.onnx.data\n" in first.out
     assert "are left" not in first.out
@@ -220,9 +224,9 @@ def test_weights_of_a_result_that_is_replaced_are_left_and_that_is_said(
         assert_same(tmp_path / "to" / name, model)
 
 
-def test_shown_terms_parse_back(tmp_path: Path) -> None:
+def test_shown_terms_parse_back(tmp_path: Path, inside: Callable[..., Ran]) -> None:
     onnx.save(normalized(), tmp_path / "m.onnx")
-    ran = superopt("show", "m.onnx", cwd=tmp_path)
+    ran = inside("show", "m.onnx", cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "4 of 4 nodes are understood\n")
     program = understand(load(tmp_path / "m.onnx"))
     terms = {n: t for s in program.steps for n, t in zip(s.outputs, s.terms, strict=True)}
@@ -233,17 +237,21 @@ def test_shown_terms_parse_back(tmp_path: Path) -> None:
         assert read_term(sexp, program.values) is terms[name[1:]]
 
 
-def test_weights_move_to_a_file_beside_when_asked_for(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_weights_move_to_a_file_beside_when_asked_for(
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
+) -> None:
     onnx.save(normalized(), tmp_path / "m.onnx")
-    ran = superopt("optimize", "m.onnx", "o.onnx", "--save-external", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", "m.onnx", "o.onnx", "--save-external", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     assert (tmp_path / "o.onnx.data").exists()
     assert_same(onnx.load(tmp_path / "o.onnx"), normalized())
 
 
-def test_weights_that_were_in_a_file_stay_in_one(tmp_path: Path, rules: Path, timings: Path) -> None:
+def test_weights_that_were_in_a_file_stay_in_one(
+    tmp_path: Path, rules: Path, timings: Path, inside: Callable[..., Ran]
+) -> None:
     model = with_weights_beside(tmp_path / "from")
-    ran = superopt("optimize", model, "o.onnx", *quick(rules, timings), cwd=tmp_path)
+    ran = inside("optimize", model, "o.onnx", *quick(rules, timings), cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     assert "nothing faster" not in ran.out
     assert (tmp_path / "o.onnx.data").exists()

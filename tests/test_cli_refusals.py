@@ -217,12 +217,14 @@ def test_a_refusal_is_one_line_and_an_exit_code_of_a_real_process(folder: Path) 
     assert_refused(superopt("optimize", "m.onnx", "old", cwd=folder), 2, "old")
 
 
-def test_a_model_that_the_runtime_does_not_know_comes_back_and_why(tmp_path: Path, rules: Path) -> None:
+def test_a_model_that_the_runtime_does_not_know_comes_back_and_why(
+    tmp_path: Path, rules: Path, inside: Command
+) -> None:
     ours = one_relu()
     ours.graph.node[0].domain = "of.our.own"
     ours.opset_import.append(helper.make_opsetid("of.our.own", 1))
     onnx.save(ours, tmp_path / "m.onnx")
-    ran = superopt("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t", cwd=tmp_path)
+    ran = inside("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t", cwd=tmp_path)
     assert (ran.code, ran.err) == (0, "")
     assert "it could not be measured" in ran.out
     assert "of.our.own" in ran.out
@@ -243,16 +245,16 @@ def test_weights_are_not_overwritten_where_the_model_is_a_link(inside: Command, 
 
 @pytest.mark.parametrize(("kernel", "taken"), [(7, "1,3,224,8"), (701, "1,3,1,8")])
 def test_sizes_that_nobody_gave_are_told_and_how_to_give_others(
-    kernel: int, taken: str, tmp_path: Path, rules: Path
+    kernel: int, taken: str, tmp_path: Path, rules: Path, inside: Command
 ) -> None:
     """A convolution that has room at a likely size, and one that has at none: that it could not be measured is told."""
     ends = [("x", TensorProto.FLOAT, [1, 3, "H", 8]), ("y", TensorProto.FLOAT, [1, 2, "h", 2])]
     node = helper.make_node("Conv", ["x", "k"], ["y"])
     onnx.save(model([node], ends[:1], ends[1:], {"k": weight(2, 3, kernel, 7)}), tmp_path / "m.onnx")
     asked = ("optimize", "m.onnx", "o.onnx", "--rules", rules, "--timings", ".cache/t")
-    ran = superopt(*asked, cwd=tmp_path)
+    ran = inside(*asked, cwd=tmp_path)
     assert ("it could not be measured" in ran.out) == (kernel > 700)
     assert f"symbolic sizes were taken as by --shape x:{taken}" in " ".join(ran.out.split())
-    given = superopt(*asked, "--shape", f"x:1,3,{kernel},8", "--overwrite", cwd=tmp_path)
+    given = inside(*asked, "--shape", f"x:1,3,{kernel},8", "--overwrite", cwd=tmp_path)
     assert "it could not be measured" not in given.out
     assert "symbolic sizes were taken" not in given.out

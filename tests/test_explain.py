@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from superopt.search.report import (
     Solution,
     Versions,
 )
-from tests.commands import assert_refused, superopt
+from tests.commands import Ran, assert_refused
 from tests.onnx_io.models import model
 
 FACTS = ModelFacts(nodes={"Relu": 2}, bytes=0, inputs={}, outputs={}, opset=17, ir_version=8)
@@ -115,11 +116,11 @@ def test_the_sizes_that_nobody_gave_are_on_the_page() -> None:
     assert "<th>symbolic sizes taken as</th><td>x&lt;1&gt;:1,3</td>" in explanation(taken, "m")
 
 
-def test_the_command_writes_the_page(tmp_path: Path) -> None:
+def test_the_command_writes_the_page(tmp_path: Path, inside: Callable[..., Ran]) -> None:
     (tmp_path / "r.json").write_text(report(REWRITES).model_dump_json(), encoding="utf-8")
-    assert superopt("explain", "r.json", cwd=tmp_path).code == 0
+    assert inside("explain", "r.json", cwd=tmp_path).code == 0
     assert "relu-relu-to-relu" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert_refused(superopt("explain", "r.json", cwd=tmp_path), 2, "r.html", "exists already")
+    assert_refused(inside("explain", "r.json", cwd=tmp_path), 2, "r.html", "exists already")
 
 
 @pytest.mark.parametrize("command", ["explain", "replay"])
@@ -127,11 +128,13 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     ("text", "says"),
     [("{", "no report"), ("[]", "no report"), ('{"format": 1}', "format 1"), (f'{{"format": {FORMAT}}}', "outcome")],
 )
-def test_what_is_no_report_is_refused(command: str, text: str, says: str, tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused(
+    command: str, text: str, says: str, tmp_path: Path, inside: Callable[..., Ran]
+) -> None:
     (tmp_path / "r.json").write_text(text, encoding="utf-8")
     (tmp_path / "m.onnx").write_bytes(b"")
     more = ["m.onnx"] if command == "replay" else []
-    assert_refused(superopt(command, "r.json", *more, cwd=tmp_path), 2, "r.json", says)
+    assert_refused(inside(command, "r.json", *more, cwd=tmp_path), 2, "r.json", says)
 
 
 def test_a_report_whose_pieces_have_no_text_is_not_replayed(tmp_path: Path) -> None:

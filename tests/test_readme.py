@@ -7,14 +7,16 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import pytest
 
+import superopt
 from superopt.rules.format import load_rules, parse_file
 from superopt.shipped import shipped_rules
-from tests.commands import superopt
+from tests.commands import Ran
 from tests.models import assert_same, normalized
 from tests.usable import why_not
 
@@ -65,16 +67,16 @@ def test_every_command_on_the_page_is_known_here() -> None:
 
 
 @pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reported(tmp_path_factory: pytest.TempPathFactory, timings: Path) -> Path:
     """The report of an optimization."""
     folder = tmp_path_factory.mktemp("reported")
-    onnx.save(normalized(), folder / "model.onnx")
-    assert superopt("optimize", "model.onnx", "--dry-run", "--report", "report.json", cwd=folder).code == 0
+    report = superopt.optimize(normalized(), superopt.Options(time=20, timings=timings)).report
+    (folder / "report.json").write_text(report.model_dump_json(), encoding="utf-8")
     return folder / "report.json"
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not any(x in c for x in LONG)])
-def test_a_command_on_the_page_runs(command: str, reported: Path, tmp_path: Path) -> None:
+def test_a_command_on_the_page_runs(command: str, inside: Callable[..., Ran], reported: Path, tmp_path: Path) -> None:
     given = normalized(batch="N", size="side") if "--shape" in command else normalized()
     onnx.save(given, tmp_path / "model.onnx")
     (tmp_path / "taso.pb").write_bytes(TASO.read_bytes())
@@ -84,7 +86,7 @@ def test_a_command_on_the_page_runs(command: str, reported: Path, tmp_path: Path
     if "report.json" in command:
         onnx.save(normalized(), tmp_path / "retrained.onnx")
         (tmp_path / "report.json").write_bytes(reported.read_bytes())
-    ran = superopt(*shlex.split(command)[1:], cwd=tmp_path)
+    ran = inside(*shlex.split(command)[1:], cwd=tmp_path)
     if "onnxruntime-cuda" in command and (reason := why_not("onnxruntime-cuda")):
         assert (ran.code, ran.err) == (2, f"superopt: {reason}\n")
         return

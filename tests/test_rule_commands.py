@@ -145,9 +145,11 @@ def test_a_run_that_memory_ends_says_how_far_it_is_complete_and_goes_on_with_mor
     assert found["f.rules"] == found["whole.rules"]
 
 
-def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_bytes(
+    tmp_path: Path, inside: Command
+) -> None:
     settings = ("rules", "generate", "--only", "relu,add,mul,matmul", "--max-ops", 2, "--workers", 1)
-    whole = superopt(*settings, "--out", "whole.rules", cwd=tmp_path)
+    whole = inside(*settings, "--out", "whole.rules", cwd=tmp_path)
     assert whole.code == 0
     arguments = [*COMMAND, *map(str, settings), "--out", "f.rules"]
     proofs = tmp_path / "f.rules.proofs"
@@ -161,11 +163,11 @@ def test_a_run_that_is_interrupted_keeps_its_proofs_and_goes_on_to_the_same_byte
     assert "superopt: f.rules.proofs keeps what was proved; --resume goes on with it" in said
     assert set(files(tmp_path)) == {"whole.rules", "f.rules.proofs"}
     kept = files(tmp_path)
-    assert_refused(superopt(*settings, "--out", "f.rules", cwd=tmp_path), 2, "f.rules.proofs")
+    assert_refused(inside(*settings, "--out", "f.rules", cwd=tmp_path), 2, "f.rules.proofs")
     small = (*settings, "--out", "f.rules", "--resume", "--memory", "0.01")
-    assert_refused(superopt(*small, cwd=tmp_path), 2, "--memory")
+    assert_refused(inside(*small, cwd=tmp_path), 2, "--memory")
     assert files(tmp_path) == kept
-    resumed = superopt(*settings, "--out", "f.rules", "--resume", cwd=tmp_path)
+    resumed = inside(*settings, "--out", "f.rules", "--resume", cwd=tmp_path)
     assert resumed.code == 0, resumed.err
     found = files(tmp_path)
     assert set(found) == {"whole.rules", "f.rules"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from superopt.rules.format import parse_file
 from superopt.rules.rule import Rule
 from superopt.verify.check import Refuted, verify
 from superopt.verify.prove import Proved, Unknown
-from tests.commands import assert_refused, files, superopt
+from tests.commands import Ran, assert_refused, files
 
 BODY = "(given (?x n)) (from (relu (relu ?x))) (to (relu ?x))"
 WRONG = "(given (?x n)) (from (relu ?x)) (to (sigmoid ?x))"
@@ -43,23 +44,23 @@ def test_a_name_that_a_file_could_not_have_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../up", "/tmp/up", "a/b"])
-def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
+def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path, inside: Callable[..., Ran]) -> None:
     (tmp_path / "r.rules").write_text(f"(rules :format 1) (rule {name} {WRONG})")
     for command in (("verify", "r.rules", "--witnesses", "in/w"), ("obligations", "r.rules", "--out", "in/o")):
-        ran = superopt("rules", *command, cwd=tmp_path)
+        ran = inside("rules", *command, cwd=tmp_path)
         assert_refused(ran, 2, "r.rules:1:19", "without slashes")
     assert set(files(tmp_path)) == {"r.rules"}
 
 
-def test_nothing_of_the_users_is_removed_beside_a_witness(tmp_path: Path) -> None:
+def test_nothing_of_the_users_is_removed_beside_a_witness(tmp_path: Path, inside: Callable[..., Ran]) -> None:
     (tmp_path / "r.rules").write_text(f"(rules :format 1) (rule b {WRONG}) (rule c {WRONG})")
     kept = tmp_path / "w" / ".b.partial" / "precious"
     kept.parent.mkdir(parents=True)
     kept.write_text("mine")
-    assert "c: refuted" in superopt("rules", "verify", "r.rules", "--witnesses", "w", cwd=tmp_path).out
+    assert "c: refuted" in inside("rules", "verify", "r.rules", "--witnesses", "w", cwd=tmp_path).out
     assert kept.read_text() == "mine"
     assert {p.name for p in (tmp_path / "w").iterdir()} == {".b.partial", "b", "c"}
-    again = superopt("rules", "verify", "r.rules", "--witnesses", "w", cwd=tmp_path)
+    again = inside("rules", "verify", "r.rules", "--witnesses", "w", cwd=tmp_path)
     assert_refused(again, 2, "b: exists already; name another folder")
 
 

@@ -56,9 +56,9 @@ def settled() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def brief_looks() -> Iterator[None]:
-    """Models are measured for a second, not for four: what tests gain is half and more, not a hundredth."""
+    """Models are measured for half a second, not for four: what tests gain is half and more, not a hundredth."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paired, "LOOK_S", 1.0)
+        patch.setattr(paired, "LOOK_S", 0.5)
         yield
 
 

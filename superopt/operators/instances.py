@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product as cartesian
 
 import numpy as np
 
@@ -39,13 +40,18 @@ def sized_instances(
         return
     rng, seen = np.random.default_rng(seed), set()
     free, usual = [n for n in names if n not in fixed], defaults(roots)
+    untried = _draws(free, usual, largest) if len(free) <= (1 if rest else 2) else None
     for _ in range(300 * count if tries is None else tries):
+        if untried is not None and not untried:
+            return
         # Small sizes meet conditions more often, so some of what is drawn is 0 or 1.
         drawn = np.where(
             rng.random(len(free)) < 0.7, rng.integers(0, largest + 1, len(free)), rng.integers(0, 2, len(free))
         )
         values: dict[str, Dim] = dict(zip(free, map(int, drawn), strict=True))
         values |= {n: d for n, d in usual.items() if n in values and rng.random() < 0.6}
+        if untried is not None:
+            untried.discard(tuple(values[n] for n in free))
         try:
             if not _mended(values, rest, 2 * largest, rng):
                 continue
@@ -62,6 +68,11 @@ def sized_instances(
             count -= 1
         if not count:
             return
+
+
+def _draws(free: Sequence[str], usual: Mapping[str, Dim], largest: int) -> set[tuple[Dim, ...]]:
+    """All sizes that may be drawn: of one or two there are so few that all were tried long before tries are over."""
+    return set(cartesian(*({*range(max(largest, 1) + 1), *([usual[n]] if n in usual else [])} for n in free)))
 
 
 LARGEST_EXAMPLE = 100_000

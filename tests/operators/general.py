@@ -60,9 +60,10 @@ def general_terms(name: str) -> tuple[Term, ...]:
         return tuple(_LISTED[name]())
 
 
-def examples(term: Term, count: int, seed: int = 0) -> list[Term]:
-    """A general term at small sizes. Fails where there are none."""
-    found = [example for (example,) in small_instances((term,), conditions(term), count, seed)]
+@cache
+def examples(term: Term, count: int, seed: int = 0) -> tuple[Term, ...]:
+    """A general term at small sizes; many claims are about the same. Fails where there are none."""
+    found = tuple(example for (example,) in small_instances((term,), conditions(term), count, seed))
     assert found, f"no shape fits {term}"
     return found
 

@@ -71,7 +71,7 @@ def test_two_models_are_optimized_one_after_the_other(start: StartServer) -> Non
     server = start()
     most = 0
     with ThreadPoolExecutor() as pool:
-        answers = [pool.submit(post, server, "/v1/optimize?time=8&threads=1") for _ in range(2)]
+        answers = [pool.submit(post, server, "/v1/optimize?time=20&threads=1") for _ in range(2)]
         while not all(answer.done() for answer in answers):
             most = max(most, len(optimizers(server)))
             time.sleep(0.01)

@@ -305,7 +305,7 @@ def test_a_model_that_never_ends_comes_back(
 ) -> None:
     monkeypatch.setattr(trial, "LEAST_LONGEST_S", 2.0)
     start = time.monotonic()
-    result = superopt.optimize(endless, replace(options, time=4.0))
+    result = superopt.optimize(endless, replace(options, time=8.0))
     assert result.report.outcome == "original"
     assert "it did not end within" in result.report.reason
     assert result.report.reason.endswith("what may never end in it is Loop end")

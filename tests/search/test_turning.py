@@ -90,7 +90,7 @@ def test_a_symbolic_batch_is_computed_so_at_its_sizes(cost: MeasuredCost, tmp_pa
     own = MeasuredCost(replace(cost.bench, sizes={"N": ROWS}))
     settings = (Setting({"N": ROWS}, {"g0": (ROWS, *MAP)}),)
     trial = Trial(
-        understand(load(path)), path, path, tmp_path, Latency(own), 9.0, 0, [], lambda stage, done: None, settings
+        understand(load(path)), path, path, tmp_path, Latency(own), 30.0, 0, [], lambda stage, done: None, settings
     )
     found = turning.turning(trial)
     assert found is not None
@@ -124,7 +124,7 @@ def trial(cost: MeasuredCost, tmp_path: Path) -> Trial:
     """A trial of the batch."""
     path = tmp_path / "batch.onnx"
     onnx.save(batch(), path)
-    return Trial(understand(load(path)), path, path, tmp_path, Latency(cost), 9.0, 0, [], lambda stage, done: None)
+    return Trial(understand(load(path)), path, path, tmp_path, Latency(cost), 30.0, 0, [], lambda stage, done: None)
 
 
 def test_rows_that_take_longer_by_themselves_are_not(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-"""Which runtimes can be used on this machine; tests of the others are skipped, and say why."""
+"""What this machine has: which runtimes (tests of those that it lacks are skipped, and say why), which instructions."""
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,3 +26,10 @@ def why_not(name: str) -> str:
 def where_usable(names: Iterable[str] = RUNTIMES) -> list[Any]:
     """Runtimes by name, to be tested with."""
     return [pytest.param(n, marks=[pytest.mark.skip(reason=why_not(n))] if why_not(n) else [], id=n) for n in names]
+
+
+@cache
+def has_avx512() -> bool:
+    """Whether the processor is known to have the instructions for which onnxruntime has other kernels."""
+    told = Path("/proc/cpuinfo")
+    return told.exists() and "avx512f" in told.read_text(encoding="utf-8")

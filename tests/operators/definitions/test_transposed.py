@@ -27,6 +27,7 @@ from superopt.operators.transposed import ConvTranspose
 from superopt.term import Term, variable
 from tests.models import assert_same, model, weight
 from tests.operators.definitions.equality import assert_equal
+from tests.usable import has_avx512
 
 MEANINGS = {"at once": (by_phases, sum_by_phases), "one by one": (phase_by_phase, sum_phase_by_phase)}
 each_way = pytest.mark.parametrize(("meaning", "summed"), MEANINGS.values(), ids=MEANINGS)
@@ -114,6 +115,6 @@ def test_a_decoder_s_step_is_faster_by_phases_and_the_same(axes: int, options: O
     source = model(nodes, *ends, weights)
     result = superopt.optimize(source, options)
     faster = result.report.outcome == "faster"
-    assert faster or axes == 1  # along one axis it gains 1.02 to 1.12 without AVX-512, which may not show
+    assert faster or (axes == 1 and not has_avx512())  # it gains 1.02 to 1.12 then, which may not show
     assert_same(result.proto(), source)
     assert ("ConvTranspose" in {node.op_type for node in result.proto().graph.node}) != faster

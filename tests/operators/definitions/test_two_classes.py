@@ -18,6 +18,7 @@ from superopt.operators.normalize import Softmax
 from superopt.term import subterms, variable
 from tests.models import assert_same, model
 from tests.onnx_io.networks import run
+from tests.usable import has_avx512
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,6 @@ def test_what_is_little_beside_the_other_is_as_little_and_its_logarithm_a_number
         (expected,), (found,) = run(given, x), run(made, x)
         assert found.min() > 0
         told = expected > 0  # without AVX-512, onnxruntime's own exponential is nothing from e⁻⁸⁷·⁷ on
+        assert told.mean() > 0.99
+        assert told.all() or (most > 40.0 and not has_avx512())
         np.testing.assert_allclose(np.log(found[told]), np.log(expected[told]), rtol=0, atol=near)

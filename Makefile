@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Tests start hundreds of processes, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Each leaves out what the rules of those before it replay.
 FAMILIES := core taso-matrices batches attention joins convolutions kernels identities constants channels spatial layout reductions pointwise quotients groups blocks enlarged taso-kernels depthwise rows resized
 

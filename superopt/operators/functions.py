@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from superopt.arithmetic.carrier import Array
+from superopt.arithmetic.error_function import erf
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator
 from superopt.operators.element_types import ONNX_TYPES
@@ -73,16 +72,8 @@ class Erf(UnaryReal):
     zero = True
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
-        """The error function; numpy has none."""
-        flat, found = np.ravel(x), np.empty(np.size(x))
-        for at in range(0, flat.size, _AT_ONCE):
-            part = flat[at : at + _AT_ONCE].tolist()
-            found[at : at + _AT_ONCE] = np.fromiter(map(math.erf, part), np.float64, len(part))
-        return np.asarray(found.reshape(np.shape(x)), dtype=np.result_type(x))
-
-
-_AT_ONCE = 2**16
-"""So many elements are numbers of Python at a time, of ten times the bytes: half the time of `np.vectorize`."""
+        """The error function."""
+        return np.asarray(erf(x), dtype=np.result_type(x))
 
 
 @operator("tanh", onnx="Tanh")
@@ -101,7 +92,7 @@ class Tanh(UnaryReal):
 
 @operator("sigmoid", onnx="Sigmoid")
 class Sigmoid(UnaryReal):
-    """`y = 1 / (1 + e⁻ˣ)`, computed from `tanh` (no exponential overflows)."""
+    """`y = 1 / (1 + e⁻ˣ)`."""
 
     element = "(and (= r (f x)) (> r 0.0))"
     keeps = frozenset({"finite"})
@@ -109,8 +100,9 @@ class Sigmoid(UnaryReal):
     needs = frozenset({"exp"})
 
     def real(self, x: Array) -> Array:  # type: ignore[override]
-        """The logistic function."""
-        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
+        """The logistic function; 0 where the exponential is infinite."""
+        with np.errstate(over="ignore"):
+            return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
 @operator("softplus", onnx="Softplus")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 from superopt.api import Options
 from superopt.cli import main
 from superopt.cost.table import Table
-from superopt.memory import settle
 from superopt.rules.format import parse_file, print_file
 from superopt.search import paired
 from superopt.verify.trusted import sealed
@@ -48,10 +48,13 @@ def table(tmp_path: Path) -> Iterator[Table]:
         yield empty
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def settled() -> None:
-    """All tests and their parameters, which stay, are passed over where what is free is looked for."""
-    settle()
+    """All tests and their parameters, and what earlier files keep, are passed over where what is free is looked for:
+    each model that is optimized asks for that several times.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,13 @@ LARGE = 6.0
 """From here on it is 1 in 64 bits."""
 
 _NEAR = (
-    (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3),
+    (
+        1.85777706184603153e-1,
+        3.16112374387056560e0,
+        1.13864154151050156e2,
+        3.77485237685302021e2,
+        3.20937758913846947e3,
+    ),
     (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
 )
 _FAR = (
@@ -61,10 +67,9 @@ def _of_some(x: Array) -> Array:
     size = np.minimum(np.abs(x), LARGE)
     far = np.copysign(1.0 - np.exp(-size * size) * _quotient(_FAR, size), x)
     is_small = size <= SMALL
-    if not is_small.any():
-        return far
-    small = np.where(is_small, x, 0.0)
-    return np.where(is_small, small * _quotient(_NEAR, small * small), far)
+    small: Array = np.where(is_small, x, 0.0)
+    found: Array = np.where(is_small, small * _quotient(_NEAR, small * small), far)
+    return found
 
 
 def _quotient(both: tuple[tuple[float, ...], tuple[float, ...]], x: Array) -> Array:

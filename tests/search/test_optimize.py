@@ -218,7 +218,8 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     assert (found.accepted, found.solved) == (False, [])
     takes = f"comparing and measuring a candidate takes about {0.5 / settings * runs:.0f} s"
     said = re.fullmatch(rf"{re.escape(takes)}; allow (\d+)0 s more with --time", found.reason)
-    assert said and int(said[1]) > 0
+    assert said is not None
+    assert int(said[1]) > 0
 
 
 def test_a_long_model_is_searched_where_it_can_be_measured_at_least(

@@ -116,8 +116,8 @@ def solve(
     answering_s = judging_s + times.settings * LOOKS * LOOK_S
     latest = max(times.latest, begin + runs_s)
     latest, worth = min(latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
-    if expected_gain(solved, objective.total) < LEAST_EXPECTED:
-        latest, worth = min(times.patient, times.end - answering_s), LAST_RESORT
+    if expected_gain(solved, objective.total) < LEAST_EXPECTED:  # by now there is nothing to judge
+        latest, worth = min(times.patient, times.end - least_s - times.settings * LOOK_S), LAST_RESORT
     solved = again(solved, latest if judging_s else deadline, worth)
     cost.bench.deadline = max(cost.bench.deadline, joined_end)
     return solved

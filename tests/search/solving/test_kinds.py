@@ -303,6 +303,30 @@ def test_where_nothing_was_gained_the_search_goes_on_for_longer(
     assert asked == [64] * times
 
 
+@pytest.mark.parametrize(("end", "times"), [(45.0, 2), (40.0, 1)])
+def test_of_a_slow_model_it_does_while_what_it_finds_can_be_judged_at_least(
+    end: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inference takes 0.3 s: judging usually takes 30 s, and 18 at least; the first search ends after 25."""
+    asked, clock = list[int](), [0.0]
+
+    class Slow(Told):
+        def seconds(self, costs: Iterable[float]) -> float:
+            return 0.3
+
+        def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+            clock[0] = 25.0
+            return super().choose(outcome, place, until)
+
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("superopt.search.solving.solve.LAST_RESORT", 0.0)
+    search = searching({}, asked, [OUT_OF_TIME])
+    search.objective = Slow({64: 1.0})
+    search.objective.machine.bench.deadline = 20.0
+    solve(relu_pieces(64), {}, search, Times(end=end, latest=20.0, patient=60.0), lambda *_: None)
+    assert asked == [64] * times
+
+
 @pytest.mark.parametrize(("timing", "searching"), [(0.5, 8.0), (2.5, 10.0), (9.0, 12.0)])
 def test_pieces_have_more_time_where_timing_the_model_as_it_stands_takes_long(timing: float, searching: float) -> None:
     times = Times(60.0, 60.0, 60.0, once_s=8.0, once_most_s=12.0)

@@ -67,7 +67,7 @@ class Outcome:
 
 def cases(frozen: bool, kinds: Sequence[str] = KINDS) -> Iterator[Case]:
     """All models with data. `frozen` makes what is no floating-point input (shapes, axes, pads) an initializer."""
-    for case in (case for kind in kinds for case in _of_onnx(kind)):
+    for case in (case for kind in kinds for case in of_onnx(kind)):
         folder = Path(case.model_dir or "")
         model = case.model or onnx.load(folder / "model.onnx")
         feed = _feed(model, case.data_sets[0][0] if case.data_sets else _stored(folder, model))
@@ -76,7 +76,8 @@ def cases(frozen: bool, kinds: Sequence[str] = KINDS) -> Iterator[Case]:
 
 
 @cache  # making them takes many seconds
-def _of_onnx(kind: str) -> list[Any]:
+def of_onnx(kind: str) -> list[Any]:
+    """ONNX's own test cases of a kind, made once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they overflow and divide by zero on purpose
         return list(load_model_tests(kind=kind))

@@ -1,8 +1,9 @@
-"""ONNX's own node tests: the term that a node is read as has the value that ONNX says, and is written back as it."""
+"""ONNX's own tests: the term that a node is read as has the value that ONNX says, and is written back as it; and models
+are read, taken apart, put together again and run, as `benchmarks/coverage.py` says.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -12,15 +13,16 @@ import onnx_ir as ir
 import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
-from benchmarks.coverage import AUXILIARY, run
+from benchmarks.coverage import AUXILIARY, KINDS, carried, of_onnx, run
+from benchmarks.coverage import cases as models
 from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io import Program, check, load, rewritten, understand
 from superopt.operators import READERS
 from superopt.term import Term, variables
 from tests.onnx_io.models import terms
+from tests.versions import since
 
 Feed = dict[str, NDArray[np.float32]]
 
@@ -35,14 +37,15 @@ ROUNDED = {"DFT", "STFT"}
 """Where sums cancel, onnxruntime 1.32 is off by 10⁻⁷ of the largest: these are run by ONNX's reference evaluator."""
 
 
+LEAST = {"node": 1800 if since(onnx, 1, 23) else 1600, "simple": 20, "pytorch-converted": 80, "pytorch-operator": 30}
+"""How many models of a kind there are, or more."""
+
+
 @cache
 def cases() -> dict[str, list[tuple[str, Program, Feed, Feed]]]:
     """For each operator that is read: the name, program, inputs and outputs of its cases."""
     found: dict[str, list[tuple[str, Program, Feed, Feed]]] = {op_type: [] for op_type in OPERATORS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases overflows and divides by zero on purpose
-        collected = collect_testcases(None)
-    for case in collected:
+    for case in of_onnx("node"):
         if case.model is None or case.data_sets is None or len(case.model.graph.node) != 1:
             continue
         op_type = case.model.graph.node[0].op_type
@@ -122,3 +125,15 @@ def test_a_case_that_is_not_understood_has_a_reason_and_is_carried_through() -> 
                 assert ir.to_proto(rewritten(program, {}, {})).SerializeToString(deterministic=True) == before
                 seen += 1
     assert seen > 10
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the models overflow and divide by zero on purpose
+@pytest.mark.parametrize("frozen", [False, True], ids=["as they are", "frozen"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_model_computes_the_same_after_it_was_written_anew(kind: str, frozen: bool) -> None:
+    outcomes = {case.name: carried(case) for case in models(frozen, (kind,))}
+    assert {name: o.failure for name, o in outcomes.items() if o.failure} == {}
+    assert len(outcomes) >= LEAST[kind]
+    compared = [o for o in outcomes.values() if o.run_by != "nothing"]
+    assert len(compared) > 0.9 * len(outcomes)  # training and image formats have no runtime here
+    assert any(not reason for o in compared for _, reason in o.nodes)

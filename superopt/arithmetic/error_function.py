@@ -55,7 +55,7 @@ _AT_ONCE = 2**14
 
 
 def erf(x: Array) -> Array:
-    """`2/√π ∫₀ˣ exp(−t²) dt` of each element, to within two of its last bits, in 64 bits."""
+    """`2/√π ∫₀ˣ exp(−t²) dt` of each element, in 64 bits: relative errors are below 4 · 2⁻⁵²."""
     flat = np.ravel(np.asarray(x, np.float64))
     found = np.empty_like(flat)
     for at in range(0, flat.size, _AT_ONCE):

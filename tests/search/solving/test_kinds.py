@@ -282,49 +282,49 @@ def test_whose_time_was_over_is_searched_again_if_some_is_left_beyond_what_judgi
     assert found[0].outcome.reason == (EXHAUSTED if again else OUT_OF_TIME)
 
 
+class Late(Told):
+    """Chooses for the first time when 25 s have passed; an inference takes so many seconds."""
+
+    def __init__(self, gains: dict[int, float], inference_s: float, clock: list[float]) -> None:
+        super().__init__(gains)
+        self.inference_s, self.clock = inference_s, clock
+
+    def seconds(self, costs: Iterable[float]) -> float:
+        return self.inference_s
+
+    def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
+        self.clock[0] = 25.0
+        return super().choose(outcome, place, until)
+
+
+def searches(monkeypatch: pytest.MonkeyPatch, any_time: str, gain: float, end: float, inference_s: float = 1e-9) -> int:
+    """How often a piece is searched whose first search is over, after 25 s of 20, and gains so much; for another of
+    this kind `any_time` is enough.
+    """
+    asked, clock = list[int](), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(f"superopt.search.solving.solve.{any_time}", 0.0)
+    search = searching({}, asked, [OUT_OF_TIME])
+    search.objective = Late({64: gain}, inference_s, clock)
+    search.objective.machine.bench.deadline = 20.0
+    solve(relu_pieces(64), {}, search, Times(end=end, latest=20.0, patient=60.0), lambda *_: None)
+    return len(asked)
+
+
 @pytest.mark.parametrize(("gain", "times"), [(1.0, 2), (1.005, 2), (1.2, 1)])
 def test_where_nothing_was_gained_the_search_goes_on_for_longer(
     gain: float, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second search of those whose time was over comes too late else."""
-    asked, clock = list[int](), [0.0]
-
-    class Late(Told):
-        def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
-            clock[0] = 25.0
-            return super().choose(outcome, place, until)
-
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("superopt.search.solving.solve.WORTH_AGAIN", 0.0)
-    search = searching({}, asked, [OUT_OF_TIME])
-    search.objective = Late({64: gain})
-    search.objective.machine.bench.deadline = 20.0
-    solve(relu_pieces(64), {}, search, Times(end=100.0, latest=20.0, patient=60.0), lambda *_: None)
-    assert asked == [64] * times
+    assert searches(monkeypatch, "WORTH_AGAIN", gain, end=100.0) == times
 
 
 @pytest.mark.parametrize(("end", "times"), [(45.0, 2), (40.0, 1)])
 def test_of_a_slow_model_it_does_while_what_it_finds_can_be_judged_at_least(
     end: float, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An inference takes 0.3 s: judging usually takes 30 s, and 18 at least; the first search ends after 25."""
-    asked, clock = list[int](), [0.0]
-
-    class Slow(Told):
-        def seconds(self, costs: Iterable[float]) -> float:
-            return 0.3
-
-        def choose(self, outcome: Outcome, place: Place, until: float = math.inf) -> tuple[Found, float, int]:
-            clock[0] = 25.0
-            return super().choose(outcome, place, until)
-
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("superopt.search.solving.solve.LAST_RESORT", 0.0)
-    search = searching({}, asked, [OUT_OF_TIME])
-    search.objective = Slow({64: 1.0})
-    search.objective.machine.bench.deadline = 20.0
-    solve(relu_pieces(64), {}, search, Times(end=end, latest=20.0, patient=60.0), lambda *_: None)
-    assert asked == [64] * times
+    """Where an inference takes 0.3 s, judging takes 30 s as usual, and 18 at least."""
+    assert searches(monkeypatch, "LAST_RESORT", 1.0, end, inference_s=0.3) == times
 
 
 @pytest.mark.parametrize(("timing", "searching"), [(0.5, 8.0), (2.5, 10.0), (9.0, 12.0)])

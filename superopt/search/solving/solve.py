@@ -82,8 +82,9 @@ def solve(
     solved = [known[key] for key in groups if key in known]
     unknown = {key: places for key, places in groups.items() if key not in known}
     started = time.monotonic()
+    starting_ends = started + STARTING_SHARE * (cost.bench.deadline - started)
     try:
-        starts = _start_costs(unknown, objective, progress)
+        starts = _start_costs(unknown, objective, progress, starting_ends)
     except OutOfTime:
         if not solved:
             raise
@@ -102,7 +103,7 @@ def solve(
     if starts and time.monotonic() >= deadline:
         if solved:
             return solved
-        if time.monotonic() >= searching_ends:
+        if now >= starting_ends:  # what an inference takes is not known
             raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
         more_s = now + searching_s + judging_s - times.end
         raise TooShort(
@@ -163,16 +164,14 @@ def _said(seconds: float) -> str:
     return f"{10 * math.ceil(max(seconds, 1.0) / 10)} s"
 
 
-def _start_costs(groups: Groups, objective: Objective, progress: Progress) -> dict[Terms, float]:
-    """The costs of all places of each distinct piece, as far as a share of the time allows to measure them: of those
-    first that are expected to take most.
+def _start_costs(groups: Groups, objective: Objective, progress: Progress, until: float) -> dict[Terms, float]:
+    """The costs of all places of each distinct piece that are measured until a time of `time.monotonic`: of those first
+    that are expected to take most.
 
     A piece that the runtime cannot run, or not at the sizes given, is left out, and so is one that is too deep. Raises
     `OutOfTime` where none is known.
     """
     starts: dict[Terms, float] = {}
-    begun = time.monotonic()
-    until = begun + STARTING_SHARE * (objective.machine.bench.deadline - begun)
     for i, (key, places) in enumerate(sorted(groups.items(), key=lambda g: -_expected(g[1], objective))):
         if starts and time.monotonic() >= until:
             break

@@ -34,12 +34,16 @@ class Twins:
         """Constants that differ."""
         self.read: list[Alike] = []
         """Values that differ, and are no results of nodes that are alike."""
+        self.same: dict[ir.Value, ir.Value] = {}
+        """What the first of values that are alike is the same as."""
         self._places: dict[ir.Value, Alike | None] = {}
 
     def follow(self, values: Alike) -> bool:
         """Note what values are computed by; False where that is too much, or the first one's does not say which row of
         values is meant.
         """
+        given, values = values[0], tuple([_itself(v) for v in values])
+        self.same[given] = values[0]
         tensors = [tensor for v in values if (tensor := held(v)) is not None]
         if (tensors and len(tensors) < len(values)) or any(tensor.size > MOST_HELD for tensor in tensors):
             return False
@@ -54,25 +58,30 @@ class Twins:
         if data:
             self.weights[row] = data
             return len({(a.shape, a.dtype) for a in data}) == 1
-        nodes = [v.producer() for v in row]
-        alike = [node for node in nodes if node is not None and self._is_like(node, nodes[0])]
-        if len(alike) < len(row):
+        nodes = [v.producer() for v in row if v.index() == row[0].index()]
+        alike = tuple(node for node in nodes if node is not None and self._is_like(node, nodes[0]))
+        if len(set(alike)) < len(row):  # what is read several times is computed once
             self.read.append(row)
+            return True
+        if alike in self.nodes:  # by another of their outputs
             return True
         inputs = zip(*(node.inputs for node in alike), strict=True)
         if len(self._places) > MOST_PLACES:
             return False
         if not all(self.follow(tuple(v for v in several if v is not None)) for several in inputs):
             return False
-        self.nodes.append(tuple(alike))
+        self.nodes.append(alike)
         return len(self.nodes) <= MOST_NODES
 
     def alone(self, ends: Collection[ir.Node]) -> bool:
-        """Whether nothing but nodes that they end in reads what the nodes compute, and none stands in two places."""
+        """Whether nothing but nodes that they end in reads what the nodes compute, none stands in two places, and none
+        is what another reads as the last one's.
+        """
         own = {node for several in self.nodes for node in several}
-        apart = len(own) == sum(map(len, self.nodes))
-        read = all(user in own or user in ends for node in own for user, _ in node.outputs[0].uses())
-        return apart and read and not any(node.outputs[0].is_graph_output() for node in own)
+        apart = len(own) == sum(map(len, self.nodes)) and not any(v.producer() in own for row in self.read for v in row)
+        given = [v for node in own for v in node.outputs]
+        read = all(user in own or user in ends for v in given for user, _ in v.uses())
+        return apart and read and not any(v.is_graph_output() for v in given)
 
     def _is_like(self, node: ir.Node, other: ir.Node | None) -> bool:
         """Whether two nodes do the same with what they read."""
@@ -81,12 +90,19 @@ class Twins:
             and node.op_type in self._kinds
             and node.domain in ONNX_DOMAIN
             and (node.op_type, node.domain) == (other.op_type, other.domain)
-            and len(node.outputs) == len(other.outputs) == 1
+            and len(node.outputs) == len(other.outputs)
             and len(node.inputs) == len(other.inputs)
             and None not in (*node.inputs, *other.inputs)
             and _said(node) == _said(other)
             and (node.op_type != "Gather" or _same(node.inputs[1], other.inputs[1]))
         )
+
+
+def _itself(value: ir.Value) -> ir.Value:
+    """What a value is the same as: exporters write weights that are equal to others as these."""
+    node = value.producer()
+    read = node.inputs[0] if node is not None and node.op_type == "Identity" and node.domain in ONNX_DOMAIN else None
+    return value if read is None or held(read) is None else read
 
 
 def _equal(one: Array, other: Array) -> bool:

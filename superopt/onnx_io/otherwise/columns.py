@@ -1,4 +1,6 @@
-"""Places of one value along an axis, each of which is computed with by itself: columns of tables, parts of series."""
+"""Values that are each computed with by themselves, one behind the other along an axis in front: whole ones, or places
+of some along an axis, as are columns of tables, parts of series, and one feature's row among those of all.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,28 @@ import onnx_ir as ir
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft
 from superopt.onnx_io.turns.rows import Row
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.relations import are_equal
-from superopt.term import Term
+from superopt.term import Term, Type
 
 
 class Place(NamedTuple):
-    """One place of a value along an axis; that axis may stay, of one place."""
+    """One place of a value along an axis, which may stay, of one place; a value itself has no axis."""
 
     of: str
-    axis: int
+    axis: int | None
     number: int
+
+
+class Placed(NamedTuple):
+    """Places of values of one type: of which of these, each of them once, and the number there, for each place."""
+
+    of: dict[str, ir.Value]
+    type: Type
+    axis: int | None
+    places: list[Place]
 
 
 class Columns:
@@ -37,30 +47,48 @@ class Columns:
     def _made(self) -> dict[str, Term]:
         return self._program.made
 
-    def of_values(self, row: Sequence[ir.Value]) -> list[Place] | None:
-        """Places of one value along one axis; None of others."""
-        places = [place for v in row if (place := self._place(v.name or "")) is not None]
-        return places if len(places) == len(row) and len({p[:2] for p in places}) == 1 and self._alike(row) else None
+    def of_values(self, row: Sequence[ir.Value]) -> Placed | None:
+        """Places of values of one type along one axis, or these themselves; None where they are of several types."""
+        type_, places = self._type(row), [self._place(v.name or "") for v in row]
+        if type_ is None or not type_.rank or not all(isinstance(d, int) for d in type_.shape):
+            return None
+        return self._placed(row, places) or self._placed(row, [Place(v.name or "", None, 0) for v in row])
 
-    def beside_each_other(self, made: NewNodes, draft: Draft, row: Sequence[ir.Value]) -> Row:
-        """Such places along an axis in front."""
-        places, shape = self.of_values(row), self._program.values[row[0].name or ""].shape
-        assert places is not None
-        of, axis, _ = places[0]
-        x = _source(row[0], of)
-        known, numbers = self._program.values[of].shape, [p.number for p in places]
-        if not are_equal(known[axis], len(numbers)) or numbers != list(range(len(numbers))):
-            x = made.node("Gather", [x, made.integers(numbers)], [ir.AttrInt64("axis", axis)])
-        order = [axis, *(a for a in range(len(known)) if a != axis)]
-        moved = made.node("Transpose", [x], [ir.AttrInt64s("perm", order)]) if axis else x
-        return Row(made.node("Reshape", [moved, made.integers([len(row), *_numbers(shape)])]), shape, len(row))
+    def _placed(self, row: Sequence[ir.Value], places: list[Place]) -> Placed | None:
+        """Places of values of one type along one axis, of which it is known how many there are; None of others."""
+        of = {p.of: _source(v, p.of) for v, p in zip(row, places, strict=True)}
+        type_, axes = self._type(list(of.values())), {p.axis for p in places}
+        if type_ is None or len(axes) > 1:
+            return None
+        axis = axes.pop()
+        return Placed(of, type_, axis, places) if axis is None or isinstance(type_.shape[axis], int) else None
 
-    def _alike(self, row: Sequence[ir.Value]) -> bool:
-        """Whether all have the same shape, of sizes that are numbers."""
-        shapes = {self._program.values[v.name or ""].shape for v in row}
-        return len(shapes) == 1 and all(isinstance(d, int) for shape in shapes for d in shape)
+    def beside_each_other(self, made: NewNodes, rows: Sequence[Sequence[ir.Value]]) -> list[Row]:
+        """Such values of each row along an axis in front. What places of several rows are of is put there once."""
+        placed = [(row, found) for row in rows if (found := self.of_values(row)) is not None]
+        of = dict[tuple[Type, int | None], dict[str, ir.Value]]()
+        for _, found in placed:
+            of.setdefault((found.type, found.axis), {}).update(found.of)
+        fronts = {key: _in_front(made, list(values.values()), *key) for key, values in of.items()}
+        result = list[Row]()
+        for row, found in placed:
+            key, shape = (found.type, found.axis), self._program.values[row[0].name or ""].shape
+            each, front, names = _each(*key), fronts[key], list(of[key])
+            numbers = [names.index(p.of) * each + p.number for p in found.places]
+            if numbers != list(range(len(names) * each)):
+                front = made.node("Gather", [front, made.integers(numbers)])
+            front = made.node("Reshape", [front, made.integers([len(row), *_numbers(shape)])])
+            result.append(Row(front, shape, len(row)))
+        return result
 
-    def _place(self, name: str) -> Place | None:
+    def _type(self, row: Sequence[ir.Value]) -> Type | None:
+        """The type that all have; None where they have several, or it is not known."""
+        known = [self._program.values.get(v.name or "") for v in row]
+        types = {None if term is None else term.type for term in known}
+        return types.pop() if len(types) == 1 else None
+
+    def _place(self, name: str) -> Place:
+        """What a value is a place of, if it is one of another value."""
         term = self._made.get(name)
         if term is not None and isinstance(term.operator, Reshape):  # which leaves the axis out, or gives others of one
             inner = term.inputs[0]
@@ -68,13 +96,30 @@ class Columns:
             term = inner if sizes[0] == sizes[1] else None
         op = None if term is None else term.operator
         if term is None or not term.inputs or not term.inputs[0].is_variable or term.inputs[0].constant:
-            return None
+            return Place(name, None, 0)
         of = term.inputs[0].label
         if isinstance(op, Take) and len(op.indices) == 1:
             return Place(of, op.axis, op.indices[0])
         if isinstance(op, Slice) and isinstance(op.start, int) and are_equal(op.stop, op.start + 1):
             return Place(of, op.axis, op.start)
-        return None
+        return Place(name, None, 0)
+
+
+def _each(type_: Type, axis: int | None) -> int:
+    """How many places a value has."""
+    size = 1 if axis is None else type_.shape[axis]
+    assert isinstance(size, int)
+    return size
+
+
+def _in_front(made: NewNodes, values: Sequence[ir.Value], type_: Type, axis: int | None) -> ir.Value:
+    """The places of values of one type, one behind the other along the first axis."""
+    along = [ir.AttrInt64("axis", axis or 0)]
+    joined = made.node("Concat", values, along) if len(values) > 1 else values[0]
+    if axis is None:
+        return made.node("Reshape", [joined, made.integers([len(values), *_numbers(type_.shape)])])
+    order = [axis, *(a for a in range(type_.rank) if a != axis)]
+    return made.node("Transpose", [joined], [ir.AttrInt64s("perm", order)]) if axis else joined
 
 
 def _source(value: ir.Value, name: str) -> ir.Value:

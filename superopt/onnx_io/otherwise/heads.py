@@ -43,7 +43,10 @@ MOST, MOST_ROWS = 2**14, 8
 what is computed otherwise has no more elements.
 """
 
-TYPES = (np.float32, np.float64)
+TYPES = ("float32", "float64")
+
+TIMES = 2
+"""So often values are read in the mean that are all that is read, and have no weights."""
 
 
 class Ends(NamedTuple):
@@ -95,11 +98,22 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
         return None
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
     added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
-    held = bool(found.weights) and all(a.dtype in TYPES for data in found.weights.values() for a in data)
-    if not held or (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < FEWEST_NODES:
+    if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < FEWEST_NODES:
         return None
-    known = all(columns.of_values(row) is not None for row in found.read) and found.alone(ends.nodes)
+    is_worth_it = _has_weights(found) or (bool(found.read) and all(_are_few(columns, row) for row in found.read))
+    known = is_worth_it and all(columns.of_values(row) is not None for row in found.read) and found.alone(ends.nodes)
     return found if known and all(_is_small(program, node) for node, *_ in found.nodes) else None
+
+
+def _has_weights(found: Twins) -> bool:
+    """Whether networks have weights of their own, of types that runtimes multiply."""
+    return bool(found.weights) and all(a.dtype.name in TYPES for data in found.weights.values() for a in data)
+
+
+def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
+    """Whether values are places of few, or few themselves: each is read several times, or cut from what is whole."""
+    placed = columns.of_values(row)
+    return placed is not None and placed.type.dtype in TYPES and TIMES * len(placed.of) <= len(row)
 
 
 def _is_small(program: Program, node: ir.Node) -> bool:
@@ -122,8 +136,9 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     made, turns = NewNodes("heads", draft.taken), AllTurns(program, *draft, LAYERS)
     for row, data in found.weights.items():
         turns.rows[row[0]] = Row(made.held(np.stack(data)), data[0].shape, len(row))
-    for row in found.read:
-        turns.rows[row[0]] = columns.beside_each_other(made, draft, row)
+    for row, beside in zip(found.read, columns.beside_each_other(made, found.read), strict=True):
+        turns.rows[row[0]] = beside
+    turns.rows.update({given: turns.rows[same] for given, same in found.same.items() if same in turns.rows})
     try:
         whole = turns.rows.get(ends.values[0]) if all(turns.take(node) for node, *_ in found.nodes) else None
     except SuperoptError:  # sizes that are not told apart

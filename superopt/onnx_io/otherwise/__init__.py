@@ -24,6 +24,7 @@ from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.mapped import mapped
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.one_hot import one_hot
+from superopt.onnx_io.otherwise.pairs import pairs
 from superopt.onnx_io.otherwise.recurrences import recurrences
 from superopt.onnx_io.otherwise.rejoined import rejoined
 from superopt.onnx_io.otherwise.sampled import sampled
@@ -52,6 +53,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     counted,
     recurrences,
     heads,
+    pairs,
     monomials,
     along_last,
     hidden_keys,

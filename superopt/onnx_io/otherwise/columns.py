@@ -4,8 +4,8 @@ of some along an axis, as are columns of tables, parts of series, and one featur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -50,7 +50,7 @@ class Columns:
     def of_values(self, row: Sequence[ir.Value]) -> Placed | None:
         """Places of values of one type along one axis, or these themselves; None where they are of several types."""
         type_, places = self._type(row), [self._place(v.name or "") for v in row]
-        if type_ is None or not type_.rank or not all(isinstance(d, int) for d in type_.shape):
+        if type_ is None or not type_.rank:
             return None
         return self._placed(row, places) or self._placed(row, [Place(v.name or "", None, 0) for v in row])
 
@@ -64,21 +64,17 @@ class Columns:
         return Placed(of, type_, axis, places) if axis is None or isinstance(type_.shape[axis], int) else None
 
     def beside_each_other(self, made: NewNodes, rows: Sequence[Sequence[ir.Value]]) -> list[Row]:
-        """Such values of each row along an axis in front. What places of several rows are of is put there once."""
-        placed = [(row, found) for row in rows if (found := self.of_values(row)) is not None]
-        of = dict[tuple[Type, int | None], dict[str, ir.Value]]()
-        for _, found in placed:
-            of.setdefault((found.type, found.axis), {}).update(found.of)
-        fronts = {key: _in_front(made, list(values.values()), *key) for key, values in of.items()}
-        result = list[Row]()
-        for row, found in placed:
-            key, shape = (found.type, found.axis), self._program.values[row[0].name or ""].shape
-            each, front, names = _each(*key), fronts[key], list(of[key])
-            numbers = [names.index(p.of) * each + p.number for p in found.places]
-            if numbers != list(range(len(names) * each)):
-                front = made.node("Gather", [front, made.integers(numbers)])
-            front = made.node("Reshape", [front, made.integers([len(row), *_numbers(shape)])])
-            result.append(Row(front, shape, len(row)))
+        """Such values of each row along an axis in front, their sizes being numbers. What several rows have places of
+        is put there once.
+        """
+        placed = [found for row in rows if (found := self.of_values(row)) is not None]
+        wholes, result = Wholes(placed, partial(_in_front, made)), list[Row]()
+        for row, found in zip(rows, placed, strict=True):
+            front, numbers = wholes.of(found)
+            taken = front if numbers is None else made.node("Gather", [front, made.integers(numbers)])
+            shape = self._program.values[row[0].name or ""].shape
+            sizes = made.integers([len(row), *_numbers(shape)])
+            result.append(Row(made.node("Reshape", [taken, sizes]), shape, len(row)))
         return result
 
     def _type(self, row: Sequence[ir.Value]) -> Type | None:
@@ -105,20 +101,32 @@ class Columns:
         return Place(name, None, 0)
 
 
-def _each(type_: Type, axis: int | None) -> int:
-    """How many places a value has."""
-    size = 1 if axis is None else type_.shape[axis]
-    assert isinstance(size, int)
-    return size
+class Wholes:
+    """What places of several rows are of, values of each type put together once: `join` does that."""
+
+    def __init__(self, placed: Sequence[Placed], join: Callable[[Sequence[ir.Value], Placed], ir.Value]) -> None:
+        self._of = dict[tuple[Type, int | None], dict[str, ir.Value]]()
+        for found in placed:
+            self._of.setdefault((found.type, found.axis), {}).update(found.of)
+        like = {(found.type, found.axis): found for found in placed}
+        self._joined = {key: join(list(self._of[key].values()), found) for key, found in like.items()}
+
+    def of(self, placed: Placed) -> tuple[ir.Value, list[int] | None]:
+        """What was put together, and the places in it; None where these are all, in order."""
+        key, size = (placed.type, placed.axis), 1 if placed.axis is None else placed.type.shape[placed.axis]
+        assert isinstance(size, int)
+        first = {name: i * size for i, name in enumerate(self._of[key])}
+        numbers = [first[p.of] + p.number for p in placed.places]
+        return self._joined[key], None if numbers == list(range(len(first) * size)) else numbers
 
 
-def _in_front(made: NewNodes, values: Sequence[ir.Value], type_: Type, axis: int | None) -> ir.Value:
+def _in_front(made: NewNodes, values: Sequence[ir.Value], like: Placed) -> ir.Value:
     """The places of values of one type, one behind the other along the first axis."""
-    along = [ir.AttrInt64("axis", axis or 0)]
-    joined = made.node("Concat", values, along) if len(values) > 1 else values[0]
-    if axis is None:
-        return made.node("Reshape", [joined, made.integers([len(values), *_numbers(type_.shape)])])
-    order = [axis, *(a for a in range(type_.rank) if a != axis)]
+    axis = like.axis or 0
+    joined = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    if like.axis is None:
+        return made.node("Reshape", [joined, made.integers([len(values), *_numbers(like.type.shape)])])
+    order = [axis, *(a for a in range(like.type.rank) if a != axis)]
     return made.node("Transpose", [joined], [ir.AttrInt64s("perm", order)]) if axis else joined
 
 

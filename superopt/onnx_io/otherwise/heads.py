@@ -9,6 +9,7 @@ With more rows it would take longer, as weights of stacks are not prepared befor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -42,6 +43,9 @@ MOST, MOST_ROWS = 2**14, 8
 """Where one product multiplies more often than this, or more rows, the time that it takes is not that of its start;
 what is computed otherwise has no more elements.
 """
+
+MOST_ALONE = 2**12
+"""What has no weights has no more elements."""
 
 TYPES = ("float32", "float64")
 
@@ -101,13 +105,20 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < FEWEST_NODES:
         return None
     is_worth_it = _has_weights(found) or (bool(found.read) and all(_are_few(columns, row) for row in found.read))
-    known = is_worth_it and all(columns.of_values(row) is not None for row in found.read) and found.alone(ends.nodes)
-    return found if known and all(_is_small(program, node) for node, *_ in found.nodes) else None
+    known = is_worth_it and all(_is_known(columns, row) for row in found.read) and found.alone(ends.nodes)
+    most = MOST if found.weights else MOST_ALONE
+    return found if known and all(_is_small(program, node, most) for node, *_ in found.nodes) else None
 
 
 def _has_weights(found: Twins) -> bool:
     """Whether networks have weights of their own, of types that runtimes multiply."""
     return bool(found.weights) and all(a.dtype.name in TYPES for data in found.weights.values() for a in data)
+
+
+def _is_known(columns: Columns, row: Sequence[ir.Value]) -> bool:
+    """Whether values are places of values, all of whose sizes are numbers."""
+    placed = columns.of_values(row)
+    return placed is not None and all(isinstance(d, int) for d in placed.type.shape)
 
 
 def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
@@ -116,7 +127,7 @@ def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
     return placed is not None and placed.type.dtype in TYPES and TIMES * len(placed.of) <= len(row)
 
 
-def _is_small(program: Program, node: ir.Node) -> bool:
+def _is_small(program: Program, node: ir.Node, most: int) -> bool:
     """Whether what a node computes takes little time."""
     names = [v.name or "" for v in (*node.outputs, node.inputs[0]) if v is not None]
     shapes = [program.values[name].shape for name in names if name in program.values]
@@ -125,7 +136,7 @@ def _is_small(program: Program, node: ir.Node) -> bool:
     multiplies = node.op_type in ("Gemm", "MatMul")
     taken = product((*shapes[0], *(shapes[1][-1:] if multiplies else ())))
     rows = product(shapes[0][:-1]) if multiplies else 1
-    return isinstance(taken, int) and taken <= MOST and isinstance(rows, int) and rows <= MOST_ROWS
+    return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= MOST_ROWS
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:

@@ -78,6 +78,13 @@ def of_places_of_one(op: Concat, x: Term, y: Term) -> Term | None:
     return taken(x.inputs[0], op.axis, both) if len(both) <= MOST_JOINED else None
 
 
+@defines("take", "of what is taken")
+def take_of_what_is_taken(op: Take, x: Term) -> Term | None:
+    """Places of places are taken at once, and what is between need not be there."""
+    there = _places(x, op.axis)
+    return None if there is None else taken(x.inputs[0], op.axis, [there[i] for i in op.indices])
+
+
 def _places(term: Term, axis: int) -> Sequence[int] | None:
     """Which places of its input a term picks along an axis; None where it does not, or not known ones."""
     pick = term.operator

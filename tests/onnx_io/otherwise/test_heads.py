@@ -15,7 +15,7 @@ from superopt.onnx_io import load, understand
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
-SHAPES = {"w": (6, 3), "v": (3, 2), "b": (3,), "s": (3,), "k": (1, 3), "d": (3,), "u": (6, 4)}
+SHAPES = {"w": (6, 3), "v": (3, 2), "b": (3,), "s": (3,), "k": (1, 3), "d": (3,), "u": (6, 4), "q": (6, 6), "o": (6,)}
 X = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
 
 
@@ -70,6 +70,20 @@ def biased(i: int) -> str:
     return f"g{i} = Gemm(x, w0, b{i}) m{i} = Mul(g{i}, s{i}) p{i} = MatMul(m{i}, v{i})"
 
 
+def halved(i: int) -> str:
+    return f"""h{i} = MatMul(x, u{i}) l{i}, r{i} = Split<axis = 1>(h{i}) g{i} = Sigmoid(r{i})
+        p{i} = Mul(l{i}, g{i})"""
+
+
+def told_as_another(i: int) -> str:
+    """Exporters write weights that are equal to others so: here the first one's bias is that of the last."""
+    return two_layers(i) if i else f"like = Identity(b5) {two_layers(0).replace('b0', 'like')}"
+
+
+def of_its_own(i: int) -> str:
+    return f"x{i} = Dropout(x) {two_layers(i).replace('x,', f'x{i},')}"
+
+
 ONE = "one = Constant<value_ints = [1]>() "
 SUM = "a1 = Add(p0, p1) a2 = Add(a1, p2) a3 = Add(a2, p3) a4 = Add(a3, p4) y = Add(a4, p5)"
 SAME = "t = Constant<value = float[2, 3] {1, 2, 3, 4, 5, 6}>() "
@@ -89,6 +103,9 @@ CASES = {
     "of older opsets": networks(two_layers, SUM, opset=11),
     "that normalize, with a layer that all share": networks(normed, more=SAME),
     "that normalize what was learned": networks(standardized),
+    "of a value each": networks(of_its_own),
+    "that halve what they make": networks(halved),
+    "with a bias that is told as another's": networks(told_as_another),
     "of one number": networks(picked, more=ONE + "last = Constant<value_int = -1>()"),
 }
 
@@ -128,7 +145,9 @@ STAYS = {
         wider, more=ONE + "none = Constant<value_ints = [0]>() three = Constant<value_ints = [3]>()"
     ),
     "one of which is an output itself": networks(two_layers, more=""),
-    "of different inputs": networks(lambda i: f"x{i} = Dropout(x) {two_layers(i).replace('x,', f'x{i},')}"),
+    "one of which reads what another makes": networks(
+        lambda i: f"h{i} = Gemm({f'p{i - 1}' if i else 'x'}, q{i}, o{i}) p{i} = Tanh(h{i})"
+    ),
     "that are one": networks(lambda i: two_layers(i % 3) if i < 3 else f"p{i} = Identity(p{i - 3})"),
 }
 STAYS["one of which is an output itself"].graph.output.append(

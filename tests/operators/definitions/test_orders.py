@@ -19,6 +19,7 @@ from superopt.operators.definitions.orders import (
     matmul_of_another_order,
     of_another_order,
     of_places_of_one,
+    take_of_what_is_taken,
     transpose_of_another_order,
 )
 from superopt.operators.differences import Sub
@@ -46,6 +47,18 @@ def test_axes_move_before_places(order: tuple[int, ...]) -> None:
     op, taken = Transpose((0, 3, 1, 2)), Take(3, order)(variable("x", (1, 4, 5, 3)))
     found = assert_equal(transpose_of_another_order(op, taken), op(taken))
     assert found.operator == Take(1, order)
+
+
+@pytest.mark.parametrize("inner", [Take(2, (3, 0, 3, 2)), Slice(2, 1, 4)], ids=lambda op: op.name)
+@pytest.mark.parametrize("indices", [(2, 0), (1, 1), (0, 1, 2), (0,)], ids=str)
+def test_places_of_places_are_taken_at_once(inner: Take | Slice, indices: tuple[int, ...]) -> None:
+    term = Take(2, indices)(inner(x))
+    found = assert_equal(take_of_what_is_taken(Take(2, indices), inner(x)), term)
+    assert found.inputs == (x,)
+
+
+def test_places_along_another_axis_are_not() -> None:
+    assert take_of_what_is_taken(Take(2, (0, 1)), BGR) is None
 
 
 @each_order

@@ -54,6 +54,7 @@ NOT_FOLDED = {
     "conv of repeated places": "attributes are tuples of sizes",
     "add of repeated places": "attributes are tuples of sizes",
     "take in runs": "places are numbers, and no template's",
+    "take of what is taken": "places are numbers, and no template's",
     "conv columns first": "attributes are tuples of sizes",
     "conv by tiles": "attributes are tuples of sizes",
     "conv by tiles of matrices": "attributes are tuples of sizes",

@@ -18,9 +18,9 @@ from superopt.operators.chains import joined, viewed
 from superopt.operators.layout import Concat, reshaped
 from superopt.operators.lookups import MOST_ROWS, Lookups
 from superopt.operators.nodes import concrete
-from superopt.operators.picks import Slice
+from superopt.operators.picks import Slice, Take
 from superopt.operators.rearrange import Gather
-from superopt.relations import are_equal
+from superopt.relations import are_equal, equal_shapes
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term, make
 
@@ -53,6 +53,8 @@ class LookingUp(Fewer):
         op = term.operator
         assert isinstance(op, Concat)
         parts = joined(term)
+        if (wider := _of_wider_rows(parts, op.axis)) is not None:
+            return wider
         runs = [(key, [part for _, part in run]) for key, run in groupby(_keyed(parts, op.axis), key=lambda k: k[0])]
         if not any(key is not None and len(run) >= LEAST for key, run in runs):
             return None
@@ -60,6 +62,23 @@ class LookingUp(Fewer):
         for key, run in runs:
             found += [_at_once(run, op.axis)] if key is not None and len(run) >= LEAST else run
         return reduce(op, found)
+
+
+def _of_wider_rows(parts: Sequence[Term], axis: int) -> Term | None:
+    """What the same indices look up in tables of one shape, joined along the last axis of these: in one table of rows
+    that are joined, parts of which are taken in the order of the tables. Field-aware factorization machines (Juan et
+    al. 2016) look all features up in a table for each of them. None of others.
+    """
+    found = [f for part in parts if isinstance(part.operator, Gather) and (f := _looks_up(part)) is not None]
+    if len(found) < max(LEAST, len(parts)) or any(index is not found[0][1] for _, index in found):
+        return None
+    (*before, each, width), tables, count = parts[0].shape, [table for table, _ in found], len(found)
+    alike = all(equal_shapes(table.shape, tables[0].shape) for table in tables)
+    if axis != len(before) or not alike or not isinstance(each, int):
+        return None
+    rows = Gather(0)(reduce(Concat(1), tables), found[0][1])
+    places = tuple(place * count + table for table in range(count) for place in range(each))
+    return Take(axis, places)(reshaped(rows, (*before, each * count, width)))
 
 
 def _keyed(parts: Sequence[Term], axis: int) -> list[tuple[tuple[str, Dim, Shape] | None, Term]]:

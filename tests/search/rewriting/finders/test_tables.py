@@ -21,7 +21,7 @@ from superopt.evaluate import evaluate
 from superopt.onnx_io import load, understand
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.lookups import Lookups
-from superopt.operators.picks import Slice
+from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Relu
 from superopt.operators.rearrange import Gather
 from superopt.search.cutting.pieces import cut_into_pieces
@@ -75,6 +75,42 @@ LEFT = {
         *flat([variable(f"w{i}", (9, 3 + i), "float32", constant=True) for i in range(FEATURES)])
     ),
 }  # fmt: skip
+
+
+def fields(tables: list[Term], axis: int = 1, *, of: Term = INDICES) -> Term:
+    """All indices looked up in each of several tables, one behind the other."""
+    return joined(*(Gather(0)(t, of) for t in tables), axis=axis)
+
+
+ALIKE = [variable(f"a{i}", (9, WIDTH), "float32", constant=True) for i in range(6)]
+WIDER = {
+    "one index a user": fields(ALIKE, 0, of=variable("i", (USERS,), "int64")),
+    "several": fields(ALIKE),
+    "several in rows": fields(ALIKE, 2, of=variable("i", (2, USERS, FEATURES), "int32")),
+    "one table twice": fields([*ALIKE[:3], *ALIKE[:3]]),
+}
+NARROW = {
+    "tables of other rows": fields(TABLES),
+    "tables that are computed": fields([variable(t.label, t.shape, "float32") for t in ALIKE]),  # type: ignore[attr-defined]
+    "along the rows of indices": fields(ALIKE, 0),
+    "few tables": fields(ALIKE[: LEAST - 1]),
+    "one index is another": joined(fields(ALIKE[1:]), fields(ALIKE[:1], of=variable("j", (USERS, FEATURES), "int64"))),
+}
+
+
+@pytest.mark.parametrize("term", WIDER.values(), ids=WIDER)
+def test_tables_of_the_same_indices_are_one_of_wider_rows(term: Term) -> None:
+    made = LookingUp().of(term)
+    assert made is not None
+    assert made.type == term.type
+    assert [t.operator.name for t in subterms(made) if isinstance(t.operator, Gather | Take)] == ["gather", "take"]
+    given = values(term)
+    assert (evaluate(made, FIELD, given) == evaluate(term, FIELD, given)).all()
+
+
+@pytest.mark.parametrize("term", NARROW.values(), ids=NARROW)
+def test_tables_of_others_are_not(term: Term) -> None:
+    assert LookingUp().of(term) is None
 
 
 def indices(rows: tuple[int, ...] = ROWS, count: int = USERS) -> Array:

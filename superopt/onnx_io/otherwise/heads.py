@@ -44,6 +44,11 @@ MOST, MOST_ROWS = 2**14, 8
 what is computed otherwise has no more elements.
 """
 
+MOST_CONVOLVED = {3: 2**18, 4: 2**15}
+"""So often a convolution multiplies at most, by the rank of what it gives. Of signals runtimes compute all groups as
+fast as each; larger images they lay out for that, which they do not for groups.
+"""
+
 MOST_ALONE = 2**12
 """What has no weights has no more elements."""
 
@@ -129,13 +134,14 @@ def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
 
 def _is_small(program: Program, node: ir.Node, most: int) -> bool:
     """Whether what a node computes takes little time."""
-    names = [v.name or "" for v in (*node.outputs, node.inputs[0]) if v is not None]
+    multiplies, convolves = node.op_type in ("Gemm", "MatMul"), node.op_type == "Conv"
+    names = [v.name or "" for v in (*node.outputs, *node.inputs[: 2 if convolves else 1]) if v is not None]
     shapes = [program.values[name].shape for name in names if name in program.values]
-    if len(shapes) < 2 or any(not isinstance(d, int) for shape in shapes for d in shape):
+    if len(shapes) < len(names) or any(not isinstance(d, int) for shape in shapes for d in shape):
         return False
-    multiplies = node.op_type in ("Gemm", "MatMul")
-    taken = product((*shapes[0], *(shapes[1][-1:] if multiplies else ())))
-    rows = product(shapes[0][:-1]) if multiplies else 1
+    inner = shapes[1][-1:] if multiplies else shapes[2][1:] if convolves else ()
+    taken, rows = product((*shapes[0], *inner)), product(shapes[0][:-1]) if multiplies else 1
+    most = MOST_CONVOLVED.get(len(shapes[0]), most) if convolves else most
     return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= MOST_ROWS
 
 

@@ -28,7 +28,7 @@ class AllTurns:
 
     def __init__(self, program: Program, model: ir.Model, taken: set[str], forms: Mapping[str, Form] = FORMS) -> None:
         self._program, self._graph, self._taken, self._forms = program, model.graph, taken, forms
-        self.made = Nodes("turns", taken, opset_of(model))
+        self.made = Nodes("turns", taken, opset_of(model), program.values)
         self.rows: dict[ir.Value, Row] = {}
         self._copies = set[ir.Value]()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -11,6 +11,7 @@ from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.relations import are_equal, is_one
 from superopt.substitution import substitute, symbols
+from superopt.term import Term
 
 
 class Row(NamedTuple):
@@ -24,11 +25,16 @@ class Row(NamedTuple):
 
 
 class Nodes(NewNodes):
-    """New nodes for a model of an opset."""
+    """New nodes for a model of an opset, of whose own values terms are known by name."""
 
-    def __init__(self, name: str, taken: set[str], opset: int) -> None:
+    def __init__(self, name: str, taken: set[str], opset: int, known: Mapping[str, Term] | None = None) -> None:
         super().__init__(name, taken)
-        self.opset = opset
+        self.opset, self._known = opset, known or {}
+
+    def shape_of(self, value: ir.Value) -> Shape | None:
+        """The shape of one of the model's own values."""
+        term = self._known.get(value.name or "")
+        return None if term is None else term.shape
 
     def over(
         self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()

@@ -29,6 +29,7 @@ from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.rows import Row
+from superopt.relations import is_one
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
@@ -39,9 +40,9 @@ FEWEST, FEWEST_NODES = 5, 15
 MOST_NODES = 128
 """So many sums one above the other are looked at."""
 
-MOST, MOST_ROWS = 2**14, 8
+MOST, MOST_ROWS, MOST_OUTER = 2**14, 8, 32
 """Where one product multiplies more often than this, or more rows, the time that it takes is not that of its start;
-what is computed otherwise has no more elements.
+what is computed otherwise has no more elements. Of rows of one number there may be more: no weights are prepared.
 """
 
 MOST_CONVOLVED = {3: 2**18, 4: 2**15}
@@ -142,7 +143,8 @@ def _is_small(program: Program, node: ir.Node, most: int) -> bool:
     inner = shapes[1][-1:] if multiplies else shapes[2][1:] if convolves else ()
     taken, rows = product((*shapes[0], *inner)), product(shapes[0][:-1]) if multiplies else 1
     most = MOST_CONVOLVED.get(len(shapes[0]), most) if convolves else most
-    return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= MOST_ROWS
+    most_rows = MOST_ROWS if inner != (1,) else MOST_OUTER
+    return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= most_rows
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:
@@ -178,6 +180,11 @@ def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:
     """Values of all turns, one after the other along an axis."""
     rank = len(whole.shape)
     at = axis % rank
+    others = [d for a, d in enumerate(whole.shape) if a != at and isinstance(d, int)]
+    if at and is_one(whole.shape[at]):  # then what is moved is all that there is to do
+        turns = [d for d in (whole.turns,) if isinstance(d, int)]
+        less = made.node("Reshape", [whole.value, made.integers([*turns, *others])])
+        return made.node("Transpose", [less], [ir.AttrInt64s("perm", [*range(1, at + 1), 0, *range(at + 1, rank)])])
     order = [*range(1, at + 1), 0, *range(at + 1, rank + 1)]
     moved = made.node("Transpose", [whole.value], [ir.AttrInt64s("perm", order)]) if at else whole.value
     sizes = [product((d, whole.turns or 1)) if a == at else d for a, d in enumerate(whole.shape)]

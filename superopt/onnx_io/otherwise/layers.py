@@ -15,6 +15,7 @@ from superopt.onnx_io.otherwise.image_layers import IMAGE_LAYERS
 from superopt.onnx_io.said import held, listed, number
 from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
+from superopt.relations import is_one
 
 
 def _product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -30,7 +31,8 @@ def _multiplied(nodes: Nodes, one: Row, other: Row) -> Row | None:
     shape = (*(d for d in stacks if d is not None), one.shape[-2], other.shape[-1])
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in (one, other)]
     turned = one.turns if one.turns is not None else other.turns
-    return Row(nodes.node("MatMul", inputs), shape, turned) if len(shape) == rank else None
+    kind = "Mul" if is_one(one.shape[-1]) else "MatMul"  # of columns and rows, each number times each
+    return Row(nodes.node(kind, inputs), shape, turned) if len(shape) == rank else None
 
 
 def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

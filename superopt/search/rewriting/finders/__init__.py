@@ -14,6 +14,7 @@ from superopt.search.rewriting.finders.grouped import Grouping
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
+from superopt.search.rewriting.finders.moved import Moving
 from superopt.search.rewriting.finders.outer import Outering
 from superopt.search.rewriting.finders.parted import Parting
 from superopt.search.rewriting.finders.picked import Picking
@@ -49,5 +50,6 @@ FINDERS: tuple[type[Fewer], ...] = (
     Pooling,
     Picturing,
     Blending,
+    Moving,
 )
 """All of them, in the order in which what they make is offered."""

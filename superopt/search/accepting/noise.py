@@ -13,7 +13,7 @@ from superopt.cost.child import Ask
 from superopt.cost.inputs import Feeds
 from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, SuperoptError
-from superopt.onnx_io import neighbours, save_nudged
+from superopt.onnx_io import LOGISTIC_ERROR, load, logistic_outputs, neighbours, save_nudged
 from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR
 from superopt.search.accepting.distance import relative_error, same_special
 from superopt.search.accepting.laid import Value, taken
@@ -64,6 +64,13 @@ class Noise:
     def _outputs(self, where: Runtime, optimize: bool, feeds: Sequence[Feeds]) -> list[list[Value]]:
         return self.ask(ran, where, self.model, optimize, self.interface, feeds, self.folder)[1]
 
+    def of_logistic(self, samples: Sequence[Sample]) -> None:
+        """With what logistic functions give moved by as much as runtimes are off: near 0 that is much."""
+        names = logistic_outputs(load(self.model)) if samples else set()
+        moved = [a.name in names for a in self.interface[1]]
+        for sample in samples if any(moved) else ():
+            sample.noisy.append([_off(e) if m else e for e, m in zip(sample.expected, moved, strict=True)])
+
     def of_weights(self, samples: Sequence[Sample]) -> None:
         """With weights changed in their last bit, where inputs have none: a norm of tokens that are nearly all alike
         may differ by a thousandth. What changes by more, or does not run then, decides by a weight what it computes:
@@ -82,6 +89,12 @@ class Noise:
         for sample, noisy in zip(samples, outputs, strict=False):  # none, where the interface is another
             if all(_is_near(taken(n), taken(e)) for n, e in zip(noisy, sample.expected, strict=True)):
                 sample.noisy.append(noisy)
+
+
+def _off(value: Value) -> Array:
+    """What a logistic function gave, as far off as it may be."""
+    given = taken(value)
+    return np.asarray(given + given.dtype.type(LOGISTIC_ERROR))
 
 
 def _is_near(changed: Array, expected: Array) -> bool:

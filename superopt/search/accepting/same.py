@@ -138,6 +138,7 @@ def examine(
                 told_exactly.append(sample)
         late = [sample for sample in _apart(names, samples) if sample not in rough]
         noise.of_rounding(late)
+        noise.of_logistic(_apart(names, samples))
         noise.of_weights(_apart(names, samples))
         noise.of_jolts(_apart(names, samples))
         found = judged(names, samples)

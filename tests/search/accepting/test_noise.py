@@ -71,6 +71,26 @@ def test_a_sample_is_compared_anew_only_where_more_is_known_of_it(monkeypatch: p
     assert len(told) == 3
 
 
+CLICK = """g (int64[1,16] x) => (float[1] p) {
+  e = Gather (table, x) s = ReduceSum <keepdims=0> (e, one) z = Add (s, b) a = Sigmoid (z) p = Squeeze (a, one)
+}"""
+"""How likely somebody clicks, by the sum of 16 numbers."""
+
+ONE = np.array([1])
+
+
+@pytest.mark.parametrize("off", [1e-6, 0.3])
+def test_what_a_logistic_function_gives_near_0_is_as_exact_as_near_1(tmp_path: Path, off: float) -> None:
+    """Runtimes are off by 10⁻⁷ of 1. Inputs have no neighbours, and with neighbouring weights the same may come out."""
+    table = np.full((8, 1), 1 / 16, np.float32) + np.arange(8, dtype=np.float32)[:, None] / 256
+    original = write(tmp_path / "a.onnx", CLICK, {"table": table, "one": ONE, "b": np.float32([-11])})
+    for k in range(8):
+        weights = {"table": table, "one": ONE, "b": np.float32([-11 + off * (1 + k / 8)])}
+        found = examine(original, write(tmp_path / "b.onnx", CLICK, weights), RUNTIME)
+        assert found.examined
+        assert found.agrees == (off < 0.1), found.reason
+
+
 NORM_OF_TOKENS = """g (int64[2,16] x) => (float[2,16,8] y) {
   t = Gather (table, x)
   mean = ReduceMean <axes=[2]> (t)

@@ -15,9 +15,9 @@ from superopt.onnx_io.floored import floored, is_masking
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
+from superopt.onnx_io.logistic import LOGISTIC_ERROR, logistic_outputs
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
 from superopt.onnx_io.passed_on import to_proto
-from superopt.onnx_io.logistic import LOGISTIC_ERROR, logistic_outputs
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
@@ -30,8 +30,8 @@ from superopt.onnx_io.turns.row_by_row import row_by_row
 from superopt.onnx_io.widened import is_rounding, widened
 
 __all__ = [
-    "LOGISTIC_ERROR",
     "LARGE",
+    "LOGISTIC_ERROR",
     "Branch",
     "Choice",
     "DrawnWeights",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +71,22 @@ def test_what_gains_with_a_floor_is_the_answer_and_says_so(trial: Trial, monkeyp
     told, found = variants.attempted(trial, solve)
     assert (told.way, found.accepted) == ("floored", True)
     assert "what is masked" in found.reason
+
+
+@pytest.mark.parametrize(("left", "count"), [(0.2, 2), (0.02, 1)])
+def test_it_is_not_tried_where_no_time_is_left_after_the_model_as_it_stands(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, left: float, count: int
+) -> None:
+    monkeypatch.setattr(sight, "glance", lambda *_, **__: 1.02)
+    tried = list[bool]()
+
+    def solve(own: Trial, _: float) -> Attempt:
+        tried.append(is_floored(own))
+        return Attempt([], reason="it took too long to be compared")
+
+    late = replace(trial, start=time.monotonic() - (1.0 - left) * trial.limit)
+    assert not variants.attempted(late, solve)[1].accepted
+    assert tried == [False, True][:count]
 
 
 def test_what_inputs_mask_has_one_where_they_are_given(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:

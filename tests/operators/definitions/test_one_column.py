@@ -12,7 +12,12 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.definitions.one_column import FEWEST, of_single_columns, with_one_column
+from superopt.operators.definitions.one_column import (
+    FEWEST,
+    of_one_column_and_one_row,
+    of_single_columns,
+    with_one_column,
+)
 from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
 from superopt.term import Term, subterms, variable
@@ -140,4 +145,44 @@ def test_a_layer_of_one_result_is_computed_faster_and_is_the_same(options: Optio
     given = model(nodes, ends[:1], ends[1:], {"w": weight(512, 1), "b": weight(1)})
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
+    assert_same(result.proto(), given)
+
+
+@pytest.mark.parametrize("stack", [(), *STACKS], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(5, 4), (5, 1), (1, 4), (1, 1)])
+def test_a_column_and_a_row_are_each_number_times_each(stack: tuple[int, ...], rows: int, columns: int) -> None:
+    x, y = variable("x", (*stack, rows, 1)), variable("y", (*stack, 1, columns))
+    found = assert_equal(of_one_column_and_one_row(MatMul(), x, y), MatMul()(x, y))
+    assert not any(isinstance(t.operator, MatMul) for t in subterms(found))
+
+
+def test_how_many_columns_and_rows_there_are_may_stay_open() -> None:
+    with assuming():
+        n = symbol("n")
+        x, y = variable("x", (n, 5, 1)), variable("y", (n, 1, 4))
+        assert_equal(of_one_column_and_one_row(MatMul(), x, y), MatMul()(x, y))
+
+
+def test_sums_of_products_are_left() -> None:
+    assert of_one_column_and_one_row(MatMul(), variable("x", (3, 5, 2)), variable("y", (3, 2, 4))) is None
+
+
+def test_a_step_of_a_state_space_model_is_faster_and_the_same(options: Options) -> None:
+    """What goes into the states, of each channel and step: `Δ·x·B` (Gu & Dao 2023)."""
+    size, states = [1, 64, 64], 16
+    nodes = [
+        helper.make_node("Unsqueeze", ["x", "last"], ["columns"]),
+        helper.make_node("Unsqueeze", ["columns", "last"], ["single"]),
+        helper.make_node("Unsqueeze", ["b", "before"], ["rows"]),
+        helper.make_node("Unsqueeze", ["rows", "last"], ["stack"]),
+        helper.make_node("MatMul", ["stack", "single"], ["products"]),
+        helper.make_node("Squeeze", ["products", "last"], ["y"]),
+    ]
+    ends = [("x", TensorProto.FLOAT, size), ("b", TensorProto.FLOAT, [1, 64, states])]
+    given = model(
+        nodes, ends, [("y", TensorProto.FLOAT, [*size, states])], {"last": np.array([-1]), "before": np.array([2])}
+    )
+    result = superopt.optimize(given, options)
+    assert result.report.outcome == "faster"
+    assert "MatMul" not in {node.op_type for node in result.proto().graph.node}
     assert_same(result.proto(), given)

@@ -53,6 +53,7 @@ NOT_FOLDED = {
     "conv by phases": "attributes are tuples of sizes",
     "conv of repeated places": "attributes are tuples of sizes",
     "add of repeated places": "attributes are tuples of sizes",
+    "matmul of one column and one row": "a size of one is a number, which no template has",
     "take in runs": "places are numbers, and no template's",
     "take of what is taken": "places are numbers, and no template's",
     "conv columns first": "attributes are tuples of sizes",

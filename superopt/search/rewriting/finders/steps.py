@@ -14,6 +14,7 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul
+from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean, Sum
 from superopt.relations import is_one
 from superopt.search.rewriting.finders.items import (
@@ -30,10 +31,10 @@ from superopt.search.rewriting.finders.items import (
 from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Operator, Term, make
 
-STEPS = (MatMul, Gemm, Add, Sub, Mul, Div, Neg, Transpose, Reshape, Expand, Slice, Take, Every, Concat, Sum, Mean)
+MOVES = (Transpose, Slice, Take, Every, Concat)
+STEPS = (MatMul, Gemm, Add, Sub, Mul, Div, Neg, Reshape, Expand, Sum, Mean, AvgPool, *MOVES)
 """What is linear in one input, and what is in all of them together."""
 
-MOVES = (Transpose, Slice, Take, Every, Concat)
 MOVED = 32
 """So many additions and multiplications take as long as to move one element."""
 
@@ -59,8 +60,10 @@ class Steps:
     """What steps from some starts of one shape make of their axes, of which some are batches."""
 
     def __init__(self, starts: Sequence[Term], mixing: frozenset[int]) -> None:
-        self.starts = tuple(starts)
-        own = [simple([Item(d, None if a in mixing else a)]) for a, d in enumerate(starts[0].shape)]
+        self.starts, shape = tuple(starts), starts[0].shape
+        batches = {a for a in range(len(shape)) if a not in mixing}
+        several = {a for a in batches if not is_one(shape[a])}  # a batch of one is told from nothing else by reshapes
+        own = [simple([Item(d, a if a in (several or batches) else None)]) for a, d in enumerate(shape)]
         self._axes: dict[Term, Axes] = dict.fromkeys(starts, tuple(own))
 
     @property
@@ -95,6 +98,10 @@ class Steps:
             for a in op.axes:
                 mixed(axes[a])
             return tuple(axis for a, axis in enumerate(axes) if a not in op.axes)
+        if isinstance(op, AvgPool):
+            for axis in axes[2:]:
+                mixed(axis)
+            return (*axes[:2], *((Item(d),) for d in x.shape[2:]))
         if isinstance(op, MatMul):
             return self._multiplied(x, axes)
         for other in below[1:]:
@@ -128,9 +135,11 @@ class Steps:
         """How much work a step is for one place of each batch, in additions and multiplications."""
         if isinstance(term.operator, Reshape | Expand | Gemm):
             return 0
-        elements = mixed_size(self.of(term))
-        if not isinstance(term.operator, MatMul):
-            return (MOVED if isinstance(term.operator, MOVES) else 1) * elements
+        elements, op = mixed_size(self.of(term)), term.operator
+        if isinstance(op, AvgPool):
+            return elements * product(op.kernel)
+        if not isinstance(op, MatMul):
+            return (MOVED if isinstance(op, MOVES) else 1) * elements
         return 2 * elements * term.inputs[0].shape[-1]
 
     def sizes(self, term: Term, counts: Mapping[int, Dim]) -> Shape:

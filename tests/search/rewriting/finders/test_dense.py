@@ -18,6 +18,7 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Sum
 from superopt.search.rewriting.finders.dense import LARGEST, Densing
 from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
@@ -81,6 +82,22 @@ def chebyshev(x: Term) -> Term:
     return Sub()(scaled(step(step(x)), "s"), x)
 
 
+def decomposed(count: int) -> Term:
+    """What a series goes on as, by layers of its trend and of what is left of it (DLinear, Zeng et al. 2023): the means
+    of windows, for which its ends are repeated.
+    """
+    x = variable("x", (count, 12, 3))
+
+    def repeated(at: int) -> Term:
+        axes, ends = ((0, 2), (count, 3)) if count > 1 else ((2,), (3,))
+        return Expand(axes, (count, 2, 3))(reshaped(Slice(1, at, at + 1)(x), ends))
+
+    turn, longer = Transpose((0, 2, 1)), Concat(1)(Concat(1)(repeated(0), x), repeated(11))
+    windows = AvgPool((1, 5), (1, 1), (0, 0, 0, 0))(reshaped(turn(longer), (count, 3, 1, 16)))
+    trend = reshaped(windows, (count, 3, 12))
+    return turn(Add()(rows(turn(Sub()(x, turn(trend))), "a", 6), rows(trend, "b", 6)))
+
+
 BIASED = Gemm(0.5, 2.0, 0, 1)(X, weight("w", 12, 16), Expand((1,), (BATCH, 12))(weight("c", 12)))
 
 STEPS = {
@@ -102,6 +119,8 @@ STEPS = {
     "steps that begin anew": teleported(NODES, NODES, 3),
     "of two values": teleported(NODES, variable("h", (4, BATCH)), 3),
     "less the start": chebyshev(NODES),
+    "a series and its trend": decomposed(1),
+    "several series and their trends": decomposed(BATCH),
     "a single row": rows(rows(variable("x", (1, 16)), "a", 15), "b", 7),
 }
 

@@ -4,7 +4,8 @@ Classifiers of attributes have a head of two layers for each, an additive model 
 al. 2021), tables a layer for each column, ensembles several networks for one input (Lakshminarayanan et al. 2017): a
 hundred nodes, each of which takes as long as it takes to start. Where the rows are few, one node computes a layer of
 all of them: 40 heads behind a row of 128 take onnxruntime 1.32 77 µs, and 18 so; 26 layers of a column each 15, and 5.
-With more rows it would take longer, as weights of stacks are not prepared before.
+With more rows it would take longer, as weights of stacks are not prepared before. So do branches of signals, as groups
+of channels (`image_layers.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.columns import Columns
 from superopt.onnx_io.otherwise.layers import LAYERS
+from superopt.onnx_io.otherwise.small import is_small
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, number
@@ -39,19 +41,6 @@ FEWEST, FEWEST_NODES = 5, 15
 
 MOST_NODES = 128
 """So many sums one above the other are looked at."""
-
-MOST, MOST_ROWS, MOST_OUTER = 2**14, 8, 32
-"""Where one product multiplies more often than this, or more rows, the time that it takes is not that of its start;
-what is computed otherwise has no more elements. Of rows of one number there may be more: no weights are prepared.
-"""
-
-MOST_CONVOLVED = {3: 2**18, 4: 2**15}
-"""So often a convolution multiplies at most, by the rank of what it gives. Of signals runtimes compute all groups as
-fast as each; larger images they lay out for that, which they do not for groups.
-"""
-
-MOST_ALONE = 2**12
-"""What has no weights has no more elements."""
 
 TYPES = ("float32", "float64")
 
@@ -112,8 +101,7 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
         return None
     is_worth_it = _has_weights(found) or (bool(found.read) and all(_are_few(columns, row) for row in found.read))
     known = is_worth_it and all(_is_known(columns, row) for row in found.read) and found.alone(ends.nodes)
-    most = MOST if found.weights else MOST_ALONE
-    return found if known and all(_is_small(program, node, most) for node, *_ in found.nodes) else None
+    return found if known and all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
 
 
 def _has_weights(found: Twins) -> bool:
@@ -131,20 +119,6 @@ def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
     """Whether values are places of few, or few themselves: each is read several times, or cut from what is whole."""
     placed = columns.of_values(row)
     return placed is not None and placed.type.dtype in TYPES and TIMES * len(placed.of) <= len(row)
-
-
-def _is_small(program: Program, node: ir.Node, most: int) -> bool:
-    """Whether what a node computes takes little time."""
-    multiplies, convolves = node.op_type in ("Gemm", "MatMul"), node.op_type == "Conv"
-    names = [v.name or "" for v in (*node.outputs, *node.inputs[: 2 if convolves else 1]) if v is not None]
-    shapes = [program.values[name].shape for name in names if name in program.values]
-    if len(shapes) < len(names) or any(not isinstance(d, int) for shape in shapes for d in shape):
-        return False
-    inner = shapes[1][-1:] if multiplies else shapes[2][1:] if convolves else ()
-    taken, rows = product((*shapes[0], *inner)), product(shapes[0][:-1]) if multiplies else 1
-    most = MOST_CONVOLVED.get(len(shapes[0]), most) if convolves else most
-    most_rows = MOST_ROWS if inner != (1,) else MOST_OUTER
-    return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= most_rows
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -22,12 +21,12 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.columns import Columns
+from superopt.onnx_io.otherwise.ends import Ends, ends_of
 from superopt.onnx_io.otherwise.layers import LAYERS
 from superopt.onnx_io.otherwise.small import is_small
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import number
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.rows import Row
@@ -36,11 +35,8 @@ from superopt.relations import is_one
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
 
-FEWEST, FEWEST_NODES = 5, 15
-"""So many networks, and nodes in all of them, are worth it."""
-
-MOST_NODES = 128
-"""So many sums one above the other are looked at."""
+FEWEST_NODES = 15
+"""So many nodes in all networks are worth it."""
 
 TYPES = ("float32", "float64")
 
@@ -48,46 +44,14 @@ TIMES = 2
 """So often values are read in the mean that are all that is read, and have no weights."""
 
 
-class Ends(NamedTuple):
-    """Values that are joined, or added up, and the nodes that do so."""
-
-    values: tuple[ir.Value, ...]
-    nodes: tuple[ir.Node, ...]
-
-
 def heads(program: Program) -> dict[int, Put]:
     """How to compute at once what networks of one make give, by the places of what joins it or adds it up."""
     puts: dict[int, Put] = {}
     columns = Columns(program)
     for i, node in enumerate(program.model.graph):
-        if (ends := _ends(node)) is not None and _found(program, columns, ends) is not None:
+        if any(_found(program, columns, ends) is not None for ends in ends_of(node)):
             puts[i] = partial(_put, program, columns)
     return puts
-
-
-def _ends(node: ir.Node) -> Ends | None:
-    """What a node joins or, with sums below that it alone reads, adds up; None where that is little."""
-    if node.domain not in ONNX_DOMAIN or node.op_type not in ("Add", "Concat") or any(v is None for v in node.inputs):
-        return None
-    if node.op_type == "Add" and any(_goes_on(user) for user, _ in node.outputs[0].uses()):
-        return None
-    nodes, values = [node], [v for v in node.inputs if v is not None]
-    while node.op_type == "Add" and (below := _sum(values[0])) is not None and len(nodes) < MOST_NODES:
-        nodes.append(below)
-        values[:1] = [v for v in below.inputs if v is not None]
-    return Ends(tuple(values), tuple(nodes)) if len(values) >= FEWEST else None
-
-
-def _goes_on(node: ir.Node) -> bool:
-    """Whether it adds anything but a constant, as a bias of the whole."""
-    return node.op_type == "Add" and not any(held(v) is not None for v in node.inputs)
-
-
-def _sum(value: ir.Value) -> ir.Node | None:
-    """The sum that a value is, if but one node reads it."""
-    node = value.producer()
-    one = node is not None and node.op_type == "Add" and node.domain in ONNX_DOMAIN and len(value.uses()) == 1
-    return node if one and not value.is_graph_output() else None
 
 
 def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
@@ -123,8 +87,9 @@ def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:
     """Let what is joined or added up be computed at once."""
-    ends = _ends(end)
-    if ends is None or (found := _found(program, columns, ends)) is None:  # what another one changed
+    known = ((ends, _found(program, columns, ends)) for ends in ends_of(end))
+    ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
+    if ends is None or found is None:  # what another one changed
         return False
     made, turns = NewNodes("heads", draft.taken), AllTurns(program, *draft, LAYERS)
     for row, data in found.weights.items():
@@ -141,6 +106,10 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
         return False
     if end.op_type == "Concat":
         joined = _joined(after := NewNodes("heads", draft.taken), whole, number(end, "axis", 0))
+        if len(ends.values) < len(end.inputs):
+            behind = end.inputs[ends.before + len(ends.values) :]
+            every = [v for v in (*end.inputs[: ends.before], joined, *behind) if v is not None]
+            joined = after.node("Concat", every, list(end.attributes.values()))
         nodes = [*turns.placed([whole.value]), *after.nodes]
     else:
         joined = turns.made.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])

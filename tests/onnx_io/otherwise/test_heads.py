@@ -106,6 +106,8 @@ CASES = {
     "of a value each": networks(of_its_own),
     "that halve what they make": networks(halved),
     "with a bias that is told as another's": networks(told_as_another),
+    "before a number more": networks(two_layers, "y = Concat<axis = 1>(p0, p1, p2, p3, p4, p5, x)"),
+    "between others": networks(column, "z = Exp(x) y = Concat<axis = -1>(x, p0, p1, p2, p3, p4, p5, z, x)", more=ONE),
     "of one number": networks(picked, more=ONE + "last = Constant<value_int = -1>()"),
 }
 

@@ -19,6 +19,12 @@ from superopt.operators.picks import Slice, Take
 from superopt.relations import are_equal
 from superopt.term import Term, Type
 
+FLOATS = ("float32", "float64")
+"""The types that runtimes multiply."""
+
+TIMES = 2
+"""So often each of few values is read in the mean."""
+
 
 class Place(NamedTuple):
     """One place of a value along an axis, which may stay, of one place; a value itself has no axis."""
@@ -35,6 +41,11 @@ class Placed(NamedTuple):
     type: Type
     axis: int | None
     places: list[Place]
+
+    @property
+    def are_few(self) -> bool:
+        """Whether these are few floating-point values, each of them read several times or cut from what is whole."""
+        return self.type.dtype in FLOATS and TIMES * len(self.of) <= len(self.places)
 
 
 class Columns:

@@ -10,7 +10,6 @@ of channels (`image_layers.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,7 @@ from superopt.dim import product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
-from superopt.onnx_io.otherwise.columns import Columns
+from superopt.onnx_io.otherwise.columns import FLOATS, Columns
 from superopt.onnx_io.otherwise.ends import Ends, ends_of
 from superopt.onnx_io.otherwise.layers import LAYERS
 from superopt.onnx_io.otherwise.small import is_small
@@ -37,11 +36,6 @@ KINDS = frozenset(LAYERS)
 
 FEWEST_NODES = 15
 """So many nodes in all networks are worth it."""
-
-TYPES = ("float32", "float64")
-
-TIMES = 2
-"""So often values are read in the mean that are all that is read, and have no weights."""
 
 
 def heads(program: Program) -> dict[int, Put]:
@@ -63,26 +57,18 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
     if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < FEWEST_NODES:
         return None
-    is_worth_it = _has_weights(found) or (bool(found.read) and all(_are_few(columns, row) for row in found.read))
-    known = is_worth_it and all(_is_known(columns, row) for row in found.read) and found.alone(ends.nodes)
-    return found if known and all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
+    placed = [columns.of_values(row) for row in found.read]
+    if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):
+        return None
+    is_worth_it = _are_floats(found) if found.weights else placed and all(one and one.are_few for one in placed)
+    if not is_worth_it or not found.alone(ends.nodes):
+        return None
+    return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
 
 
-def _has_weights(found: Twins) -> bool:
-    """Whether networks have weights of their own, of types that runtimes multiply."""
-    return bool(found.weights) and all(a.dtype.name in TYPES for data in found.weights.values() for a in data)
-
-
-def _is_known(columns: Columns, row: Sequence[ir.Value]) -> bool:
-    """Whether values are places of values, all of whose sizes are numbers."""
-    placed = columns.of_values(row)
-    return placed is not None and all(isinstance(d, int) for d in placed.type.shape)
-
-
-def _are_few(columns: Columns, row: Sequence[ir.Value]) -> bool:
-    """Whether values are places of few, or few themselves: each is read several times, or cut from what is whole."""
-    placed = columns.of_values(row)
-    return placed is not None and placed.type.dtype in TYPES and TIMES * len(placed.of) <= len(row)
+def _are_floats(found: Twins) -> bool:
+    """Whether constants that differ are weights, and not axes or sizes: with other ones networks are of other makes."""
+    return all(a.dtype.name in FLOATS for data in found.weights.values() for a in data)
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:

@@ -19,8 +19,8 @@ from superopt.onnx_io.turns.rows import Nodes, Row
 
 def _convolved(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """A convolution of each value with its own kernel, of one value with several, or of several with one."""
-    (x, kernel, *bias), shape = rows, _numbers(nodes.shape_of(node.outputs[0]))
-    sizes, window = _numbers(x.shape), _numbers(kernel.shape)
+    (x, kernel, *bias), shape = rows, _all_known(nodes.shape_of(node.outputs[0]))
+    sizes, window = _all_known(x.shape), _all_known(kernel.shape)
     if shape is None or sizes is None or window is None:
         return None
     if kernel.turns is None:
@@ -58,8 +58,8 @@ def _in_front(nodes: Nodes, value: ir.Value, count: int, sizes: Sequence[int]) -
 
 def _of_all(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """What is computed of each row of a batch alike, of all values as one batch."""
-    (x, *others), shape = rows, _numbers(nodes.shape_of(node.outputs[0]))
-    sizes = _numbers(x.shape)
+    (x, *others), shape = rows, _all_known(nodes.shape_of(node.outputs[0]))
+    sizes = _all_known(x.shape)
     if shape is None or sizes is None or not isinstance(x.turns, int):
         return None
     batch = nodes.node("Reshape", [x.value, nodes.integers([x.turns * sizes[0], *sizes[1:]])])
@@ -69,13 +69,13 @@ def _of_all(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
 
 def _reshaped(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """The same elements in a shape that is known."""
-    x, shape = rows[0], _numbers(nodes.shape_of(node.outputs[0]))
+    x, shape = rows[0], _all_known(nodes.shape_of(node.outputs[0]))
     if shape is None or not isinstance(x.turns, int) or any(row.turns is not None for row in rows[1:]):
         return None
     return [Row(nodes.node("Reshape", [x.value, nodes.integers([x.turns, *shape])]), tuple(shape), x.turns)]
 
 
-def _numbers(shape: Shape | None) -> list[int] | None:
+def _all_known(shape: Shape | None) -> list[int] | None:
     """Sizes that are all numbers."""
     found = [d for d in shape or () if isinstance(d, int)]
     return found if shape is not None and len(found) == len(shape) else None

@@ -14,11 +14,11 @@ what is computed otherwise has no more elements. Of rows of one number there may
 
 MOST_CONVOLVED = {3: 2**18, 4: 2**15}
 """So often a convolution multiplies at most, by the rank of what it gives. Of signals runtimes compute all groups as
-fast as each; larger images they lay out for that, which they do not for groups.
+fast as each; of images with few channels groups took longer from 8 branches of 16 by 16 on.
 """
 
 MOST_ALONE = 2**12
-"""What has no weights has no more elements."""
+"""What has no weights has no more elements: of more they are computed as fast one by one."""
 
 
 def is_small(program: Program, node: ir.Node, has_weights: bool) -> bool:

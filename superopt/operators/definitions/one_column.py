@@ -50,8 +50,9 @@ def with_one_column(op: MatMul, x: Term, y: Term) -> Term | None:
 
 @defines("matmul", "of one column and one row")
 def of_one_column_and_one_row(op: MatMul, x: Term, y: Term) -> Term | None:
-    """`x[…,m,1] · y[…,1,n] = x[…,m] y[…,n]`, each number times each: state space models have stacks of these (Gu & Dao
-    2023), 65,536 of 16 by 1 for 32 steps of 128 channels, of which onnxruntime 1.32 makes a product each (0.6 ms of 1).
+    """`x[…,m,1] · y[…,1,n] = x[…,m] y[…,n]`, each number times each. State space models have stacks of these (Gu & Dao
+    2023): for 32 steps of 128 channels 4,096 columns of 16, of which onnxruntime 1.32 computes one after the other. A
+    model of that size takes 0.98 ms, and 0.43 without.
     """
     if not is_one(x.shape[-1]):
         return None

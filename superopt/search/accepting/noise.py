@@ -65,7 +65,9 @@ class Noise:
         return self.ask(ran, where, self.model, optimize, self.interface, feeds, self.folder)[1]
 
     def of_logistic(self, samples: Sequence[Sample]) -> None:
-        """With what logistic functions give moved by as much as runtimes are off: near 0 that is much."""
+        """With what logistic functions give in 32 bits moved, by so much that what counts for noise is that two models
+        are off in opposite directions: near 0 that is much.
+        """
         names = logistic_outputs(load(self.model)) if samples else set()
         moved = [a.name in names for a in self.interface[1]]
         for sample in samples if any(moved) else ():
@@ -91,10 +93,10 @@ class Noise:
                 sample.noisy.append(noisy)
 
 
-def _off(value: Value) -> Array:
+def _off(value: Value) -> Value:
     """What a logistic function gave, as far off as it may be."""
-    given = taken(value)
-    return np.asarray(given + given.dtype.type(LOGISTIC_ERROR))
+    off = np.float32(2 * LOGISTIC_ERROR / NOISE_FACTOR)
+    return taken(value) + off if value.dtype == np.float32 else value
 
 
 def _is_near(changed: Array, expected: Array) -> bool:

@@ -137,7 +137,17 @@ def zeros(i: int) -> str:
     return f"z{i} = Constant<value = float[1] {{{'-' * (i % 2)}0.0}}>() h{i} = Mul(x, z{i}) p{i} = Reciprocal(h{i})"
 
 
+def summed(i: int) -> str:
+    """Places of one value, multiplied and summed along one or the other of two axes of one size."""
+    return f"""n{i} = Constant<value_int = {i % 3}>() e{i} = Gather<axis = 0>(t, n{i}) m{i} = Mul(e{i}, e{i}) g{i} = Sigmoid(m{i})
+        along{i} = Constant<value_ints = [{i % 2}]>() p{i} = ReduceSum<keepdims = 0>(g{i}, along{i})"""
+
+
+STACK = "parts = Constant<value_ints = [2, 3, 2]>() s = Reshape(x, parts) t = Transpose<perm = [1, 0, 2]>(s) "
 STAYS = {
+    "that sum along axes of their own": networks(
+        summed, "c = Concat<axis = 0>(p0, p1, p2, p3, p4, p5) y = Unsqueeze(c, one)", more=STACK + ONE
+    ),
     "few": networks(two_layers, count=4),
     "of as many rows as a symbol stands for": networks(two_layers, rows="n"),
     "of many rows": networks(two_layers, rows="9"),

@@ -3,8 +3,8 @@
 Exporters move time before batches, and heads or branches behind them, and back; between stand biases, activations,
 masks. A move past one of these pays nothing by itself, and rules know few orders of axes. So it is followed down to
 where nothing has to be moved: to constants, to what is repeated along an axis, to another move, which is then one with
-it. onnxruntime 1.32 adds to 16 by 30 by 64 numbers, and clears what is negative, in 52 µs with a move after that, and
-in 42 with the move of 16 by 30 before they were repeated.
+it. 30 layers of one number each, computed at once for 16 rows, took 66 µs in onnxruntime 1.32 as they were exported, 52
+with a move at the end, and 40 without.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ WIDER = {
 }
 NARROW = {
     "tables of other rows": fields(TABLES),
-    "tables that are computed": fields([variable(t.label, t.shape, "float32") for t in ALIKE]),  # type: ignore[attr-defined]
+    "tables that are computed": fields([variable(t.label, t.shape, "float32") for t in ALIKE]),
     "along the rows of indices": fields(ALIKE, 0),
     "few tables": fields(ALIKE[: LEAST - 1]),
     "one index is another": joined(fields(ALIKE[1:]), fields(ALIKE[:1], of=variable("j", (USERS, FEATURES), "int64"))),

@@ -140,7 +140,8 @@ def zeros(i: int) -> str:
 def summed(i: int) -> str:
     """Places of one value, multiplied and summed along one or the other of two axes of one size."""
     return f"""n{i} = Constant<value_int = {i % 3}>() e{i} = Gather<axis = 0>(t, n{i}) m{i} = Mul(e{i}, e{i})
-        g{i} = Sigmoid(m{i}) along{i} = Constant<value_ints = [{i % 2}]>() p{i} = ReduceSum<keepdims = 0>(g{i}, along{i})"""
+        g{i} = Sigmoid(m{i}) along{i} = Constant<value_ints = [{i % 2}]>()
+        p{i} = ReduceSum<keepdims = 0>(g{i}, along{i})"""
 
 
 STACK = "parts = Constant<value_ints = [2, 3, 2]>() s = Reshape(x, parts) t = Transpose<perm = [1, 0, 2]>(s) "

@@ -97,14 +97,14 @@ def test_rows_and_columns_may_be_any_number(size: tuple[int, int]) -> None:
 
 
 def test_an_image_is_made_of_many_channels_faster_and_is_the_same(options: Options) -> None:
-    """As generators end."""
+    """As generators end: by phases, or by other steps that are as fast on some machines."""
     nodes = [
-        helper.make_node("Conv", ["x", "k", "b"], ["c"], pads=[3, 3, 3, 3]),
+        helper.make_node("Conv", ["x", "k", "b"], ["c"], pads=[4, 4, 4, 4]),
         helper.make_node("Tanh", ["c"], ["y"]),
     ]
-    ends = [("x", TensorProto.FLOAT, [1, 32, 66, 67]), ("y", TensorProto.FLOAT, [1, 3, 66, 67])]
-    given = model(nodes, ends[:1], ends[1:], {"k": weight(3, 32, 7, 7), "b": weight(3)})
+    ends = [("x", TensorProto.FLOAT, [1, 64, 66, 67]), ("y", TensorProto.FLOAT, [1, 1, 66, 67])]
+    given = model(nodes, ends[:1], ends[1:], {"k": weight(1, 64, 9, 9), "b": weight(1)})
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
-    assert {"Conv", "Transpose"} <= {n.op_type for n in result.proto().graph.node}
+    assert len(result.proto().graph.node) > len(nodes)
     assert_same(result.proto(), given)

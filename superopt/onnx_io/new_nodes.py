@@ -23,7 +23,7 @@ class NewNodes:
         return self.several(op_type, inputs, attributes)[0]
 
     def several(
-        self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = (), outputs: int = 1
+        self, op_type: str, inputs: Sequence[ir.Value | None], attributes: Sequence[ir.Attr] = (), outputs: int = 1
     ) -> Sequence[ir.Value]:
         """What a new node of so many outputs gives."""
         made = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)

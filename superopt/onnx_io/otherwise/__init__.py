@@ -10,6 +10,7 @@ import onnx_ir as ir
 from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.cast_once import cast_once
+from superopt.onnx_io.otherwise.cells import cells
 from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.cumulated import cumulated
 from superopt.onnx_io.otherwise.dequantized import dequantized
@@ -27,6 +28,7 @@ from superopt.onnx_io.otherwise.one_hot import one_hot
 from superopt.onnx_io.otherwise.pairs import pairs
 from superopt.onnx_io.otherwise.recurrences import recurrences
 from superopt.onnx_io.otherwise.rejoined import rejoined
+from superopt.onnx_io.otherwise.restacked import restacked
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
@@ -34,6 +36,9 @@ from superopt.onnx_io.otherwise.steps import steps
 from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
+
+FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells,)
+"""What is written otherwise before anything else is: of what is left of a cell, none could be told."""
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     full_rank,
@@ -52,6 +57,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     truths,
     counted,
     recurrences,
+    restacked,
     heads,
     pairs,
     monomials,
@@ -66,8 +72,11 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
 
 def otherwise(program: Program) -> ir.Model | None:
     """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays."""
-    puts: dict[int, Put] = {}
-    for way in OTHERWISE:
-        with suppress(SuperoptError, *UNFORESEEN):  # sizes that are not told apart, or a form that nobody foresaw
-            puts.update(way(program))
-    return replaced(program.model, puts)
+    for ways in (FIRST, OTHERWISE):
+        puts: dict[int, Put] = {}
+        for way in ways:
+            with suppress(SuperoptError, *UNFORESEEN):  # sizes that are not told apart, or a form that nobody foresaw
+                puts.update(way(program))
+        if (made := replaced(program.model, puts)) is not None:
+            return made
+    return None

@@ -88,14 +88,21 @@ class Twins:
         return (
             other is not None
             and node.op_type in self._kinds
-            and node.domain in ONNX_DOMAIN
-            and (node.op_type, node.domain) == (other.op_type, other.domain)
-            and len(node.outputs) == len(other.outputs)
-            and len(node.inputs) == len(other.inputs)
-            and None not in (*node.inputs, *other.inputs)
-            and _said(node) == _said(other)
-            and (node.op_type != "Gather" or _same(node.inputs[1], other.inputs[1]))
+            and None not in node.inputs
+            and does_as(node, other)
+            and (node.op_type != "Gather" or are_same(node.inputs[1], other.inputs[1]))
         )
+
+
+def does_as(node: ir.Node, other: ir.Node) -> bool:
+    """Whether two nodes are of the same of ONNX's own operators, say the same, and read and give as much."""
+    return (
+        node.domain in ONNX_DOMAIN
+        and (node.op_type, node.domain) == (other.op_type, other.domain)
+        and len(node.outputs) == len(other.outputs)
+        and [v is None for v in node.inputs] == [v is None for v in other.inputs]
+        and _said(node) == _said(other)
+    )
 
 
 def _itself(value: ir.Value) -> ir.Value:
@@ -110,10 +117,12 @@ def _equal(one: Array, other: Array) -> bool:
     return one is other or ((one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes())
 
 
-def _same(one: ir.Value | None, other: ir.Value | None) -> bool:
+def are_same(one: ir.Value | None, other: ir.Value | None) -> bool:
     """Whether two values are one, or constants that are the same."""
+    if one is other:
+        return True
     data = [np.asarray(tensor.numpy()) for v in (one, other) if (tensor := held(v)) is not None]
-    return one is other or (len(data) == 2 and _equal(*data))
+    return len(data) == 2 and _equal(*data)
 
 
 def _said(node: ir.Node) -> dict[str, str]:

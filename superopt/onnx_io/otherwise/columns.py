@@ -75,8 +75,8 @@ class Columns:
         return Placed(of, type_, axis, places) if axis is None or isinstance(type_.shape[axis], int) else None
 
     def beside_each_other(self, made: NewNodes, rows: Sequence[Sequence[ir.Value]]) -> list[Row]:
-        """Such values of each row along an axis in front, their sizes being numbers. What several rows have places of
-        is put there once.
+        """Such values of each row along an axis in front, their sizes being numbers but for one of each at most. What
+        several rows have places of is put there once.
         """
         placed = [found for row in rows if (found := self.of_values(row)) is not None]
         wholes, result = Wholes(placed, partial(_in_front, made)), list[Row]()
@@ -152,4 +152,5 @@ def _source(value: ir.Value, name: str) -> ir.Value:
 
 
 def _numbers(shape: Sequence[Dim]) -> list[int]:
-    return [d for d in shape if isinstance(d, int)]
+    """The sizes of a shape as a Reshape takes them, which tells one that is no number."""
+    return [d if isinstance(d, int) else -1 for d in shape]

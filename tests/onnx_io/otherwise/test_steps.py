@@ -26,7 +26,7 @@ def cell(layer: str, axis: int = 0, x: str = "4, 2, 3", most: int = 4) -> str:
     lines, state = "", "z"
     for i in range(most):
         lines += f" e{i} = Gather<axis = {axis}>(x, i{i}) a{i} = {layer.format(x=f'e{i}')}"
-        lines, state = f"{lines} s{i} = Add(a{i}, {state}) h{i} = Tanh(s{i})", f"h{i}"
+        lines, state = f"{lines} s{i} = Add(a{i}, {state}) h{i} = Sigmoid(s{i})", f"h{i}"
     return f"g (float[{x}] x, float[2, 2] z) => (float[2, 2] y) {HELD} {{ {lines} y = Identity({state}) }}"
 
 
@@ -35,7 +35,7 @@ def textbook(join: str, layer: str) -> str:
     lines, state = "", "z"
     for i in range(4):
         lines += f" e{i} = Gather(x, i{i}) j{i} = Concat<axis = -1>({join.format(x=f'e{i}', h=state)})"
-        lines, state = f"{lines} s{i} = {layer.format(x=f'j{i}')} h{i} = Tanh(s{i})", f"h{i}"
+        lines, state = f"{lines} s{i} = {layer.format(x=f'j{i}')} h{i} = Sigmoid(s{i})", f"h{i}"
     held = HELD.replace("<", f"<{JOINED} ", 1)
     return f"g (float[4, 2, 3] x, float[2, 2] z) => (float[2, 2] y) {held} {{ {lines} y = Identity(h3) }}"
 

@@ -1,0 +1,133 @@
+"""Cells one behind the other, each of which begins with the state that the one before has left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import onnx_ir as ir
+
+from superopt.onnx_io.otherwise.alike import are_same, does_as
+from superopt.onnx_io.otherwise.cells.kinds import Cell, cells
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.skeleton import subgraphs
+from superopt.onnx_io.turns.rows import elements
+from superopt.relations import are_equal
+
+LEAST_STEPS = 3
+"""Fewer are about as fast one by one."""
+
+MOST_ROWS = {"LSTM": 64, "GRU": 16, "RNN": 2}
+"""Of more rows onnxruntime 1.32 takes as long for one node, or longer."""
+
+RANKS = (2, 3)
+"""Of states: rows and what each has, and perhaps an axis of one."""
+
+
+class Chain(NamedTuple):
+    """The cell that is the last, and for each of all, the first in front, what stands for the values of that one."""
+
+    cell: Cell
+    steps: list[Mapping[ir.Value, ir.Value]]
+
+    def rows(self, value: ir.Value) -> tuple[ir.Value, ...]:
+        """What stands for a value of the last step in each."""
+        return tuple(step[value] for step in self.steps)
+
+    @property
+    def inner(self) -> set[ir.Value]:
+        """What the steps compute."""
+        outer = (*self.cell.begins, *self.cell.read)
+        return {v for step in self.steps for last, v in step.items() if last not in outer}
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether what the steps read can be there before the first, and nothing but what their states are for reads
+        what else they compute.
+        """
+        inner, left = self.inner, {end for values in map(self.rows, self.cell.ends[:1]) for end in values}
+        left |= {self.steps[-1][end] for end in self.cell.ends}
+        own = {v.producer() for v in inner}
+        if any(v.is_graph_output() or any(user not in own for user, _ in v.uses()) for v in inner - left):
+            return False
+        read = {v for value in self.cell.read for v in self.rows(value)}
+        return _is_made_without((*read, *(self.steps[0][begin] for begin in self.cell.begins)), inner)
+
+
+def chain_to(program: Program, value: ir.Value) -> Chain | None:
+    """The longest chain of cells to the one whose state a value is."""
+    known = program.values.get(value.name or "")
+    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS:
+        return None
+    rows = elements(known.shape[:-1])
+    every = [_chain(program, cell) for cell in cells(program, value) if rows <= MOST_ROWS[cell.op_type]]
+    found = max(every, key=lambda chain: len(chain.steps), default=None)
+    return None if found is None or len(found.steps) < LEAST_STEPS or not found.is_apart else found
+
+
+def _chain(program: Program, cell: Cell) -> Chain:
+    outer = {*cell.begins, *cell.read}
+    steps: list[Mapping[ir.Value, ir.Value]] = []
+    ends: tuple[ir.Value, ...] = cell.ends
+    while True:
+        found = _alike(program, cell.ends, ends, outer)
+        if found is None:
+            break
+        steps.insert(0, found)
+        ends = tuple(found[begin] for begin in cell.begins)
+    return Chain(cell, steps)
+
+
+def _alike(
+    program: Program, ends: Iterable[ir.Value], others: Iterable[ir.Value], outer: Collection[ir.Value]
+) -> dict[ir.Value, ir.Value] | None:
+    """What stands for the values that some are made of, down to `outer` ones, in what others are made of alike, of the
+    same constants; None where these are made otherwise.
+    """
+    found: dict[ir.Value, ir.Value] = {}
+    stack = list(zip(ends, others, strict=True))
+    while stack:
+        one, other = stack.pop()
+        if one in found:
+            if not are_same(found[one], other):
+                return None
+            continue
+        if one not in outer and (one.name or "") in program.constants:
+            if not are_same(one, other):
+                return None
+            continue
+        if not _has_type_of(program, one, other):
+            return None
+        found[one] = other
+        if one in outer:
+            continue
+        node, as_node = one.producer(), other.producer()
+        if node is None or as_node is None or not does_as(node, as_node) or one.index() != other.index():
+            return None
+        pairs = zip(node.inputs, as_node.inputs, strict=True)
+        stack.extend((a, b) for a, b in pairs if a is not None and b is not None)
+    return found
+
+
+def _has_type_of(program: Program, one: ir.Value, other: ir.Value) -> bool:
+    known = [program.values.get(v.name or "") for v in (one, other)]
+    if known[0] is None or known[1] is None:  # sizes and axes
+        return known[0] is known[1]
+    (a, b), types = (known[0].shape, known[1].shape), (known[0].type.dtype, known[1].type.dtype)
+    return len(a) == len(b) and all(map(are_equal, a, b)) and types[0] == types[1]
+
+
+def _is_made_without(values: Iterable[ir.Value], others: Collection[ir.Value]) -> bool:
+    """Whether no value is made of others."""
+    stack, seen = list(values), set[ir.Value]()
+    while stack:
+        value = stack.pop()
+        if value in others:
+            return False
+        node = value.producer()
+        if value not in seen and node is not None:
+            if any(True for _ in subgraphs(node)):  # which may read anything
+                return False
+            seen.add(value)
+            stack.extend(v for v in node.inputs if v is not None)
+    return True

@@ -1,0 +1,175 @@
+"""What is a cell of a recurrent network: the equations of ONNX's LSTM, GRU and RNN, however a model spells them.
+
+Those are Hochreiter and Schmidhuber's (1997) with a gate that forgets (Gers et al. 2000), or with one gate for both
+(Greff et al. 2017), Cho's et al. (2014), with what resets before or behind the product, and Elman's (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+import onnx_ir as ir
+
+from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows
+from superopt.onnx_io.otherwise.cells.polynomial import Polynomial, operands, polynomial, product_of
+from superopt.onnx_io.otherwise.cells.rows import Rows
+from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.program import Program
+
+GATES, BOUNDS = ("Sigmoid",), ("Tanh", "Relu")
+"""What gates are given by, and what bounds the other rows."""
+
+
+class Cell(NamedTuple):
+    """One step: the states that it leaves and those that it finds, and rows that its gates are made of, as ONNX orders
+    them; what `bounds` the candidates, and a state that is given. Of a GRU that resets behind the product, `behind` is
+    what is reset.
+    """
+
+    op_type: str
+    ends: tuple[ir.Value, ...]
+    begins: tuple[ir.Value, ...]
+    gates: tuple[Affine, ...]
+    bounds: tuple[str, ...]
+    behind: Affine | None = None
+
+    @property
+    def read(self) -> list[ir.Value]:
+        """What a step reads beside the state that it finds."""
+        own = dict.fromkeys(v for gate in self.gates for v in gate.parts)
+        return [v for v in own if v != self.begins[0]]
+
+
+def cells(program: Program, value: ir.Value) -> list[Cell]:
+    """What cells a value may be the state of, by what it may be made of."""
+    node, found = value.producer(), list[Cell]()
+    if is_a(node, "Mul", "Add", "Sub"):
+        way, inner = (_lstms, _of_bounded(value)) if is_a(node, "Mul") else (_grus, value)
+        befores = [] if inner is None else list(dict.fromkeys(operands(inner)))
+        if not all(any(_is_given_by(v, kinds) for v in befores) for kinds in (GATES, BOUNDS)):
+            return []
+        ways = [partial(way, program, value, before) for before in befores]
+    else:
+        ways = [partial(_rnns, program, value)] if is_a(node, *BOUNDS) else []
+    for cells_of in ways:
+        with suppress(NotRows):
+            found += cells_of()
+    return found
+
+
+def _of_bounded(h: ir.Value) -> ir.Value | None:
+    """The memory of which a state is the product of what bounds it and a gate."""
+    (one, other), bounded = _read(h), None
+    for gate, value in ((one, other), (other, one)):
+        if _is_given_by(gate, GATES) and _is_given_by(value, BOUNDS):
+            bounded = value
+    return _of(bounded)
+
+
+def _lstms(program: Program, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
+    c = _of_bounded(h)
+    given, (o, bounded) = Rows(program, [before]), _read(h)
+    if c is None:
+        return
+    if _is_given_by(bounded, GATES):
+        o, bounded = bounded, o
+    found = _input_and_forget(given, polynomial(given, c, [before]), before)
+    if found is not None:
+        i, f, g = found
+        gates = (i, given.of(_of(o)), f, given.of(_of(g)))
+        for state in _may_be_states(given, gates, h):
+            yield Cell("LSTM", (h, c), (state, before), gates, (_kind(g), _kind(bounded)))
+
+
+def _input_and_forget(rows: Rows, made: Polynomial, before: ir.Value) -> tuple[Affine, Affine, ir.Value] | None:
+    """What gives the input and the forget gate, and the candidates, of a state of memory."""
+    for g in _factors(made, BOUNDS):
+        gates = _factors(made, GATES)
+        for i in gates:
+            for f in gates:
+                if made == {product_of(f, before): 1.0, product_of(i, g): 1.0}:
+                    return rows.of(_of(i)), rows.of(_of(f)), g
+            if made == {(before,): 1.0, product_of(i, before): -1.0, product_of(i, g): 1.0}:
+                return rows.of(_of(i)), rows.of(_of(i)).negated(), g
+            if made == {(g,): 1.0, product_of(i, g): -1.0, product_of(i, before): 1.0}:
+                return rows.of(_of(i)).negated(), rows.of(_of(i)), g
+    return None
+
+
+def _grus(program: Program, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
+    rows = Rows(program, [before])
+    made = polynomial(rows, h, [before])
+    for g in _factors(made, BOUNDS):
+        for z in _factors(made, GATES):
+            if made == {(g,): 1.0, product_of(g, z): -1.0, product_of(before, z): 1.0}:
+                yield from _resetting(rows, h, before, rows.of(_of(z)), g)
+            if made == {(before,): 1.0, product_of(before, z): -1.0, product_of(g, z): 1.0}:
+                yield from _resetting(rows, h, before, rows.of(_of(z)).negated(), g)
+
+
+def _resetting(rows: Rows, h: ir.Value, before: ir.Value, update: Affine, g: ir.Value) -> Iterator[Cell]:
+    """Cells whose candidates are made of the state as a gate resets it."""
+    candidates = rows.of(_of(g))
+    for reset in candidates.parts:
+        node = reset.producer()
+        if node is None or not is_a(node, "Mul") or before in candidates.parts:
+            continue
+        one, another = _read(reset)
+        for r, other in ((one, another), (another, one)):
+            if not _is_given_by(r, GATES):
+                continue
+            others = {v: m for v, m in candidates.parts.items() if v is not reset}
+            rest, bounds = Affine(others, candidates.more), (_kind(g),)
+            gates, matrix = (update, rows.of(_of(r))), candidates.parts[reset]
+            if other is before and matrix is not None:
+                whole = Affine({**others, before: matrix}, candidates.more)
+                yield Cell("GRU", (h,), (before,), (*gates, whole), bounds)
+            behind = rows.of(other)
+            if matrix is None and set(behind.parts) == {before}:
+                yield Cell("GRU", (h,), (before,), (*gates, rest), bounds, behind)
+
+
+def _rnns(program: Program, h: ir.Value) -> Iterator[Cell]:
+    rows = Rows(program)
+    gates = (rows.of(_of(h)),)
+    for state in _may_be_states(rows, gates, h):
+        yield Cell("RNN", (h,), (state,), gates, (_kind(h),))
+
+
+def _may_be_states(rows: Rows, gates: tuple[Affine, ...], h: ir.Value) -> list[ir.Value]:
+    """What gates multiply by matrices, which is as wide as the state that they give."""
+    return [v for v, m in gates[0].parts.items() if m is not None and rows.width(v) == rows.width(h)]
+
+
+def _factors(made: Polynomial, kinds: tuple[str, ...]) -> list[ir.Value]:
+    """What is multiplied that nodes of some kinds give."""
+    return [v for v in dict.fromkeys(v for key in made for v in key) if _is_given_by(v, kinds)]
+
+
+def _is_given_by(value: ir.Value | None, kinds: tuple[str, ...]) -> bool:
+    node = None if value is None else value.producer()
+    return node is not None and is_a(node, *kinds)
+
+
+def _of(value: ir.Value | None) -> ir.Value | None:
+    """What the node that gives a value reads."""
+    node = None if value is None else value.producer()
+    return None if node is None else node.inputs[0]
+
+
+def _read(value: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """What the node that gives a product reads. Raises `NotRows`."""
+    node = value.producer()
+    read = [] if node is None else [v for v in node.inputs if v is not None]
+    if len(read) != 2:
+        raise NotRows
+    return read[0], read[1]
+
+
+def _kind(value: ir.Value) -> str:
+    node = value.producer()
+    assert node is not None
+    return node.op_type

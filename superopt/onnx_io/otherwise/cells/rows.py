@@ -1,0 +1,198 @@
+"""How values of a program are made of rows: products, sums, parts and joins, however a model spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.dim import Dim, product
+from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows, matrix_of, row
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import number
+from superopt.relations import are_equal
+
+LEAST_USED = 3
+"""Matrices that fewer nodes multiply by are those of no cell, and not looked at."""
+
+WIDEST, DEEPEST = 2**13, 24
+"""Rows are not wider, and not made by more nodes one behind the other."""
+
+
+class Rows:
+    """How values of a program are made of rows: each of a last axis, of a tensor with as many of them. What some are
+    made of, which are `given`, is not looked at.
+    """
+
+    def __init__(self, program: Program, given: Collection[ir.Value] = ()) -> None:
+        self._program = program
+        self._known: dict[ir.Value, Affine] = {value: self._itself(value) for value in given}
+        self._depth = 0
+
+    def of(self, value: ir.Value | None) -> Affine:
+        """How a value is made; of itself where that is not known. Raises `NotRows`."""
+        if value is None:
+            raise NotRows
+        if value not in self._known:
+            self._depth += 1
+            with suppress(NotRows):
+                self._known[value] = (self._read(value) if self._depth < DEEPEST else None) or self._itself(value)
+            self._depth -= 1
+        if value not in self._known:
+            self._known[value] = self._itself(value)
+        return self._known[value]
+
+    def width(self, value: ir.Value) -> int:
+        """How wide rows are. Raises `NotRows`."""
+        return self._shape(value)[1]
+
+    def count(self, value: ir.Value) -> Dim:
+        """How many rows a tensor has. Raises `NotRows`."""
+        return self._shape(value)[0]
+
+    def constant(self, value: ir.Value | None) -> Array | None:
+        """The value of a constant of floating-point numbers."""
+        data = data_of(self._program, value)
+        return data if data is not None and data.dtype.kind == "f" else None
+
+    def number(self, value: ir.Value) -> float | None:
+        """The number that all elements of a constant are."""
+        data = self.constant(value)
+        return None if data is None or not data.size or (data != data.flat[0]).any() else float(data.flat[0])
+
+    def _shape(self, value: ir.Value) -> tuple[Dim, int]:
+        known = self._program.values.get(value.name or "")
+        if known is None or not known.type.rank or not isinstance(width := known.shape[-1], int):
+            raise NotRows
+        if width > WIDEST:
+            raise NotRows
+        return product(known.shape[:-1]), width
+
+    def _itself(self, value: ir.Value) -> Affine:
+        return Affine({value: None}, np.zeros(self.width(value), np.float32), picked=True)
+
+    def _read(self, value: ir.Value) -> Affine | None:
+        node = value.producer()
+        if node is None or not is_a(node, node.op_type):
+            return None
+        if node.op_type in ("MatMul", "Gemm"):
+            return self._product(node)
+        if node.op_type in ("Add", "Sub"):
+            return self._sum(node)
+        if node.op_type in ("Split", "Slice"):
+            return self._part(node, value)
+        if node.op_type == "Concat":
+            return self._joined(node)
+        if node.op_type in ("Squeeze", "Unsqueeze", "Reshape", "Flatten", "Identity"):
+            inner = node.inputs[0]
+            same = inner is not None and (inner.name or "") in self._program.values and self._alike(inner, value)
+            return self.of(inner) if same else None
+        return None
+
+    def _alike(self, one: ir.Value, other: ir.Value) -> bool:
+        """Whether two tensors have as many rows, as wide."""
+        (rows, width), (others, as_wide) = self._shape(one), self._shape(other)
+        return width == as_wide and are_equal(rows, others)
+
+    def _product(self, node: ir.Node) -> Affine | None:
+        given = node.inputs[1]
+        matrix = self.constant(given) if given is not None and len(given.uses()) >= LEAST_USED else None
+        scales = [node.attributes[a].as_float() for a in ("alpha", "beta") if a in node.attributes]
+        if matrix is None or matrix.ndim != 2 or number(node, "transA", 0) or any(s != 1.0 for s in scales):
+            return None
+        if number(node, "transB", 0):
+            matrix = matrix.T
+        x = node.inputs[0]
+        if x is None:
+            raise NotRows
+        rows = self.of(x)
+        rows = rows if rows.picked else self._itself(x)  # to multiply matrices beforehand may make larger ones
+        parts = {v: matrix if m is None else m @ matrix for v, m in rows.parts.items()}
+        made = Affine(parts, rows.more @ matrix)
+        more = self.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else None
+        if len(node.inputs) > 2 and node.inputs[2] is not None and more is None:
+            return self._added(made, self.of(node.inputs[2]), node.outputs[0])
+        return made if more is None else self._added(made, row(more, made.width), node.outputs[0])
+
+    def _sum(self, node: ir.Node) -> Affine | None:
+        one, other = (self._term(node, i) for i in (0, 1))
+        return self._added(one, other.negated() if node.op_type == "Sub" else other, node.outputs[0])
+
+    def _term(self, node: ir.Node, place: int) -> Affine:
+        data = self.constant(node.inputs[place])
+        return self.of(node.inputs[place]) if data is None else row(data, self.width(node.outputs[0]))
+
+    def _added(self, one: Affine, other: Affine, value: ir.Value) -> Affine | None:
+        """The sum of two, if none is repeated for it."""
+        rows, width = self._shape(value)
+        if {one.width, other.width} != {width}:
+            return None
+        if not all(are_equal(self.count(v), rows) for v in (*one.parts, *other.parts)):
+            return None
+        parts = dict(one.parts)
+        for v, m in other.parts.items():
+            parts[v] = m if v not in parts else matrix_of(parts[v], width) + matrix_of(m, width)
+        return Affine(parts, one.more + other.more)
+
+    def _part(self, node: ir.Node, value: ir.Value) -> Affine | None:
+        """Some columns of rows."""
+        inner = node.inputs[0]
+        known = None if inner is None else self._program.values.get(inner.name or "")
+        if inner is None or known is None:
+            return None
+        begin = self._begin(node, known.type.rank, value)
+        if begin is None:
+            return None
+        whole, width = self.of(inner), self.width(value)
+        parts = {v: matrix_of(m, whole.width)[:, begin : begin + width] for v, m in whole.parts.items()}
+        return Affine(parts, whole.more[begin : begin + width], whole.picked)
+
+    def _begin(self, node: ir.Node, rank: int, value: ir.Value) -> int | None:
+        """The first of the columns that a part has; None of one that is along another axis, or leaves some out."""
+        whole = self.width(node.inputs[0]) if node.inputs[0] is not None else 0
+        if node.op_type == "Split":
+            if number(node, "axis", 0) % rank != rank - 1:
+                return None
+            return sum(self.width(v) for v in node.outputs[: value.index()])
+        said = [
+            self._said(node, name, place) for place, name in enumerate(("starts", "ends", "axes", "steps"), start=1)
+        ]
+        starts, _, axes, strides = said
+        axes = axes if axes is not None else [0]
+        if starts is None or len(starts) != 1 or [a % rank for a in axes] != [rank - 1] or strides not in (None, [1]):
+            return None
+        begin = starts[0] if starts[0] >= 0 else whole + starts[0]
+        return begin if 0 <= begin < whole else None
+
+    def _said(self, node: ir.Node, name: str, place: int) -> list[int] | None:
+        if name in node.attributes:
+            return list(node.attributes[name].as_ints())
+        given = node.inputs[place] if len(node.inputs) > place else None
+        data = data_of(self._program, given)
+        if given is not None and data is None:
+            raise NotRows
+        return None if data is None else [int(i) for i in data.reshape(-1)]
+
+    def _joined(self, node: ir.Node) -> Affine | None:
+        """Rows side by side."""
+        known = self._program.values.get(node.outputs[0].name or "")
+        if known is None or number(node, "axis", 1) % known.type.rank != known.type.rank - 1:
+            return None
+        every = [self._term_of_join(v) for v in node.inputs]
+        ends = np.cumsum([0, *(one.width for one in every)]).tolist()
+        parts: dict[ir.Value, Array] = {}
+        for one, begin in zip(every, ends, strict=False):
+            for v, m in one.parts.items():
+                whole = parts.setdefault(v, np.zeros((self.width(v), ends[-1]), np.float32))
+                whole[:, begin : begin + one.width] += matrix_of(m, one.width)
+        return Affine(parts, np.concatenate([one.more for one in every]), all(one.picked for one in every))
+
+    def _term_of_join(self, value: ir.Value | None) -> Affine:
+        if value is None:
+            raise NotRows
+        data = self.constant(value)
+        return self.of(value) if data is None else row(data, self.width(value))

@@ -1,0 +1,111 @@
+"""Chains of cells as one operator of ONNX's, which computes all of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to
+from superopt.onnx_io.otherwise.cells.kinds import Cell
+from superopt.onnx_io.otherwise.cells.series import Series, series
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.surgery import replace_node
+
+
+def cells(program: Program) -> dict[int, Put]:
+    """How to compute steps of recurrent networks by one node, by the places of what gives their last states. What reads
+    the states of others follows when these are one node.
+    """
+    nodes, seen, found = list(program.model.graph), set[ir.Value](), dict[int, Chain]()
+    for i in reversed(range(len(nodes))):
+        ends = [v for v in nodes[i].outputs[:1] if v not in seen]
+        chain = chain_to(program, ends[0]) if ends else None
+        if chain is not None:
+            seen |= chain.inner
+            found[i] = chain
+    return {i: partial(_put, program) for i, chain in found.items() if not _reads(chain, seen)}
+
+
+def _reads(chain: Chain, states: set[ir.Value]) -> bool:
+    return any(v in states for value in chain.cell.read for v in chain.rows(value))
+
+
+def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
+    """Let one node compute all states up to that which a node gives."""
+    chain = chain_to(program, last.outputs[0])
+    if chain is None or any(_unknown(program, v) > 1 for v in (*chain.cell.ends, *chain.cell.read)):
+        return False
+    cell, made = chain.cell, NewNodes("recurrent", draft.taken)
+    read = [series(program, made, chain.rows(v)) for v in cell.read]
+    x = [one.value for one in read]
+    whole = made.node("Concat", x, [ir.AttrInt64("axis", 2)]) if len(x) > 1 else x[0]
+    width, first = cell.gates[0].width, chain.steps[0]
+    begins = [made.node("Reshape", [first[v], made.integers([1, -1, width])]) for v in cell.begins]
+    given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *begins]
+    results = made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))
+    ones = [1] * (program.values[last.outputs[0].name or ""].type.rank - 2)
+    every = made.node("Reshape", [results[0], made.integers([len(chain.steps), *ones, -1, width])])
+    left = [made.node("Reshape", [v, made.integers([*ones, -1, width])]) for v in results[2:]]
+    draft.model.graph.insert_before(last, made.nodes)
+    _replace_states(draft, chain, every, left)
+    draft.model.graph.sort()
+    return True
+
+
+def _unknown(program: Program, value: ir.Value) -> int:
+    """How many of its sizes are no numbers."""
+    return sum(not isinstance(d, int) for d in program.values[value.name or ""].shape)
+
+
+def _replace_states(draft: Draft, chain: Chain, every: ir.Value, left: Sequence[ir.Value]) -> None:
+    """Let states that something else reads be taken from what one node gives: those that `every` step gives, and what
+    is left of others.
+    """
+    inner = {v.producer() for v in chain.inner}
+
+    def is_read(state: ir.Value) -> bool:
+        return state.is_graph_output() or any(user not in inner for user, _ in state.uses())
+
+    states = chain.rows(chain.cell.ends[0])
+    for old, new in zip(chain.cell.ends[1:], left, strict=True):
+        if is_read(old) and (node := old.producer()) is not None:
+            replace_node(draft.model, node, [new])
+    read = [is_read(state) for state in states]
+    for i, state in enumerate(states):
+        node = state.producer()
+        if node is None or node.graph is None or not read[i]:
+            continue
+        taken = NewNodes("state", draft.taken)
+        result = taken.node("Gather", [every, taken.held(np.array(i))], [ir.AttrInt64("axis", 0)])
+        draft.model.graph.insert_before(node, taken.nodes)
+        replace_node(draft.model, node, [result])
+
+
+def _weights(cell: Cell, read: Sequence[Series]) -> tuple[Array, Array, Array]:
+    """What a cell multiplies the series by and its state, (gates and width, width of either), and what it adds."""
+    ofs, states, more = list[Array](), list[Array](), list[Array]()
+    for gate in cell.gates:
+        rows = [(one, gate.matrix(v, one.width)) for v, one in zip(cell.read, read, strict=True)]
+        ofs.append(np.concatenate([m if one.matrix is None else one.matrix @ m for one, m in rows]))
+        more.append(sum((one.more @ m for one, m in rows if one.more is not None), gate.more))
+        states.append(gate.matrix(cell.begins[0], gate.width))
+    behind = np.zeros(len(cell.gates) * cell.gates[0].width, np.float32)
+    if cell.behind is not None:
+        states[-1] = cell.behind.matrix(cell.begins[0], cell.behind.width)
+        behind[-cell.behind.width :] = cell.behind.more
+    w, r = (np.ascontiguousarray(np.concatenate(m, axis=1).T.astype(np.float32)) for m in (ofs, states))
+    return w, r, np.concatenate([*more, behind]).astype(np.float32)
+
+
+def _said(cell: Cell) -> list[ir.Attr]:
+    """The attributes of the node of a chain of cells."""
+    width = ir.AttrInt64("hidden_size", cell.gates[0].width)
+    gates = {"LSTM": ["Sigmoid"], "GRU": ["Sigmoid"], "RNN": []}[cell.op_type]
+    behind = [ir.AttrInt64("linear_before_reset", 1)] if cell.behind is not None else []
+    return [width, ir.AttrStrings("activations", [*gates, *cell.bounds]), *behind]

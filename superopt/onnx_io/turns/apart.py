@@ -13,14 +13,16 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.ahead import ahead
 from superopt.onnx_io.turns.behind import behind
 from superopt.onnx_io.turns.hoisted import hoisted
+from superopt.onnx_io.turns.recurrent import recurrent
 
 
 def apart(program: Program) -> ir.Model | None:
     """A model of a program with all of that apart: what turns share, what is of a turn's own row, and what is only
-    given. None where that is nothing. The interface stays as it is.
+    given; and with what is left of a recurrent network as one operator. None where that is nothing. The interface stays
+    as it is.
     """
     found = None
-    for way in (hoisted, ahead, behind):
+    for way in (hoisted, ahead, behind, recurrent):
         with suppress(SuperoptError):  # no form that is foreseen, or sizes not told apart; loops stay as they were
             if (model := way(program)) is not None:
                 program, found = understand(load(model)), model

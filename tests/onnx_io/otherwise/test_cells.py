@@ -69,6 +69,11 @@ CELLS: dict[str, tuple[str, str]] = {
     "that resets before the product": (BEFORE + SHORT, "GRU"),
     "whose gate is the other's rest": (
         BEFORE + "m{t} = Sub(one, z{t}) j{t} = Mul(m{t}, {h}) l{t} = Mul(z{t}, n{t}) h{t} = Add(j{t}, l{t})", "GRU"),
+    "whose gates are parts of one": (
+        """j{t}_ = Concat<axis = 1>({h}, {x}) w{t} = Gemm(j{t}_, W_zk, B_k) a{t} = Slice(w{t}, first, to8, second)
+        b{t} = Sigmoid(a{t}) r{t} = Slice(b{t}, first, to4, second) z{t} = Slice(b{t}, to4, to8, second)
+        rh{t} = Mul(r{t}, {h}) k{t} = Concat<axis = 1>(rh{t}, {x}) sn{t} = Gemm(k{t}, W_zu3, B_u3) n{t} = Tanh(sn{t})"""
+        + SHORT, "GRU"),
     "of one layer": (
         "u{t} = Gemm({x}, W_xu, B_u) v{t} = MatMul({h}, W_hu) s{t} = Add(u{t}, v{t}) h{t} = Tanh(s{t})", "RNN"),
     "of one layer, without bounds": (

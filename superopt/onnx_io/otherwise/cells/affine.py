@@ -33,6 +33,12 @@ class Affine(NamedTuple):
             return np.zeros((width, self.width), self.more.dtype)
         return matrix_of(self.parts[of], width)
 
+    def part(self, begin: int, width: int) -> Affine:
+        """So many columns of the rows."""
+        end = begin + width
+        parts = {v: matrix_of(m, self.width)[:, begin:end] for v, m in self.parts.items()}
+        return Affine(parts, self.more[begin:end], self.picked)
+
     def negated(self) -> Affine:
         """The rows with their signs changed."""
         return Affine({v: -matrix_of(m, self.width) for v, m in self.parts.items()}, -self.more)

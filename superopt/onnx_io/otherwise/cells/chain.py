@@ -56,13 +56,17 @@ class Chain(NamedTuple):
 
 def chain_to(program: Program, value: ir.Value) -> Chain | None:
     """The longest chain of cells to the one whose state a value is."""
-    known = program.values.get(value.name or "")
-    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS:
-        return None
-    rows = elements(known.shape[:-1])
-    every = [_chain(program, cell) for cell in cells(program, value) if rows <= MOST_ROWS[cell.op_type]]
+    every = [_chain(program, cell) for cell in cells(program, value, LEAST_STEPS) if pays(program, cell)]
     found = max(every, key=lambda chain: len(chain.steps), default=None)
     return None if found is None or len(found.steps) < LEAST_STEPS or not found.is_apart else found
+
+
+def pays(program: Program, cell: Cell) -> bool:
+    """Whether runtimes have an operator for steps of such cells that is faster."""
+    known = program.values.get(cell.ends[0].name or "")
+    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS or not cell.read:
+        return False
+    return elements(known.shape[:-1]) <= MOST_ROWS[cell.op_type]
 
 
 def _chain(program: Program, cell: Cell) -> Chain:

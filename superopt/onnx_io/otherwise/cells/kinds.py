@@ -6,10 +6,9 @@ Those are Hochreiter and Schmidhuber's (1997) with a gate that forgets (Gers et 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
@@ -21,6 +20,9 @@ from superopt.onnx_io.program import Program
 
 GATES, BOUNDS = ("Sigmoid",), ("Tanh", "Relu")
 """What gates are given by, and what bounds the other rows."""
+
+
+_Way: TypeAlias = "Callable[[Rows, ir.Value, ir.Value], Iterator[Cell]]"
 
 
 class Cell(NamedTuple):
@@ -43,21 +45,28 @@ class Cell(NamedTuple):
         return [v for v in own if v != self.begins[0]]
 
 
-def cells(program: Program, value: ir.Value) -> list[Cell]:
-    """What cells a value may be the state of, by what it may be made of."""
-    node, found = value.producer(), list[Cell]()
-    if is_a(node, "Mul", "Add", "Sub"):
-        way, inner = (_lstms, _of_bounded(value)) if is_a(node, "Mul") else (_grus, value)
-        befores = [] if inner is None else list(dict.fromkeys(operands(inner)))
-        if not all(any(_is_given_by(v, kinds) for v in befores) for kinds in (GATES, BOUNDS)):
-            return []
-        ways = [partial(way, program, value, before) for before in befores]
-    else:
-        ways = [partial(_rnns, program, value)] if is_a(node, *BOUNDS) else []
-    for cells_of in ways:
+def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
+    """What cells a value may be the state of, by what it may be made of, and by matrices that so many nodes read."""
+    found = list[Cell]()
+    way, befores = _ways(value)
+    if way is not _rnns and not all(any(_is_given_by(v, kinds) for v in befores) for kinds in (GATES, BOUNDS)):
+        return []
+    for before in befores:
         with suppress(NotRows):
-            found += cells_of()
+            found += way(Rows(program, [before] if before is not value else [], least_used), value, before)
     return found
+
+
+def _ways(value: ir.Value) -> tuple[_Way, list[ir.Value]]:
+    """What cells of one kind a value may be the state of, of what each may begin with; itself where that is not told by
+    what gives the value.
+    """
+    node = value.producer()
+    if is_a(node, *BOUNDS):
+        return _rnns, [value]
+    inner = _of_bounded(value) if is_a(node, "Mul") else value
+    befores = list(dict.fromkeys(operands(inner))) if inner is not None and is_a(node, "Mul", "Add", "Sub") else []
+    return _lstms if is_a(node, "Mul") else _grus, befores
 
 
 def _of_bounded(h: ir.Value) -> ir.Value | None:
@@ -69,9 +78,8 @@ def _of_bounded(h: ir.Value) -> ir.Value | None:
     return _of(bounded)
 
 
-def _lstms(program: Program, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
-    c = _of_bounded(h)
-    given, (o, bounded) = Rows(program, [before]), _read(h)
+def _lstms(given: Rows, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
+    c, (o, bounded) = _of_bounded(h), _read(h)
     if c is None:
         return
     if _is_given_by(bounded, GATES):
@@ -79,7 +87,7 @@ def _lstms(program: Program, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
     found = _input_and_forget(given, polynomial(given, c, [before]), before)
     if found is not None:
         i, f, g = found
-        gates = (i, given.of(_of(o)), f, given.of(_of(g)))
+        gates = (i, given.before(o), f, given.before(g))
         for state in _may_be_states(given, gates, h):
             yield Cell("LSTM", (h, c), (state, before), gates, (_kind(g), _kind(bounded)))
 
@@ -91,28 +99,27 @@ def _input_and_forget(rows: Rows, made: Polynomial, before: ir.Value) -> tuple[A
         for i in gates:
             for f in gates:
                 if made == {product_of(f, before): 1.0, product_of(i, g): 1.0}:
-                    return rows.of(_of(i)), rows.of(_of(f)), g
+                    return rows.before(i), rows.before(f), g
             if made == {(before,): 1.0, product_of(i, before): -1.0, product_of(i, g): 1.0}:
-                return rows.of(_of(i)), rows.of(_of(i)).negated(), g
+                return rows.before(i), rows.before(i).negated(), g
             if made == {(g,): 1.0, product_of(i, g): -1.0, product_of(i, before): 1.0}:
-                return rows.of(_of(i)).negated(), rows.of(_of(i)), g
+                return rows.before(i).negated(), rows.before(i), g
     return None
 
 
-def _grus(program: Program, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
-    rows = Rows(program, [before])
+def _grus(rows: Rows, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
     made = polynomial(rows, h, [before])
     for g in _factors(made, BOUNDS):
         for z in _factors(made, GATES):
             if made == {(g,): 1.0, product_of(g, z): -1.0, product_of(before, z): 1.0}:
-                yield from _resetting(rows, h, before, rows.of(_of(z)), g)
+                yield from _resetting(rows, h, before, rows.before(z), g)
             if made == {(before,): 1.0, product_of(before, z): -1.0, product_of(g, z): 1.0}:
-                yield from _resetting(rows, h, before, rows.of(_of(z)).negated(), g)
+                yield from _resetting(rows, h, before, rows.before(z).negated(), g)
 
 
 def _resetting(rows: Rows, h: ir.Value, before: ir.Value, update: Affine, g: ir.Value) -> Iterator[Cell]:
     """Cells whose candidates are made of the state as a gate resets it."""
-    candidates = rows.of(_of(g))
+    candidates = rows.before(g)
     for reset in candidates.parts:
         node = reset.producer()
         if node is None or not is_a(node, "Mul") or before in candidates.parts:
@@ -123,7 +130,7 @@ def _resetting(rows: Rows, h: ir.Value, before: ir.Value, update: Affine, g: ir.
                 continue
             others = {v: m for v, m in candidates.parts.items() if v is not reset}
             rest, bounds = Affine(others, candidates.more), (_kind(g),)
-            gates, matrix = (update, rows.of(_of(r))), candidates.parts[reset]
+            gates, matrix = (update, rows.before(r)), candidates.parts[reset]
             if other is before and matrix is not None:
                 whole = Affine({**others, before: matrix}, candidates.more)
                 yield Cell("GRU", (h,), (before,), (*gates, whole), bounds)
@@ -132,9 +139,8 @@ def _resetting(rows: Rows, h: ir.Value, before: ir.Value, update: Affine, g: ir.
                 yield Cell("GRU", (h,), (before,), (*gates, rest), bounds, behind)
 
 
-def _rnns(program: Program, h: ir.Value) -> Iterator[Cell]:
-    rows = Rows(program)
-    gates = (rows.of(_of(h)),)
+def _rnns(rows: Rows, h: ir.Value, _: ir.Value) -> Iterator[Cell]:
+    gates = (rows.before(h),)
     for state in _may_be_states(rows, gates, h):
         yield Cell("RNN", (h,), (state,), gates, (_kind(h),))
 
@@ -150,8 +156,7 @@ def _factors(made: Polynomial, kinds: tuple[str, ...]) -> list[ir.Value]:
 
 
 def _is_given_by(value: ir.Value | None, kinds: tuple[str, ...]) -> bool:
-    node = None if value is None else value.producer()
-    return node is not None and is_a(node, *kinds)
+    return value is not None and is_a(_function(value), *kinds)
 
 
 def _of(value: ir.Value | None) -> ir.Value | None:
@@ -170,6 +175,14 @@ def _read(value: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _kind(value: ir.Value) -> str:
-    node = value.producer()
+    node = _function(value)
     assert node is not None
     return node.op_type
+
+
+def _function(value: ir.Value) -> ir.Node | None:
+    """The node that gives a value, or that of which it is some columns."""
+    node = value.producer()
+    if node is not None and is_a(node, "Split", "Slice") and node.inputs[0] is not None:
+        return node.inputs[0].producer()
+    return node

@@ -16,20 +16,17 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.relations import are_equal
 
-LEAST_USED = 3
-"""Matrices that fewer nodes multiply by are those of no cell, and not looked at."""
-
 WIDEST, DEEPEST = 2**13, 24
 """Rows are not wider, and not made by more nodes one behind the other."""
 
 
 class Rows:
     """How values of a program are made of rows: each of a last axis, of a tensor with as many of them. What some are
-    made of, which are `given`, is not looked at.
+    made of, which are `given`, is not looked at, nor are matrices that fewer nodes than `least_used` read.
     """
 
-    def __init__(self, program: Program, given: Collection[ir.Value] = ()) -> None:
-        self._program = program
+    def __init__(self, program: Program, given: Collection[ir.Value], least_used: int) -> None:
+        self._program, self._least_used = program, least_used
         self._known: dict[ir.Value, Affine] = {value: self._itself(value) for value in given}
         self._depth = 0
 
@@ -45,6 +42,18 @@ class Rows:
         if value not in self._known:
             self._known[value] = self._itself(value)
         return self._known[value]
+
+    def before(self, value: ir.Value) -> Affine:
+        """How that is made of which a function of each number is a value, or some columns of it. Raises `NotRows`."""
+        node = value.producer()
+        if node is None or not node.inputs or node.inputs[0] is None:
+            raise NotRows
+        if not is_a(node, "Split", "Slice"):
+            return self.of(node.inputs[0])
+        begin = self._begin(node, value)
+        if begin is None:
+            raise NotRows
+        return self.before(node.inputs[0]).part(begin, self.width(value))
 
     def width(self, value: ir.Value) -> int:
         """How wide rows are. Raises `NotRows`."""
@@ -100,7 +109,7 @@ class Rows:
 
     def _product(self, node: ir.Node) -> Affine | None:
         given = node.inputs[1]
-        matrix = self.constant(given) if given is not None and len(given.uses()) >= LEAST_USED else None
+        matrix = self.constant(given) if given is not None and len(given.uses()) >= self._least_used else None
         scales = [node.attributes[a].as_float() for a in ("alpha", "beta") if a in node.attributes]
         if matrix is None or matrix.ndim != 2 or number(node, "transA", 0) or any(s != 1.0 for s in scales):
             return None
@@ -140,20 +149,15 @@ class Rows:
 
     def _part(self, node: ir.Node, value: ir.Value) -> Affine | None:
         """Some columns of rows."""
-        inner = node.inputs[0]
-        known = None if inner is None else self._program.values.get(inner.name or "")
-        if inner is None or known is None:
-            return None
-        begin = self._begin(node, known.type.rank, value)
-        if begin is None:
-            return None
-        whole, width = self.of(inner), self.width(value)
-        parts = {v: matrix_of(m, whole.width)[:, begin : begin + width] for v, m in whole.parts.items()}
-        return Affine(parts, whole.more[begin : begin + width], whole.picked)
+        inner, begin = node.inputs[0], self._begin(node, value)
+        return None if inner is None or begin is None else self.of(inner).part(begin, self.width(value))
 
-    def _begin(self, node: ir.Node, rank: int, value: ir.Value) -> int | None:
+    def _begin(self, node: ir.Node, value: ir.Value) -> int | None:
         """The first of the columns that a part has; None of one that is along another axis, or leaves some out."""
-        whole = self.width(node.inputs[0]) if node.inputs[0] is not None else 0
+        known = self._program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+        if node.inputs[0] is None or known is None:
+            return None
+        whole, rank = self.width(node.inputs[0]), known.type.rank
         if node.op_type == "Split":
             if number(node, "axis", 0) % rank != rank - 1:
                 return None

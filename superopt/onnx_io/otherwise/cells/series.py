@@ -47,7 +47,7 @@ def _is_of_one(found: Placed) -> bool:
 def _taken(program: Program, made: NewNodes, found: Placed, width: int) -> Series:
     """Places of a value, or of what it is a product of: then all are multiplied where they are read."""
     (whole,) = found.of.values()
-    value, matrix, more = _before_layer(program, whole)
+    value, matrix, more = before_layer(program, whole)
     if found.axis == 1:
         value = made.node("Transpose", [value], [ir.AttrInt64s("perm", [1, 0, 2])])
     numbers = [place.number for place in found.places]
@@ -60,11 +60,11 @@ def _taken(program: Program, made: NewNodes, found: Placed, width: int) -> Serie
     return Series(value, width, matrix, more)
 
 
-def _before_layer(program: Program, value: ir.Value) -> tuple[ir.Value, Array | None, Array | None]:
+def before_layer(program: Program, value: ir.Value) -> tuple[ir.Value, Array | None, Array | None]:
     """What a layer reads that gives a value, which only steps are taken of, its matrix and what it adds."""
     node, more = value.producer(), None
     users = [user for user, _ in value.uses()]
-    if value.is_graph_output() or not all(is_a(user, "Gather", "Slice", "Split") for user in users):
+    if value.is_graph_output() or not all(is_a(user, "Gather", "Slice", "Split", "Scan") for user in users):
         return value, None, None
     inner = node
     if node is not None and is_a(node, "Add"):

@@ -43,19 +43,26 @@ def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
         return False
     cell, made = chain.cell, NewNodes("recurrent", draft.taken)
     read = [series(program, made, chain.rows(v)) for v in cell.read]
-    x = [one.value for one in read]
-    whole = made.node("Concat", x, [ir.AttrInt64("axis", 2)]) if len(x) > 1 else x[0]
-    width, first = cell.gates[0].width, chain.steps[0]
-    begins = [made.node("Reshape", [first[v], made.integers([1, -1, width])]) for v in cell.begins]
-    given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *begins]
-    results = made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))
+    results = recurrent(made, cell, read, [chain.steps[0][v] for v in cell.begins])
     ones = [1] * (program.values[last.outputs[0].name or ""].type.rank - 2)
+    width = cell.gates[0].width
     every = made.node("Reshape", [results[0], made.integers([len(chain.steps), *ones, -1, width])])
     left = [made.node("Reshape", [v, made.integers([*ones, -1, width])]) for v in results[2:]]
     draft.model.graph.insert_before(last, made.nodes)
     _replace_states(draft, chain, every, left)
     draft.model.graph.sort()
     return True
+
+
+def recurrent(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequence[ir.Value]) -> Sequence[ir.Value]:
+    """What one node gives for all steps of a cell: the states of each step, (steps, 1, rows, width), and those that the
+    last one leaves, (1, rows, width).
+    """
+    x, width = [one.value for one in read], cell.gates[0].width
+    whole = made.node("Concat", x, [ir.AttrInt64("axis", 2)]) if len(x) > 1 else x[0]
+    first = [made.node("Reshape", [v, made.integers([1, -1, width])]) for v in begins]
+    given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *first]
+    return made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))
 
 
 def _unknown(program: Program, value: ir.Value) -> int:

@@ -50,7 +50,7 @@ _CALLED: Mapping[Way, str] = {
 _SAID: Mapping[Way, str] = {
     "rows": "; rows of the batch are computed one after the other",
     "floored": "; what softmaxes give what is masked is next to nothing, and not too small for a number",
-    "apart": "; of turns of a loop only what waits for the turn before stays with it, all else is computed apart from them",
+    "apart": "; of turns of a loop only what waits for the turn before stays, all else is computed apart from them",
     "whole": "",
 }
 

@@ -131,7 +131,12 @@ class _Loop:
 
 def _is_of_rows(program: Program, cell: Cell) -> bool:
     """Whether a cell's states are rows of numbers, as many as are computed faster by one node."""
-    return pays(program, cell) and program.values[cell.ends[0].name or ""].type.rank == 2
+    return (
+        bool(cell.read)
+        and not cell.fed
+        and pays(program, cell)
+        and program.values[cell.ends[0].name or ""].type.rank == 2
+    )
 
 
 def _is_forwards(loop: ir.Node) -> bool:

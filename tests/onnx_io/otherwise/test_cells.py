@@ -62,7 +62,7 @@ CELLS: dict[str, tuple[str, str]] = {
         a{t}, d{t}, e{t} = Split<axis = 1>(s{t}, three)
         f{t}_ = Sigmoid(a{t}) g{t}_ = Relu(d{t}) o{t}_ = Sigmoid(e{t}) y{t} = Sub({c}, g{t}_) p{t} = Mul(f{t}_, y{t})
         c{t} = Add(g{t}_, p{t}) r{t} = Tanh(c{t}) h{t} = Mul(r{t}, o{t}_)""", "LSTM"),
-    "that resets behind the product": (
+    "as torch's GRU": (
         "u{t} = Gemm<transB = 1>({x}, W_kx, B_k) v{t} = Gemm<transB = 1>({h}, W_kh, B_k2)" + THREE
         + "y{t} = Sub({h}, n{t}) l{t} = Mul(y{t}, z{t}) h{t} = Add(l{t}, n{t})", "GRU"),
     "with a sum of states": ("u{t} = Gemm({x}, W_xk, B_k) v{t} = MatMul({h}, W_hk)" + THREE + SHORT, "GRU"),
@@ -166,6 +166,26 @@ def test_there_may_be_any_number_of_rows() -> None:
     operators = read(unrolled(TORCH, rows="N"))
     assert is_one(operators, "LSTM")
     assert "Gather" not in operators
+
+
+DECODERS = {
+    "an LSTM": (TORCH, "LSTM", "o{t} = Gemm({h}, W_hx, B_x) x{t}_ = Gemm(o{t}, W_xx, B_x2)"),
+    "one layer": (CELLS["of one layer"][0], "RNN", "o{t} = MatMul({h}, W_hx) x{t}_ = Add(o{t}, B_x)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [ROWS, "N"])
+@pytest.mark.parametrize(("step", "op_type", "feed"), DECODERS.values(), ids=DECODERS)
+def test_what_is_fed_back_is_part_of_the_node(step: str, op_type: str, feed: str, rows: int | str) -> None:
+    source = unrolled(step.replace("{x}", "x{t}_"), feed, rows=rows)
+    assert is_one(read(source), op_type)
+
+
+@pytest.mark.parametrize("name", ["as torch's GRU", "that resets before the product"])
+def test_what_is_fed_back_to_a_gru_is_left(name: str) -> None:
+    """It is not reset as its state is."""
+    step = CELLS[name][0].replace("{x}", "x{t}_")
+    assert "GRU" not in read(unrolled(step, "x{t}_ = Gemm({h}, W_hx, B_x)"))
 
 
 def test_layers_are_a_node_each() -> None:

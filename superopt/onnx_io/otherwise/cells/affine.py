@@ -39,6 +39,19 @@ class Affine(NamedTuple):
         parts = {v: matrix_of(m, self.width)[:, begin:end] for v, m in self.parts.items()}
         return Affine(parts, self.more[begin:end], self.picked)
 
+    def times(self, matrix: Array | None) -> Affine:
+        """The rows multiplied by a matrix, or as they are."""
+        if matrix is None:
+            return self
+        return Affine({v: matrix if m is None else m @ matrix for v, m in self.parts.items()}, self.more @ matrix)
+
+    def plus(self, other: Affine) -> Affine:
+        """The sum with rows that are as wide."""
+        parts = dict(self.parts)
+        for v, m in other.parts.items():
+            parts[v] = m if v not in parts else matrix_of(parts[v], self.width) + matrix_of(m, self.width)
+        return Affine(parts, self.more + other.more)
+
     def negated(self) -> Affine:
         """The rows with their signs changed."""
         return Affine({v: -matrix_of(m, self.width) for v, m in self.parts.items()}, -self.more)

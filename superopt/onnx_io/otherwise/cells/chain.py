@@ -37,7 +37,7 @@ class Chain(NamedTuple):
     @property
     def inner(self) -> set[ir.Value]:
         """What the steps compute."""
-        outer = (*self.cell.begins, *self.cell.read)
+        outer = (*self.cell.begins, *self.cell.read, *self.cell.fed)
         return {v for step in self.steps for last, v in step.items() if last not in outer}
 
     @property
@@ -57,26 +57,28 @@ class Chain(NamedTuple):
 def chain_to(program: Program, value: ir.Value) -> Chain | None:
     """The longest chain of cells to the one whose state a value is."""
     every = [_chain(program, cell) for cell in cells(program, value, LEAST_STEPS) if pays(program, cell)]
-    found = max(every, key=lambda chain: len(chain.steps), default=None)
-    return None if found is None or len(found.steps) < LEAST_STEPS or not found.is_apart else found
+    found = [chain for chain in every if len(chain.steps) >= LEAST_STEPS and chain.is_apart]
+    return max(found, key=lambda chain: len(chain.steps), default=None)
 
 
 def pays(program: Program, cell: Cell) -> bool:
     """Whether runtimes have an operator for steps of such cells that is faster."""
     known = program.values.get(cell.ends[0].name or "")
-    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS or not cell.read:
+    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS:
         return False
     return elements(known.shape[:-1]) <= MOST_ROWS[cell.op_type]
 
 
 def _chain(program: Program, cell: Cell) -> Chain:
-    outer = {*cell.begins, *cell.read}
+    outer = {*cell.begins, *cell.read, *cell.fed}
     steps: list[Mapping[ir.Value, ir.Value]] = []
     ends: tuple[ir.Value, ...] = cell.ends
     while True:
         found = _alike(program, cell.ends, ends, outer)
-        if found is None:
+        fed = None if found is None else _alike(program, cell.fed, [found[v] for v in cell.fed], cell.begins[:1])
+        if found is None or fed is None or any(found.get(v, fed[v]) is not fed[v] for v in cell.begins if v in fed):
             break
+        found |= {v: fed[v] for v in cell.begins if v in fed}
         steps.insert(0, found)
         ends = tuple(found[begin] for begin in cell.begins)
     return Chain(cell, steps)

@@ -28,7 +28,8 @@ _Way: TypeAlias = "Callable[[Rows, ir.Value, ir.Value], Iterator[Cell]]"
 class Cell(NamedTuple):
     """One step: the states that it leaves and those that it finds, and rows that its gates are made of, as ONNX orders
     them; what `bounds` the candidates, and a state that is given. Of a GRU that resets behind the product, `behind` is
-    what is reset.
+    what is reset. What is `fed` back is made of the state that is found, and of nothing else, by layers that are in the
+    gates' rows.
     """
 
     op_type: str
@@ -37,6 +38,7 @@ class Cell(NamedTuple):
     gates: tuple[Affine, ...]
     bounds: tuple[str, ...]
     behind: Affine | None = None
+    fed: tuple[ir.Value, ...] = ()
 
     @property
     def read(self) -> list[ir.Value]:
@@ -53,8 +55,28 @@ def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
         return []
     for before in befores:
         with suppress(NotRows):
-            found += way(Rows(program, [before] if before is not value else [], least_used), value, before)
+            rows = Rows(program, [before] if before is not value else [], least_used)
+            for cell in way(rows, value, before):
+                found += [cell, *_fed(rows, cell)]
     return found
+
+
+def _fed(rows: Rows, cell: Cell) -> Iterator[Cell]:
+    """The cell where what it reads is made of the state that it finds, as a decoder's is of what it gave before. A GRU
+    resets all of the state that its candidates are made of.
+    """
+    if cell.op_type == "GRU":
+        return
+    state = cell.begins[0]
+    made = {v: over for v in cell.read if (over := rows.over(v, state)) is not None}
+    if made:
+        gates = list[Affine]()
+        for gate in cell.gates:
+            whole = Affine({v: m for v, m in gate.parts.items() if v not in made}, gate.more)
+            for v in made.keys() & gate.parts.keys():
+                whole = whole.plus(made[v].times(gate.parts[v]))
+            gates.append(whole)
+        yield cell._replace(gates=tuple(gates), fed=tuple(made))
 
 
 def _ways(value: ir.Value) -> tuple[_Way, list[ir.Value]]:

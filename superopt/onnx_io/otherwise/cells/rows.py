@@ -16,6 +16,9 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.relations import are_equal
 
+MOST_LAYERS = 4
+"""So many layers stand between a state and what the next step reads of it, at most."""
+
 WIDEST, DEEPEST = 2**13, 24
 """Rows are not wider, and not made by more nodes one behind the other."""
 
@@ -42,6 +45,19 @@ class Rows:
         if value not in self._known:
             self._known[value] = self._itself(value)
         return self._known[value]
+
+    def over(self, value: ir.Value, state: ir.Value, deepest: int = MOST_LAYERS) -> Affine | None:
+        """How a value is made of a state alone, by several layers perhaps. Raises `NotRows`."""
+        if value is state or not deepest:
+            return self._itself(state) if value is state else None
+        rows = self.of(value)
+        made = Affine({}, rows.more)
+        for v, m in rows.parts.items():
+            inner = self.over(v, state, deepest - 1) if v is not value else None
+            if inner is None:
+                return None
+            made = made.plus(inner.times(m))
+        return made
 
     def before(self, value: ir.Value) -> Affine:
         """How that is made of which a function of each number is a value, or some columns of it. Raises `NotRows`."""
@@ -120,8 +136,7 @@ class Rows:
             raise NotRows
         rows = self.of(x)
         rows = rows if rows.picked else self._itself(x)  # to multiply matrices beforehand may make larger ones
-        parts = {v: matrix if m is None else m @ matrix for v, m in rows.parts.items()}
-        made = Affine(parts, rows.more @ matrix)
+        made = rows.times(matrix)
         more = self.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else None
         if len(node.inputs) > 2 and node.inputs[2] is not None and more is None:
             return self._added(made, self.of(node.inputs[2]), node.outputs[0])
@@ -142,10 +157,7 @@ class Rows:
             return None
         if not all(are_equal(self.count(v), rows) for v in (*one.parts, *other.parts)):
             return None
-        parts = dict(one.parts)
-        for v, m in other.parts.items():
-            parts[v] = m if v not in parts else matrix_of(parts[v], width) + matrix_of(m, width)
-        return Affine(parts, one.more + other.more)
+        return one.plus(other)
 
     def _part(self, node: ir.Node, value: ir.Value) -> Affine | None:
         """Some columns of rows."""

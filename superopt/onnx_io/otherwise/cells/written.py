@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to
 from superopt.onnx_io.otherwise.cells.kinds import Cell
@@ -42,7 +43,7 @@ def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
     if chain is None or any(_unknown(program, v) > 1 for v in (*chain.cell.ends, *chain.cell.read)):
         return False
     cell, made = chain.cell, NewNodes("recurrent", draft.taken)
-    read = [series(program, made, chain.rows(v)) for v in cell.read]
+    read = [series(program, made, chain.rows(v)) for v in cell.read] or [_nothing(program, made, chain)]
     results = recurrent(made, cell, read, [chain.steps[0][v] for v in cell.begins])
     ones = [1] * (program.values[last.outputs[0].name or ""].type.rank - 2)
     width = cell.gates[0].width
@@ -52,6 +53,17 @@ def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
     _replace_states(draft, chain, every, left)
     draft.model.graph.sort()
     return True
+
+
+def _nothing(program: Program, made: NewNodes, chain: Chain) -> Series:
+    """What steps read that read nothing: a number each, which is multiplied by 0."""
+    state, steps = chain.steps[0][chain.cell.begins[0]], len(chain.steps)
+    rows = product(program.values[state.name or ""].shape[:-1])
+    if isinstance(rows, int):
+        return Series(made.held(np.zeros((steps, rows, 1), np.float32)), 1)
+    row = made.node("Reshape", [state, made.integers([1, -1, chain.cell.gates[0].width])])
+    first = made.node("Gather", [row, made.integers([0])], [ir.AttrInt64("axis", 2)])
+    return Series(made.node("Tile", [first, made.integers([steps, 1, 1])]), 1)
 
 
 def recurrent(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequence[ir.Value]) -> Sequence[ir.Value]:
@@ -98,7 +110,8 @@ def _weights(cell: Cell, read: Sequence[Series]) -> tuple[Array, Array, Array]:
     """What a cell multiplies the series by and its state, (gates and width, width of either), and what it adds."""
     ofs, states, more = list[Array](), list[Array](), list[Array]()
     for gate in cell.gates:
-        rows = [(one, gate.matrix(v, one.width)) for v, one in zip(cell.read, read, strict=True)]
+        values = cell.read or cell.fed[:1]  # which no gate has among what it is made of: zeros
+        rows = [(one, gate.matrix(v, one.width)) for v, one in zip(values, read, strict=True)]
         ofs.append(np.concatenate([m if one.matrix is None else one.matrix @ m for one, m in rows]))
         more.append(sum((one.more @ m for one, m in rows if one.more is not None), gate.more))
         states.append(gate.matrix(cell.begins[0], gate.width))

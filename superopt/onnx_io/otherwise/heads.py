@@ -34,8 +34,8 @@ from superopt.relations import is_one
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
 
-FEWEST_NODES = 15
-"""So many nodes in all networks are worth it."""
+FEWEST_NODES, FEWEST_OF_THE_SAME = 10, 15
+"""So many nodes in all networks are worth it; layers of the same value are joined by rules, where these are few."""
 
 
 def heads(program: Program) -> dict[int, Put]:
@@ -55,7 +55,8 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
         return None
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
     added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
-    if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < FEWEST_NODES:
+    fewest = FEWEST_NODES if found.read else FEWEST_OF_THE_SAME
+    if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < fewest:
         return None
     placed = [columns.of_values(row) for row in found.read]
     if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):

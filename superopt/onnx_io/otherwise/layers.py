@@ -27,12 +27,31 @@ def _multiplied(nodes: Nodes, one: Row, other: Row) -> Row | None:
     rank = max(len(one.shape), len(other.shape))
     if min(len(one.shape), len(other.shape)) < 2:
         return None
+    if (
+        one.turns is None
+        and isinstance(other.turns, int)
+        and rank == 2
+        and all(isinstance(d, int) for d in other.shape)
+    ):
+        return _of_the_same(nodes, one, other, other.turns)
     stacks = [common([r.shape[-a] for r in (one, other) if len(r.shape) >= a]) for a in range(rank, 2, -1)]
     shape = (*(d for d in stacks if d is not None), one.shape[-2], other.shape[-1])
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in (one, other)]
     turned = one.turns if one.turns is not None else other.turns
     kind = "Mul" if is_one(one.shape[-1]) else "MatMul"  # of columns and rows, each number times each
     return Row(nodes.node(kind, inputs), shape, turned) if len(shape) == rank else None
+
+
+def _of_the_same(nodes: Nodes, one: Row, other: Row, turns: int) -> Row:
+    """The same rows by several matrices, which are one beside each other."""
+    inner, width = (d for d in other.shape if isinstance(d, int))
+    beside = nodes.node("Transpose", [other.value], [ir.AttrInt64s("perm", (1, 0, 2))])
+    matrix = nodes.node("Reshape", [beside, nodes.integers([inner, turns * width])])
+    every, shape = nodes.node("MatMul", [one.value, matrix]), (one.shape[0], width)
+    if is_one(one.shape[0]):
+        return Row(nodes.node("Reshape", [every, nodes.integers([turns, 1, width])]), shape, turns)
+    apart = nodes.node("Reshape", [every, nodes.integers([-1, turns, width])])
+    return Row(nodes.node("Transpose", [apart], [ir.AttrInt64s("perm", (1, 0, 2))]), shape, turns)
 
 
 def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

@@ -101,7 +101,8 @@ def does_as(node: ir.Node, other: ir.Node) -> bool:
         and (node.op_type, node.domain) == (other.op_type, other.domain)
         and len(node.outputs) == len(other.outputs)
         and [v is None for v in node.inputs] == [v is None for v in other.inputs]
-        and _said(node) == _said(other)
+        and len(node.attributes) == len(other.attributes)
+        and (not node.attributes or _said(node) == _said(other))
     )
 
 

@@ -56,8 +56,8 @@ def _runs(program: Program, join: ir.Node) -> Iterator[_Run]:
     axis, first = number(join, "axis", 1) % known.type.rank if known is not None else 0, 0
     taken = [_taken(program, value, axis) for value in join.inputs]
     for of, several in groupby(taken, lambda one: None if one is None else (one.of, one.axis, one.spread)):
-        found = [one for one in several if one is not None]
-        last = first + max(len(found), 1)
+        every = list(several)
+        last, found = first + len(every), [one for one in every if one is not None]
         if of is not None and len(found) >= LEAST and _is_told(program, found[0], axis):
             yield _Run(first, last, found)
         first = last

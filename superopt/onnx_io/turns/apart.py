@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import onnx_ir as ir
 
-from superopt.errors import SuperoptError
+from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program
@@ -23,7 +23,7 @@ def apart(program: Program) -> ir.Model | None:
     """
     found = None
     for way in (hoisted, ahead, behind, recurrent):
-        with suppress(SuperoptError):  # no form that is foreseen, or sizes not told apart; loops stay as they were
+        with suppress(SuperoptError, *UNFORESEEN):  # or sizes that are not told apart; loops stay as they were
             if (model := way(program)) is not None:
                 program, found = understand(load(model)), model
     return found

@@ -14,7 +14,6 @@ from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import deep_values, itself
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.cells.chain import pays
 from superopt.onnx_io.otherwise.cells.kinds import Cell, cells
 from superopt.onnx_io.otherwise.cells.series import Series, before_layer
 from superopt.onnx_io.otherwise.cells.written import recurrent as recurrent_node
@@ -130,13 +129,8 @@ class _Loop:
 
 
 def _is_of_rows(program: Program, cell: Cell) -> bool:
-    """Whether a cell's states are rows of numbers, as many as are computed faster by one node."""
-    return (
-        bool(cell.read)
-        and not cell.fed
-        and pays(program, cell)
-        and program.values[cell.ends[0].name or ""].type.rank == 2
-    )
+    """Whether a cell reads something, and its states have no axis but those of rows and numbers."""
+    return bool(cell.read) and not cell.fed and program.values[cell.ends[0].name or ""].type.rank == 2
 
 
 def _is_forwards(loop: ir.Node) -> bool:

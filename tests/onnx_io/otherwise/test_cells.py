@@ -18,7 +18,7 @@ from tests.onnx_io.models import model
 from tests.onnx_io.networks import assert_close, run
 
 STEPS, ROWS, READ, WIDTH = 5, 2, 3, 4
-SIZES = {"x": READ, "h": WIDTH, "z": READ + WIDTH, "g": 4 * WIDTH, "k": 3 * WIDTH, "u": WIDTH, "s": 4 * WIDTH}
+SIZES = {"x": READ, "h": WIDTH, "z": READ + WIDTH, "g": 4 * WIDTH, "k": 3 * WIDTH, "u": WIDTH, "q": 1}
 NUMBERS = ", ".join(f"int64 i{t} = {{{t}}}" for t in range(STEPS))
 HELD = f"""<{NUMBERS}, float one = {{1}}, int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] last = {{-1}},
     int64[4] four = {{4, 4, 4, 4}}, int64[3] three = {{4, 4, 4}}, int64[1] to4 = {{4}}, int64[1] to8 = {{8}},
@@ -231,6 +231,32 @@ def test_a_network_of_cells_gains_and_is_the_same(options: Options) -> None:
     assert result.report.outcome == "faster"
     assert "LSTM" in {node.op_type for node in result.proto().graph.node}
     assert_close(run(result.proto()), run(source))
+
+
+WIDE: Mapping[str, tuple[str, str]] = {
+    "a gate of one number": (
+        "u{t} = Gemm({x}, W_xq, B_q) v{t} = Gemm({h}, W_hq, B_q2) sr{t} = Add(u{t}, v{t}) r{t} = Sigmoid(sr{t})"
+        "b{t} = MatMul({h}, W_hu) a{t} = Gemm({x}, W_xu, B_u) rb{t} = Mul(r{t}, b{t}) sn{t} = Add(rb{t}, a{t})"
+        "n{t} = Tanh(sn{t}) z_{t} = Gemm({h}, W_hu2, B_u2) z{t} = Sigmoid(z_{t})" + SHORT, TAKEN),
+    "a gate of one row": (
+        "a{t} = MatMul({h}, W_hu) b{t} = MatMul({x}, W_xu2) d{t} = MatMul({x}, W_xu3) e{t} = MatMul({x}, W_xu)" + LONG,
+        "y{t}_0 = ReduceMax<axes = [1], keepdims = 1>(x) x{t} = Gather<axis = 0>(y{t}_0, i{t})"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [ROWS, "N"])
+@pytest.mark.parametrize(("step", "take"), WIDE.values(), ids=WIDE)
+def test_gates_that_are_repeated_are_left(step: str, take: str, rows: int | str) -> None:
+    operators = read(unrolled(step, take, rows=rows))
+    assert not {"LSTM", "GRU"}.intersection(operators)
+
+
+def test_states_with_an_axis_of_rows_in_front_are_left() -> None:
+    begin = "h_ = Neg(hb) h = Unsqueeze(h_, second)"
+    take = "y{t}_0 = Gather<axis = 0>(x, i{t}) x{t} = Unsqueeze(y{t}_0, second)"
+    step = "u{t} = MatMul({x}, W_xu) v{t} = MatMul({h}, W_hu) s{t} = Add(u{t}, v{t}) h{t} = Tanh(s{t})"
+    end = f"y = Identity(h{STEPS - 1})"
+    assert "RNN" not in read(unrolled(step, take, end, begin, rows="N"))
 
 
 def test_many_rows_are_left_to_products() -> None:

@@ -49,6 +49,9 @@ JOINED = {
         joined("p{t} = Unsqueeze(t{t}, first)", "Concat<axis = 0>({})", axis=1), ["Exp", "Transpose"]),
     "along rows": (joined("", "Concat<axis = 0>({})", rank=2), ["Exp", "Reshape"]),
     "along what each has": (joined("", "Concat<axis = -1>({})", rank=2), ["Exp", "Transpose", "Reshape"]),
+    "behind several others": (
+        joined("", "Concat<axis = 0>(w, v, {})", more="w = Neg(t3) v = Abs(t3)", rank=2),
+        ["Exp", "Gather", "Neg", "Abs", "Reshape", "Concat"]),
     "behind something else": (
         joined(SPREAD, "Concat<axis = 1>(z, {})", more="w = Neg(t3) z = Unsqueeze(w, second)"),
         ["Exp", "Gather", "Neg", "Unsqueeze", "Transpose", "Concat"]),

@@ -22,6 +22,7 @@ WEIGHTS |= {
     "o": (WIDTH, 2),
     "k": (READ + WIDTH, 2 * WIDTH),
     "v": (WIDTH,),
+    "ww": (READ, READ),
 }
 HELD = "<bool go = {1}, int64 n = {5}, float one = {1}>"
 LSTM = """u = MatMul({x}, w{i}) p = MatMul({h}, r{i}) q = Add(u, p) s = Add(q, b)
@@ -91,6 +92,8 @@ RECURRENT = {
         loop(LONG, "t0", "sh = Shape(xs) zero = Constant<value_int = 0>() t0 = Gather(sh, zero)", size="T"), "LSTM"),
     "with a layer behind it": (scan(LONG + " yy = MatMul(y, o)"), "LSTM"),
     "two layers": (scan(f"{LONG} {SECOND} yy = Identity(y2)", "h, c, h2, c2", "y, d, y2, d2"), "LSTM"),
+    "of rows to which a number is added": (
+        loop(LONG, before="xa = MatMul(xs, ww) xp = Add(xa, one)", take="x = Gather<axis = 0>(xp, i)"), "LSTM"),
     "with any number of rows": (scan(LONG + COPY, rows="N"), "LSTM"),
 }  # fmt: skip
 

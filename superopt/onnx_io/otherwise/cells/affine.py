@@ -36,7 +36,7 @@ class Affine(NamedTuple):
     def part(self, begin: int, width: int) -> Affine:
         """So many columns of the rows."""
         end = begin + width
-        parts = {v: matrix_of(m, self.width)[:, begin:end] for v, m in self.parts.items()}
+        parts = {v: _places(self.width, begin, width) if m is None else m[:, begin:end] for v, m in self.parts.items()}
         return Affine(parts, self.more[begin:end], self.picked)
 
     def times(self, matrix: Array | None) -> Affine:
@@ -64,6 +64,11 @@ class NotRows(Exception):
 def matrix_of(matrix: Array | None, width: int) -> Array:
     """The matrix that rows of a width are multiplied by, also where that would be the identity."""
     return np.eye(width, dtype=np.float32) if matrix is None else matrix
+
+
+def _places(whole: int, begin: int, width: int) -> Array:
+    """The matrix that takes so many numbers of rows."""
+    return np.eye(whole, width, -begin, dtype=np.float32)
 
 
 def row(data: Array, width: int) -> Affine:

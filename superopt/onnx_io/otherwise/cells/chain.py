@@ -11,17 +11,10 @@ from superopt.onnx_io.otherwise.alike import are_same, does_as
 from superopt.onnx_io.otherwise.cells.kinds import Cell, cells
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import subgraphs
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal
 
 LEAST_STEPS = 3
 """Fewer are about as fast one by one."""
-
-MOST_ROWS = {"LSTM": 64, "GRU": 16, "RNN": 2}
-"""Of more rows onnxruntime 1.32 takes as long for one node, or longer."""
-
-RANKS = (2, 3)
-"""Of states: rows and what each has, and perhaps an axis of one."""
 
 
 class Chain(NamedTuple):
@@ -55,18 +48,15 @@ class Chain(NamedTuple):
 
 
 def chain_to(program: Program, value: ir.Value) -> Chain | None:
-    """The longest chain of cells to the one whose state a value is."""
-    every = [_chain(program, cell) for cell in cells(program, value, LEAST_STEPS) if pays(program, cell)]
-    found = [chain for chain in every if len(chain.steps) >= LEAST_STEPS and chain.is_apart]
+    """The longest chain of cells to the one whose state a value is that can be computed at once."""
+    found = [chain for chain in chains_to(program, value) if chain.is_apart]
     return max(found, key=lambda chain: len(chain.steps), default=None)
 
 
-def pays(program: Program, cell: Cell) -> bool:
-    """Whether runtimes have an operator for steps of such cells that is faster."""
-    known = program.values.get(cell.ends[0].name or "")
-    if known is None or known.type.dtype != "float32" or known.type.rank not in RANKS:
-        return False
-    return elements(known.shape[:-1]) <= MOST_ROWS[cell.op_type]
+def chains_to(program: Program, value: ir.Value) -> list[Chain]:
+    """The chains of cells to the one whose state a value is, by what that may be."""
+    every = [_chain(program, cell) for cell in cells(program, value, LEAST_STEPS)]
+    return [chain for chain in every if len(chain.steps) >= LEAST_STEPS]
 
 
 def _chain(program: Program, cell: Cell) -> Chain:

@@ -17,10 +17,19 @@ from superopt.onnx_io.otherwise.cells.polynomial import Polynomial, operands, po
 from superopt.onnx_io.otherwise.cells.rows import Rows
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.turns.rows import elements
+from superopt.relations import are_equal, is_one
+from superopt.term import Term
 
 GATES, BOUNDS = ("Sigmoid",), ("Tanh", "Relu")
 """What gates are given by, and what bounds the other rows."""
 
+
+MOST_ROWS = {"LSTM": 64, "GRU": 16, "RNN": 2}
+"""Of more rows onnxruntime 1.32 takes as long for one node, or longer."""
+
+WIDEST_STATE = 2**10
+"""Wider states are left: the matrices of their cells take a time to be read that no start of a node matters beside."""
 
 _Way: TypeAlias = "Callable[[Rows, ir.Value, ir.Value], Iterator[Cell]]"
 
@@ -48,8 +57,12 @@ class Cell(NamedTuple):
 
 
 def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
-    """What cells a value may be the state of, by what it may be made of, and by matrices that so many nodes read."""
-    found = list[Cell]()
+    """What cells a value may be the state of whose steps are computed faster at once, by what it may be made of, and by
+    matrices that so many nodes read.
+    """
+    found, known = list[Cell](), program.values.get(value.name or "")
+    if known is None or not _may_be_state(known):
+        return []
     way, befores = _ways(value)
     if way is not _rnns and not all(any(_is_given_by(v, kinds) for v in befores) for kinds in (GATES, BOUNDS)):
         return []
@@ -57,8 +70,24 @@ def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
         with suppress(NotRows):
             rows = Rows(program, [before] if before is not value else [], least_used)
             for cell in way(rows, value, before):
-                found += [cell, *_fed(rows, cell)]
-    return found
+                found += [one for one in (cell, *_fed(rows, cell)) if _fits(rows, one)]
+    return [cell for cell in found if elements(known.shape[:-1]) <= MOST_ROWS[cell.op_type]]
+
+
+def _may_be_state(known: Term) -> bool:
+    """Whether a value is rows of numbers, of which there is an operator, and perhaps an axis of one in front."""
+    shape = known.shape
+    is_rows = len(shape) == 2 or (len(shape) == 3 and is_one(shape[0]))
+    return known.type.dtype == "float32" and is_rows and isinstance(shape[-1], int) and shape[-1] <= WIDEST_STATE
+
+
+def _fits(rows: Rows, cell: Cell) -> bool:
+    """Whether all states and gates are as wide, and nothing is the same for several rows of them."""
+    count, width = rows.count(cell.ends[0]), rows.width(cell.ends[0])
+    gates = (*cell.gates, cell.behind) if cell.behind is not None else cell.gates
+    states = (*cell.ends, *cell.begins)
+    is_as_wide = all(gate.width == width for gate in gates) and all(rows.width(v) == width for v in states)
+    return is_as_wide and all(are_equal(rows.count(v), count) for v in (*states, *cell.read, *cell.fed))
 
 
 def _fed(rows: Rows, cell: Cell) -> Iterator[Cell]:

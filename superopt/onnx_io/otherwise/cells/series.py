@@ -71,15 +71,17 @@ def before_layer(program: Program, value: ir.Value) -> tuple[ir.Value, Array | N
         row = next((v for v in node.inputs if data_of(program, v) is not None), None)
         other = next((v for v in node.inputs if v is not row), None)
         data, inner = data_of(program, row), None if other is None else other.producer()
-        if data is None or other is None or data.size != data.shape[-1] or len(other.uses()) > 1:
+        if data is None or other is None or data.size != (data.shape or (1,))[-1] or len(other.uses()) > 1:
             return value, None, None
         more = data.reshape(-1)
     if inner is None or not is_a(inner, "MatMul") or inner.inputs[0] is None:
         return value, None, None
     matrix = data_of(program, inner.inputs[1])
-    if matrix is None or matrix.ndim != 2 or (more is not None and more.size != matrix.shape[1]):
+    if matrix is None or matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:  # a product of all would be larger
         return value, None, None
-    return inner.inputs[0], matrix, np.zeros(matrix.shape[1], matrix.dtype) if more is None else more
+    if more is not None and more.size not in (1, matrix.shape[1]):
+        return value, None, None
+    return inner.inputs[0], matrix, np.broadcast_to(0 if more is None else more, matrix.shape[1:]).astype(matrix.dtype)
 
 
 def _number(size: Dim) -> int:

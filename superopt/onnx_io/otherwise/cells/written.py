@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -11,25 +12,36 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to
+from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to, chains_to
 from superopt.onnx_io.otherwise.cells.kinds import Cell
 from superopt.onnx_io.otherwise.cells.series import Series, series
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node
 
+MOST_TRIED = 3
+"""So many chains that cannot be computed at once are looked at to each of their states: what stands in the way of the
+last few stands in the way of all, mostly.
+"""
+
 
 def cells(program: Program) -> dict[int, Put]:
     """How to compute steps of recurrent networks by one node, by the places of what gives their last states. What reads
     the states of others follows when these are one node.
     """
-    nodes, seen, found = list(program.model.graph), set[ir.Value](), dict[int, Chain]()
-    for i in reversed(range(len(nodes))):
-        ends = [v for v in nodes[i].outputs[:1] if v not in seen]
-        chain = chain_to(program, ends[0]) if ends else None
+    nodes, found = list(program.model.graph), dict[int, Chain]()
+    seen, tried = set[ir.Value](), Counter[ir.Value]()
+    for i, node in reversed(list(enumerate(nodes))):
+        value = node.outputs[0] if node.outputs else None
+        if value is None or value in seen or tried[value] >= MOST_TRIED:
+            continue
+        chains = chains_to(program, value)
+        chain = max((one for one in chains if one.is_apart), key=lambda one: len(one.steps), default=None)
         if chain is not None:
             seen |= chain.inner
             found[i] = chain
+        else:
+            tried.update({state for one in chains for state in one.rows(one.cell.ends[0])})
     return {i: partial(_put, program) for i, chain in found.items() if not _reads(chain, seen)}
 
 

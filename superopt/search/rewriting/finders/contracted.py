@@ -2,7 +2,8 @@
 
 Networks that are written by hand repeat two values for all pairs of their places, multiply and sum up: the last product
 of a DeepONet (Lu et al. 2021), the volume of costs that a stereo network compares, values that are pooled by weights.
-Runtimes write all of the products before they sum them up. Axes of the one value alone are rows, of the other columns,
+Runtimes write all of the products before they sum them up; so they do where a layer of one number weighs the products,
+as a trilinear attention does (Seo et al. 2017). Axes of the one value alone are rows, of the other columns,
 what is summed up is contracted, and what both have otherwise is a stack of matrices; as in an einsum, which says that
 much by its letters.
 """
@@ -17,11 +18,11 @@ from typing import NamedTuple
 from superopt.dim import Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.element_types import FLOATS
-from superopt.operators.layout import Expand, reshaped
+from superopt.operators.layout import Expand, Reshape, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.reductions import Mean, Sum
-from superopt.relations import is_one
+from superopt.relations import are_equal, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term
@@ -50,26 +51,45 @@ class Contracting(Fewer):
     """Finds sums of products."""
 
     name = "sums of products as a product of matrices"
-    heads = (Sum, Mean)
+    heads = (Sum, Mean, MatMul)
 
     def may_be(self, term: Term) -> bool:
-        """Whether it is a sum or a mean of products, of numbers that matrices may be of."""
-        return term.type.dtype in FLOATS and isinstance(term.inputs[0].operator, Mul)
+        """Whether it is a sum or a mean of products, or one by weights, of numbers that matrices may be of."""
+        if isinstance(term.operator, MatMul) and not (is_one(term.shape[-1]) and _is_of_rows(term.inputs[1])):
+            return False
+        return term.type.dtype in FLOATS and isinstance(_multiplied(term).operator, Mul)
 
     def made(self, term: Term) -> Term | None:
         """The product of matrices; None where no factor has an axis alone, or none has one in common that is summed."""
-        op, (x,) = term.operator, term.inputs
-        assert isinstance(op, Sum | Mean)
-        ways = [(one, other, _parts(one, other, op.axes)) for one, other in parted(x)]
-        fit = [(one, other, p) for one, other, p in ways if p.inner and (p.rows or p.columns)]
+        op, x = term.operator, _multiplied(term)
+        axes = op.axes if isinstance(op, Sum | Mean) else (x.type.rank - 1,)
+        if isinstance(op, MatMul):
+            weights = term.inputs[1] if term.inputs[1].type.rank == 2 else term.inputs[1].inputs[0]
+            x = Mul()(x, Expand(axes, x.shape)(reshaped(weights, x.shape[-1:])))
+        ways = [(one, other, _parts(one, other, axes)) for one, other in parted(x)]
+        both = isinstance(op, MatMul)  # else it is one already
+        fit = [(a, b, p) for a, b, p in ways if p.inner and (p.rows and p.columns if both else p.rows or p.columns)]
         best = max(fit, key=lambda way: len(way[2].rows) + len(way[2].columns), default=None)
         if best is None or not _is_whole(best[2], x.shape):
             return None
         made = reshaped(_contracted(*best, x.shape), term.shape)
-        count = product([x.shape[a] for a in op.axes])
-        if isinstance(op, Sum):
+        count = product([x.shape[a] for a in axes])
+        if not isinstance(op, Mean):
             return made
         return Div()(made, filled(float(count), term.shape)) if isinstance(count, int) else None
+
+
+def _multiplied(term: Term) -> Term:
+    """What is added up; in another shape, where weights are those of the same last axis."""
+    x = term.inputs[0]
+    is_weighed = isinstance(term.operator, MatMul) and isinstance(x.operator, Reshape)
+    return x.inputs[0] if is_weighed and are_equal(x.inputs[0].shape[-1], x.shape[-1]) else x
+
+
+def _is_of_rows(matrix: Term) -> bool:
+    """Whether all of a stack of matrices are the same."""
+    rank, op = matrix.type.rank, matrix.operator
+    return rank == 2 or (isinstance(op, Expand) and op.axes == (rank - 2, rank - 1))
 
 
 def parted(x: Term) -> Iterator[tuple[Factor, Factor]]:

@@ -53,7 +53,8 @@ class Gathering(Fewer):
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a product by constant weights, of what is no input."""
-        return term.inputs[1].constant and bool(term.inputs[0].inputs)
+        left, right = term.inputs[:2]
+        return bool(left.inputs if right.constant else _is_by_a_row(term) and right.inputs[0].inputs)
 
     def made(self, term: Term) -> Term | None:
         """The same of products of what is gathered; None where nothing is, or that is no less."""
@@ -61,7 +62,7 @@ class Gathering(Fewer):
         if whole is None or not _gathers(whole.x):
             return None
         made = _before(whole)
-        return made if made is not None and _is_less(made, whole) else None
+        return reshaped(made, term.shape) if made is not None and _is_less(made, whole) else None
 
 
 def product_of(term: Term) -> Product | None:
@@ -71,9 +72,18 @@ def product_of(term: Term) -> Product | None:
         single = all(map(is_one, (*w.shape[2:], *op.strides, op.group))) and not any(op.pads)
         return Product(x, 1, Transpose((1, 0))(reshaped(w, w.shape[:2]))) if single else None
     last, repeat = term.type.rank - 1, w.operator
+    if not w.constant:
+        return Product(w.inputs[0], 1, Transpose((1, 0))(x)) if _is_by_a_row(term) else None
     if last == 1:
         return Product(x, last, w)
     return Product(x, last, w.inputs[0]) if isinstance(repeat, Expand) and repeat.axes == (last - 1, last) else None
+
+
+def _is_by_a_row(term: Term) -> bool:
+    """Whether a constant row is multiplied by rows that stand beside each other, as one column of weights is."""
+    left, right = term.inputs[:2]
+    is_row = isinstance(term.operator, MatMul) and left.constant and left.type.rank == 2 and is_one(left.shape[0])
+    return is_row and isinstance(right.operator, Transpose) and right.type.rank == 2
 
 
 def _gathers(x: Term) -> bool:

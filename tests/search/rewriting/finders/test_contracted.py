@@ -10,7 +10,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
-from superopt.operators.layout import Expand
+from superopt.operators.layout import Expand, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Sum
@@ -56,6 +56,40 @@ def test_sums_of_products_are_one_product_of_matrices(term: Term) -> None:
     assert not any(isinstance(t.operator, Sum | Mean) for t in running(made))
     env = sample((term, made), FIELD, 1)
     assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
+
+
+def weighed(*factors: Term) -> Term:
+    """Products that a layer of one number weighs."""
+    weights = variable("w", (SIZES[3], 1), constant=True)
+    return MatMul()(reduce(Mul(), factors), Expand((2, 3), (*SIZES[:2], *weights.shape))(weights))
+
+
+def test_what_a_layer_of_one_number_weighs_is_one_product_of_matrices() -> None:
+    """Of all pairs, as a trilinear attention does; the rows may be in another shape."""
+    pairs = value("x", 0, 1, 3), value("y", 0, 2, 3)
+    flat = Reshape((24, 5))(reduce(Mul(), pairs))
+    for term in (weighed(*pairs), MatMul()(flat, variable("w", (5, 1), constant=True))):
+        made = Contracting().of(term)
+        assert made is not None
+        assert made.type == term.type
+        (product,) = (t for t in running(made) if isinstance(t.operator, MatMul))
+        assert product.shape[-2:] == (3, 4)
+        env = sample((term, made), FIELD, 1)
+        assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        weighed(WHOLE, WHOLE),
+        weighed(WHOLE, variable("v", SIZES)),
+        MatMul()(Reshape((60, 2))(reduce(Mul(), (value("x", 0, 1, 3), value("y", 0, 2, 3)))), variable("w", (2, 1))),
+        MatMul()(Reshape((24, 5))(reduce(Mul(), (value("x", 0, 1, 3), value("y", 0, 2, 3)))), variable("w", (5, 2))),
+    ],
+    ids=["squares", "two that have all axes", "rows of another width", "several numbers"],
+)
+def test_what_is_weighed_otherwise_is_left(term: Term) -> None:
+    assert Contracting().of(term) is None
 
 
 def test_axes_of_one_place_are_none() -> None:

@@ -57,6 +57,9 @@ TAKEN = {
     "a picture": single(PICTURE),
     "each beside each": stacked(PAIRS),
     "each beside each of a stack": stacked(STACKED),
+    "each beside each, by a row": MatMul()(
+        weight(1, 2 * WIDTH), Transpose((1, 0))(Reshape((NODES * NODES, 2 * WIDTH))(PAIRS))
+    ),
     "each beside each, as rows": MatMul()(Reshape((NODES * NODES, 2 * WIDTH))(PAIRS), weight(2 * WIDTH, RESULTS)),
     "a candidate beside what was done": stacked(BESIDE),
     "less what is of an edge": stacked(Concat(2)(EDGES, Sub()(EDGES, variable("e", (NODES, EACH, WIDTH))))),

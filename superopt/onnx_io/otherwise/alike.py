@@ -23,37 +23,46 @@ Alike: TypeAlias = "tuple[ir.Value, ...]"
 
 class Twins:
     """What values are computed by, by operators of some kinds, where that is the same but for constants and for what is
-    read.
+    read; what is `given` in the first of their places is not looked into.
     """
 
-    def __init__(self, kinds: Collection[str]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: Collection[str], given: Collection[ir.Value] = ()) -> None:
+        self._kinds, self._given = kinds, given
         self.nodes: list[tuple[ir.Node, ...]] = []
         """Nodes that stand in the same places, in the order in which they run."""
         self.weights: dict[Alike, list[Array]] = {}
         """Constants that differ."""
         self.read: list[Alike] = []
         """Values that differ, and are no results of nodes that are alike."""
+        self._is_mixed = False
         self.same: dict[ir.Value, ir.Value] = {}
         """What the first of values that are alike is the same as."""
         self._places: dict[ir.Value, Alike | None] = {}
 
     def follow(self, values: Alike) -> bool:
         """Note what values are computed by; False where that is too much, or the first one's does not say which row of
-        values is meant.
+        values is meant, as a constant does not where others are computed.
         """
+        return self._follow(values) and not self._is_mixed
+
+    def _follow(self, values: Alike) -> bool:
         given, values = values[0], tuple([_itself(v) for v in values])
         self.same[given] = values[0]
         tensors = [tensor for v in values if (tensor := held(v)) is not None]
-        if (tensors and len(tensors) < len(values)) or any(tensor.size > MOST_HELD for tensor in tensors):
+        if any(tensor.size > MOST_HELD for tensor in tensors):
             return False
         data = [np.asarray(tensor.numpy()) for tensor in tensors]
-        one = all(v is values[0] for v in values) or (bool(data) and all(_equal(a, data[0]) for a in data))
+        are_equal = len(data) == len(values) and all(_equal(a, data[0]) for a in data)
+        one = all(v is values[0] for v in values) or are_equal
         row = None if one else values
         if values[0] in self._places:
             return self._places[values[0]] == row
         self._places[values[0]] = row
         if row is None:
+            return True
+        if values[0] in self._given or 0 < len(data) < len(row):
+            self._is_mixed |= values[0] not in self._given
+            self.read.append(row)
             return True
         if data:
             self.weights[row] = data
@@ -68,10 +77,19 @@ class Twins:
         inputs = zip(*(node.inputs for node in alike), strict=True)
         if len(self._places) > MOST_PLACES:
             return False
-        if not all(self.follow(tuple(v for v in several if v is not None)) for several in inputs):
+        if not all(self._follow(tuple(v for v in several if v is not None)) for several in inputs):
             return False
         self.nodes.append(alike)
         return len(self.nodes) <= MOST_NODES
+
+    @property
+    def states(self) -> set[ir.Value]:
+        """What nodes give in the first of places that others of them read in the next: each step's is made of the last
+        one's.
+        """
+        places = {node: several for several in self.nodes for node in several}
+        made = [(v, places.get(node)) for row in self.read for v in row if (node := v.producer()) is not None]
+        return {several[0].outputs[v.index() or 0] for v, several in made if several is not None}
 
     def alone(self, ends: Collection[ir.Node]) -> bool:
         """Whether nothing but nodes that they end in reads what the nodes compute, none stands in two places, and none

@@ -38,6 +38,13 @@ FEWEST_NODES, FEWEST_OF_THE_SAME = 10, 15
 """So many nodes in all networks are worth it; layers of the same value are joined by rules, where these are few."""
 
 
+MOST_STATES = 4
+"""So often states of a recurrence are told from what is computed of them, until they are given up."""
+
+_FREE = ("Unsqueeze",)
+"""What takes hardly any time."""
+
+
 def heads(program: Program) -> dict[int, Put]:
     """How to compute at once what networks of one make give, by the places of what joins it or adds it up."""
     puts: dict[int, Put] = {}
@@ -50,8 +57,8 @@ def heads(program: Program) -> dict[int, Put]:
 
 def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     """What is computed alike, where it is by small networks of one make; None of others."""
-    found = Twins(KINDS)
-    if not found.follow(ends.values) or not found.nodes or found.nodes[-1][0] is not ends.values[0].producer():
+    found = _twins(ends)
+    if found is None or not found.nodes or found.nodes[-1][0] is not ends.values[0].producer():
         return None
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
     added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
@@ -61,10 +68,24 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     placed = [columns.of_values(row) for row in found.read]
     if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):
         return None
-    is_worth_it = _are_floats(found) if found.weights else placed and all(one and one.are_few for one in placed)
+    others = sum(one is None or not one.are_few for one in placed)  # which have to be put beside each other
+    working = sum(several[0].op_type not in _FREE for several in found.nodes)
+    is_worth_it = _are_floats(found) if found.weights else placed and others <= working
     if not is_worth_it or not found.alone(ends.nodes):
         return None
     return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
+
+
+def _twins(ends: Ends) -> Twins | None:
+    """What computes values alike; where each is made of the one before, as steps of a recurrence are, of that."""
+    given = set[ir.Value]()
+    for _ in range(MOST_STATES):
+        found = Twins(KINDS, given)
+        is_told = found.follow(ends.values)
+        if not found.states:
+            return found if is_told else None
+        given |= found.states
+    return None
 
 
 def _are_floats(found: Twins) -> bool:

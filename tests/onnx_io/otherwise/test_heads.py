@@ -180,3 +180,21 @@ def test_what_no_number_is_in_stays_apart_from_the_others() -> None:
     (before,), (after,) = (run(m, {"x": x}) for m in (given, ir.to_proto(understand(load(given)).model)))
     np.testing.assert_allclose(before, after, rtol=1e-5, atol=1e-6)
     assert 0 < np.isnan(after).sum() < after.size
+
+
+def step(i: int) -> str:
+    """What is made of a state and a column, where each state is made of the one before."""
+    return f"""f{i} = Constant<value_ints = [{i}]>() t{i} = Constant<value_ints = [{i + 1}]>()
+        c{i} = Slice(x, f{i}, t{i}, one) m{i} = Mul({f"z{i - 1}" if i else "first"}, c{i}) z{i} = Add(m{i}, c{i})
+        r{i} = Tanh(z{i}) g{i} = Sigmoid(c{i}) p{i} = Mul(r{i}, g{i})"""
+
+
+@pytest.mark.parametrize("first", ["ReduceMax<axes = [1]>(x)", "Constant<value = float[2, 1] {1.0, -1.0}>()"])
+def test_what_steps_make_of_their_states_is_computed_at_once(first: str) -> None:
+    given = networks(step, more=ONE + f"first = {first}")
+    made = ir.to_proto(understand(load(given)).model)
+    onnx.checker.check_model(made, full_check=True)
+    counts = Counter(n.op_type for n in made.graph.node)
+    assert (counts["Tanh"], counts["Sigmoid"]) == (1, 1)
+    assert counts["Mul"] + counts["Add"] <= 13
+    np.testing.assert_array_equal(run(given, {"x": X})[0], run(made, {"x": X})[0])

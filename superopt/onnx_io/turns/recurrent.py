@@ -14,7 +14,8 @@ from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import deep_values, itself
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.cells.kinds import Cell, cells
+from superopt.onnx_io.otherwise.cells.cell import Cell
+from superopt.onnx_io.otherwise.cells.kinds import cells
 from superopt.onnx_io.otherwise.cells.series import Series, before_layer
 from superopt.onnx_io.otherwise.cells.written import recurrent as recurrent_node
 from superopt.onnx_io.program import Program

@@ -57,7 +57,7 @@ class Affine(NamedTuple):
         return Affine({v: -matrix_of(m, self.width) for v, m in self.parts.items()}, -self.more)
 
 
-class NotRows(Exception):
+class NotRows(ValueError):
     """A value is none that is made of rows of a known width."""
 
 

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to, chains_to
-from superopt.onnx_io.otherwise.cells.kinds import Cell
 from superopt.onnx_io.otherwise.cells.series import Series, series
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put

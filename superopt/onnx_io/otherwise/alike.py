@@ -34,18 +34,16 @@ class Twins:
         """Constants that differ."""
         self.read: list[Alike] = []
         """Values that differ, and are no results of nodes that are alike."""
-        self._is_mixed = False
+        self.is_mixed = False
+        """Whether constants stand where others read what is computed."""
         self.same: dict[ir.Value, ir.Value] = {}
         """What the first of values that are alike is the same as."""
         self._places: dict[ir.Value, Alike | None] = {}
 
     def follow(self, values: Alike) -> bool:
         """Note what values are computed by; False where that is too much, or the first one's does not say which row of
-        values is meant, as a constant does not where others are computed.
+        values is meant.
         """
-        return self._follow(values) and not self._is_mixed
-
-    def _follow(self, values: Alike) -> bool:
         given, values = values[0], tuple([_itself(v) for v in values])
         self.same[given] = values[0]
         tensors = [tensor for v in values if (tensor := held(v)) is not None]
@@ -61,7 +59,7 @@ class Twins:
         if row is None:
             return True
         if values[0] in self._given or 0 < len(data) < len(row):
-            self._is_mixed |= values[0] not in self._given
+            self.is_mixed |= len(data) > 0
             self.read.append(row)
             return True
         if data:
@@ -77,7 +75,7 @@ class Twins:
         inputs = zip(*(node.inputs for node in alike), strict=True)
         if len(self._places) > MOST_PLACES:
             return False
-        if not all(self._follow(tuple(v for v in several if v is not None)) for several in inputs):
+        if not all(self.follow(tuple(v for v in several if v is not None)) for several in inputs):
             return False
         self.nodes.append(alike)
         return len(self.nodes) <= MOST_NODES
@@ -92,14 +90,24 @@ class Twins:
         return {several[0].outputs[v.index() or 0] for v, several in made if several is not None}
 
     def alone(self, ends: Collection[ir.Node]) -> bool:
-        """Whether nothing but nodes that they end in reads what the nodes compute, none stands in two places, and none
-        is what another reads as the last one's.
-        """
+        """Whether nothing but nodes that they end in reads what the nodes compute, and they stand `apart`."""
+        return self.apart and len(self.freed(ends)) == len(self.nodes)
+
+    @property
+    def apart(self) -> bool:
+        """Whether no node stands in two places, and none is what another reads as the last one's."""
         own = {node for several in self.nodes for node in several}
-        apart = len(own) == sum(map(len, self.nodes)) and not any(v.producer() in own for row in self.read for v in row)
-        given = [v for node in own for v in node.outputs]
-        read = all(user in own or user in ends for v in given for user, _ in v.uses())
-        return apart and read and not any(v.is_graph_output() for v in given)
+        return len(own) == sum(map(len, self.nodes)) and not any(v.producer() in own for row in self.read for v in row)
+
+    def freed(self, ends: Collection[ir.Node]) -> list[tuple[ir.Node, ...]]:
+        """The nodes that are needed for nothing but those that they end in; all others stay, and what these read."""
+        found, freed = list[tuple[ir.Node, ...]](), {*ends}
+        for several in reversed(self.nodes):
+            given = [v for node in several for v in node.outputs]
+            if not any(v.is_graph_output() or any(user not in freed for user, _ in v.uses()) for v in given):
+                freed.update(several)
+                found.append(several)
+        return found
 
     def _is_like(self, node: ir.Node, other: ir.Node | None) -> bool:
         """Whether two nodes do the same with what they read."""

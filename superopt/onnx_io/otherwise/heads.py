@@ -63,15 +63,17 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
     added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
     fewest = FEWEST_NODES if found.read else FEWEST_OF_THE_SAME
-    if (added and len(set(shapes)) != 1) or len(ends.values) * len(found.nodes) < fewest:
+    freed = found.freed(ends.nodes)
+    if (added and len(set(shapes)) != 1) or len(ends.values) * len(freed) < fewest or not found.apart:
         return None
     placed = [columns.of_values(row) for row in found.read]
     if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):
         return None
+    if found.is_mixed and not all(one is not None and one.type.dtype in FLOATS for one in placed):
+        return None  # axes or sizes may be among them, which operators have to be told
     others = sum(one is None or not one.are_few for one in placed)  # which have to be put beside each other
-    working = sum(several[0].op_type not in _FREE for several in found.nodes)
-    is_worth_it = _are_floats(found) if found.weights else placed and others <= working
-    if not is_worth_it or not found.alone(ends.nodes):
+    working = sum(several[0].op_type not in _FREE for several in freed)
+    if not (_are_floats(found) and len(freed) == len(found.nodes) if found.weights else placed and others <= working):
         return None
     return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
 

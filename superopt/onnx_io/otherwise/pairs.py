@@ -57,7 +57,7 @@ def pairs(program: Program) -> dict[int, Put]:
 def _found(program: Program, columns: Columns, join: ir.Node) -> _Pairs | None:
     """What a node joins, where it is computed alike of places of few values; None of others."""
     parts, twins = tuple([v for v in join.inputs if v is not None]), Twins(KINDS)
-    if not twins.follow(parts) or twins.weights or not twins.read or not twins.alone([join]):
+    if not twins.follow(parts) or twins.is_mixed or twins.weights or not twins.read or not twins.alone([join]):
         return None
     known, nodes = program.values.get(join.outputs[0].name or ""), [node for node, *_ in twins.nodes]
     if known is None or not nodes or nodes[-1] is not parts[0].producer():

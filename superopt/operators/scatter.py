@@ -64,7 +64,8 @@ def run_of(indices: Array, axis: int, size: int) -> tuple[int, int] | None:
         return None
     along = np.where(along < 0, along + size, along)
     start, end = int(along[0, 0]), int(along[0, -1]) + 1
-    return (start, end) if 0 <= start < end <= size and (along == np.arange(start, end)).all() else None
+    is_run = 0 <= start < end <= size and end - start == along.shape[1]
+    return (start, end) if is_run and (along == np.arange(start, end)).all() else None
 
 
 def box_of(indices: Array, sizes: Sequence[int]) -> Box | None:

@@ -99,6 +99,7 @@ NO_RUN = {
     "places that are no neighbours": (np.array([0, 2]), {}),
     "places in another order": (np.array([1, 0]), {}),
     "one place twice": (np.array([1, 1]), {}),
+    "the last place twice": (np.array([-1, -1]), {}),
     "what is multiplied": (np.array([0]), {"reduction": "mul"}),
 }
 

@@ -57,27 +57,72 @@ class _Piece(NamedTuple):
 
 
 def assigned(program: Program) -> dict[int, Put]:
-    """How to put parts beside each other, by the places of what puts the last of several."""
+    """How to put parts beside each other, by the places of what puts the last of several; and how to read one that was
+    put before, by the places of what reads it.
+    """
     nodes = [(i, n) for i, n in enumerate(program.model.graph) if is_a(n, "ScatterND", "ScatterElements")]
     if len(nodes) < LEAST or opset_of(program.model) < LEAST_OPSET:
         return {}
-    last = [(i, node) for i, node in reversed(nodes) if not _goes_on(program, node)]  # each before what it is made of
-    return {i: partial(_put, program) for i, node in last if len(_chain(program, node)) >= LEAST}
+    own, places = _Assignments(program), {node: i for i, node in enumerate(program.model.graph)}
+    last = [(i, node) for i, node in nodes if not own.goes_on(node)]
+    found: dict[int, Put] = {i: partial(_put, program) for i, node in last if len(own.chain(node)) >= LEAST}
+    reading = [user for _, node in nodes for user, _ in node.outputs[0].uses() if own.read(user) is not None]
+    return found | {places[node]: partial(_read, program) for node in reading}
 
 
-def _goes_on(program: Program, node: ir.Node) -> bool:
-    """Whether nothing reads what a node gives but what puts more into it, along the same axis."""
-    own, values, further = _assignment(program, node), [node.outputs[0]], list[_Assigned | None]()
-    for value in values:
-        if value.is_graph_output():
-            return False
-        for user, _ in value.uses():
-            if is_a(user, "Identity"):
-                values.append(user.outputs[0])
-            elif not _is_known(program, user):
-                further.append(_assignment(program, user))
-    alike = [one for one in further if one is not None and own is not None and one.axis == own.axis]
-    return bool(further) and len(alike) == len(further) and all(one.to in values for one in alike)
+class _Assignments:
+    """What nodes of a program put where, each read once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._of: dict[ir.Node, _Assigned | None] = {}
+
+    def of(self, node: ir.Node | None) -> _Assigned | None:
+        """What a node puts."""
+        if node is None or not is_a(node, "ScatterND", "ScatterElements"):
+            return None
+        if node not in self._of:
+            self._of[node] = _assignment(self._program, node)
+        return self._of[node]
+
+    def goes_on(self, node: ir.Node) -> bool:
+        """Whether nothing reads what a node gives but what puts more into it, along the same axis."""
+        own, values, further = self.of(node), [node.outputs[0]], list[_Assigned | None]()
+        for value in values:
+            if value.is_graph_output():
+                return False
+            for user, _ in value.uses():
+                if is_a(user, "Identity"):
+                    values.append(user.outputs[0])
+                elif not _is_known(self._program, user):
+                    further.append(self.of(user))
+        alike = [one for one in further if one is not None and own is not None and one.axis == own.axis]
+        return bool(further) and len(alike) == len(further) and all(one.to in values for one in alike)
+
+    def chain(self, node: ir.Node | None) -> list[_Assigned]:
+        """What a node and those before it put along one axis, the first in front, and nothing reads between."""
+        chain = list[_Assigned]()
+        while node is not None and (one := self.of(node)) is not None:
+            if chain and (one.axis != chain[0].axis or not self.goes_on(node)):
+                break
+            chain.insert(0, one)
+            node = itself(one.to).producer()
+        return chain
+
+    def read(self, node: ir.Node) -> ir.Value | None:
+        """What was put in the one place that a node takes; None where it takes another one."""
+        at = data_of(self._program, node.inputs[1]) if is_a(node, "Gather") else None
+        given = node.inputs[0].producer() if at is not None and not at.ndim and node.inputs[0] is not None else None
+        while at is not None and given is not None and (one := self.of(given)) is not None:
+            size = self._program.values[one.to.name or ""].shape[one.axis]
+            rank = self._program.values[one.to.name or ""].type.rank
+            place = int(at) % size if isinstance(size, int) else -1
+            if number(node, "axis", 0) % rank != one.axis:
+                return None
+            if one.start <= place < one.end:
+                return one.what if one.end - one.start == 1 else None
+            given = itself(one.to).producer()
+        return None
 
 
 def _is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:
@@ -87,17 +132,6 @@ def _is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:
     users = [user for v in node.outputs for user, _ in v.uses()]
     is_read = any(v.is_graph_output() for v in node.outputs)
     return bool(deepest and users and not is_read) and all(_is_known(program, user, deepest - 1) for user in users)
-
-
-def _chain(program: Program, node: ir.Node | None) -> list[_Assigned]:
-    """What a node and those before it put along one axis, the first in front."""
-    chain = list[_Assigned]()
-    while node is not None and (one := _assignment(program, node)) is not None:
-        if chain and one.axis != chain[0].axis:
-            break
-        chain.insert(0, one)
-        node = itself(one.to).producer()
-    return chain
 
 
 def _assignment(program: Program, node: ir.Node) -> _Assigned | None:
@@ -165,7 +199,7 @@ def _of_one_axis(program: Program, node: ir.Node, shape: Shape, put: Shape) -> t
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Join what stands in all places in the end."""
-    chain = _chain(program, node)
+    chain = _Assignments(program).chain(node)
     if len(chain) < LEAST:  # what another one changed
         return False
     axis, made = chain[0].axis, NewNodes("assigned", draft.taken)
@@ -177,8 +211,23 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         pieces = [*before, _Piece(one.start, one.end, one, 0), *behind]
     values = [_value(program, made, chain[0], piece) for piece in pieces]
     joined = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    if joined.producer() not in made.nodes:  # which has a name of its own
+        joined = made.node("Identity", [joined])
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, [joined])
+    return True
+
+
+def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Read what was put in a place itself."""
+    what, known = _Assignments(program).read(node), program.values.get(node.outputs[0].name or "")
+    if what is None or known is None or sum(not isinstance(d, int) for d in known.shape) > 1:
+        return False
+    made = NewNodes("assigned", draft.taken)
+    sizes = made.integers([d if isinstance(d, int) else -1 for d in known.shape])
+    result = made.node("Reshape", [what, sizes])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [result])
     return True
 
 

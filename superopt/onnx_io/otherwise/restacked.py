@@ -106,6 +106,8 @@ def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
         return False
     values = [value for value in read if value is not None]
     result = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    if result.producer() not in made.nodes:  # which has a name of its own
+        result = made.node("Identity", [result])
     draft.model.graph.insert_before(join, made.nodes)
     replace_node(draft.model, join, [result])
     return True

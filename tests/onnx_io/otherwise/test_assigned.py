@@ -92,7 +92,27 @@ def test_one_place_may_be_told_for_any_number_of_rows() -> None:
 def test_what_is_read_between_is_there() -> None:
     nodes = f"{PARTS} {elements([0], 'z', 'u0', 'a')} {elements([1], 'a', 'u1', 'b')} {elements([2], 'b', 'u2', 'c')}"
     operators = read(assigned(f"{nodes} y = Sub(c, b)"))
-    assert "ScatterElements" not in operators
+    assert operators.count("ScatterElements") == 1
+
+
+def test_a_part_that_was_put_is_read_itself() -> None:
+    """As a script does that makes each step of the one before: `y[:, i] = f(y[:, i - 1])`."""
+    nodes, names = "g0 = Gather<axis = 1>(z, zero) ", ("zero", "one", "two", "three")
+    for i, (to, gives) in enumerate(zip("zabc", "abcy", strict=True)):
+        nodes += f"n{i} = Tanh(g{i}) u{i} = Unsqueeze(n{i}, at) {elements([i], to, f'u{i}', gives)} "
+        nodes += f"g{i + 1} = Gather<axis = 1>({gives}, {names[i]}) " if i < 3 else ""
+    operators = read(assigned(nodes))
+    assert not {"ScatterElements", "Slice"}.intersection(operators)
+    assert operators.count("Concat") == 1
+    assert operators.count("Gather") == 1
+
+
+@pytest.mark.parametrize("end", ["y = {}", "b = {} y = Neg(b)"], ids=["an output", "a value"])
+@pytest.mark.parametrize("what", ["x", "z"])
+def test_what_has_a_name_of_its_own_keeps_it(what: str, end: str) -> None:
+    """An input that fills all places is what stands there."""
+    put = elements([0, 1, 2, 3], "a", what, "@").removeprefix("@ = ")
+    read(assigned(f"{PARTS} {elements([0], 'z', 'u0', 'a')} {end.format(put)}"))
 
 
 STAYING = {

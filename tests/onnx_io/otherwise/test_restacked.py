@@ -67,3 +67,13 @@ STAYING = {
 @pytest.mark.parametrize("text", STAYING.values(), ids=STAYING)
 def test_others_are_left(text: str) -> None:
     assert "Concat" in read(text)
+
+
+def test_what_has_a_name_of_its_own_keeps_it() -> None:
+    """All places of an input, as they are."""
+    text = (
+        joined("p{t} = Unsqueeze(t{t}, first)", "Concat<axis = 0>({})")
+        .replace("s = Exp(x)", "")
+        .replace("(s, i", "(x, i")
+    )
+    assert read(text) == ["Identity"]

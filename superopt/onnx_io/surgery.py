@@ -47,9 +47,11 @@ def pass_on(old: ir.Value, new: ir.Value) -> None:
 
 
 def replace_node(model: ir.Model, node: ir.Node, results: Sequence[ir.Value]) -> None:
-    """Let values be what a node gives, by the same names; the node goes, and all that only it needed. What is declared
-    of a value already stays, unless it is an output now.
+    """Let values be what a node gives, by the same names, or copies of them where the model's interface or a weight has
+    these; the node goes, and all that only it needed. What is declared of a value already stays, unless it is an output
+    now.
     """
+    results = [_copy(model.graph, node, v) if _has_own_name(v) else v for v in results]
     read, names = let_go(node), [value.name for value in node.outputs]
     for old, new in zip(node.outputs, results, strict=True):
         if new.type is None or old.is_graph_output():
@@ -59,6 +61,17 @@ def replace_node(model: ir.Model, node: ir.Node, results: Sequence[ir.Value]) ->
     for name, new in zip(names, results, strict=True):
         new.name = name
     bury(model, dict.fromkeys(read))
+
+
+def _has_own_name(value: ir.Value) -> bool:
+    return value.is_graph_input() or value.is_initializer() or value.is_graph_output()
+
+
+def _copy(graph: ir.Graph, before: ir.Node, value: ir.Value) -> ir.Value:
+    copy = ir.Node("", "Identity", [value])
+    graph.insert_before(before, copy)
+    copy.name = None  # the graph has given it one
+    return copy.outputs[0]
 
 
 def output_of(body: ir.Graph, value: ir.Value, others: Collection[ir.Value], taken: set[str]) -> ir.Value:

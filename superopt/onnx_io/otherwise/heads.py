@@ -37,7 +37,6 @@ KINDS = frozenset(LAYERS)
 FEWEST_NODES, FEWEST_OF_THE_SAME = 10, 15
 """So many nodes in all networks are worth it; layers of the same value are joined by rules, where these are few."""
 
-
 MOST_STATES = 4
 """So often states of a recurrence are told from what is computed of them, until they are given up."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -28,6 +29,12 @@ def data_of(program: Program, value: ir.Value | None) -> Array | None:
         return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
     except InvalidModel:
         return None
+
+
+def told(shape: Sequence[Dim]) -> list[int] | None:
+    """The sizes of a shape as a Reshape takes them, which tells one that is no number; None where several are none."""
+    sizes = [d if isinstance(d, int) else -1 for d in shape]
+    return sizes if sizes.count(-1) < 2 else None
 
 
 LAST_BY_ITSELF = 13

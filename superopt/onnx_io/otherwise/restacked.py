@@ -53,7 +53,9 @@ def _runs(program: Program, join: ir.Node) -> Iterator[_Run]:
     if not is_a(join, "Concat") or len(join.inputs) < LEAST:
         return
     known = program.values.get(join.outputs[0].name or "")
-    axis, first = number(join, "axis", 1) % known.type.rank if known is not None else 0, 0
+    if known is None:
+        return
+    axis, first = number(join, "axis", 1) % known.type.rank, 0
     taken = [_taken(program, value, axis) for value in join.inputs]
     for of, several in groupby(taken, lambda one: None if one is None else (one.of, one.axis, one.spread)):
         every = list(several)
@@ -106,8 +108,6 @@ def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
         return False
     values = [value for value in read if value is not None]
     result = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
-    if result.producer() not in made.nodes:  # which has a name of its own
-        result = made.node("Identity", [result])
     draft.model.graph.insert_before(join, made.nodes)
     replace_node(draft.model, join, [result])
     return True

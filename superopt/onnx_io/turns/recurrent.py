@@ -17,7 +17,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.kinds import cells
 from superopt.onnx_io.otherwise.cells.series import Series, before_layer
-from superopt.onnx_io.otherwise.cells.written import recurrent as recurrent_node
+from superopt.onnx_io.otherwise.cells.written import all_steps
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import replace_node
@@ -61,12 +61,14 @@ class _Loop:
             return False
         made, left = NewNodes("recurrent", taken), dict[str, ir.Value]()
         there = {found.value.name or "": self._slices(made, found) for found in slices.found}
-        for cell in own:
+        while own:
+            cell = next((one for one in own if all(there.get(v.name or "") for v in one.read)), own[0])
+            own.remove(cell)
             read = [one for v in cell.read if (one := there.get(v.name or "")) is not None]
             begins = [outer for v in cell.begins if (outer := self._begins[v.name or ""]) is not None]
             if len(read) < len(cell.read) or len(begins) < len(cell.begins):
                 return False
-            width, (every, *ends) = cell.gates[0].width, recurrent_node(made, cell, read, begins)
+            width, (every, *ends) = cell.gates[0].width, all_steps(made, cell, read, begins)
             for value, end in zip(cell.ends, ends, strict=True):
                 left[value.name or ""] = made.node("Reshape", [end, made.integers([-1, width])])
             every = made.node("Reshape", [every, made.integers([0, -1, width])])
@@ -80,9 +82,7 @@ class _Loop:
         return True
 
     def _cells(self) -> list[Cell]:
-        """The cells whose states all states are that a turn may change, each after those that it reads; none where
-        there are other states.
-        """
+        """The cells whose states all states are that a turn may change; none where there are other states."""
         try:
             model = lifted(self._program, self._branch)
             inner = None if model is None else understand(load(model), plainly=True)

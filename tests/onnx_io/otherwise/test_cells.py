@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto, numpy_helper
 
@@ -255,6 +256,15 @@ def test_states_with_an_axis_of_rows_in_front_are_left() -> None:
 def test_many_rows_are_left_to_products() -> None:
     assert "RNN" not in read(unrolled(CELLS["of one layer"][0], rows=3))
     assert is_one(read(unrolled(CELLS["of one layer"][0], rows=2)), "RNN")
+
+
+def test_nodes_that_stay_without_a_name_are_given_none() -> None:
+    source = unrolled(TORCH)
+    made = ir.to_proto(understand(load(source)).model)
+    assert not any(node.name for node in source.graph.node)
+    staying = [node for node in made.graph.node if node.op_type == "Neg"]
+    assert len(staying) == 2
+    assert not any(node.name for node in staying)
 
 
 def test_64_bits_are_left() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -11,10 +12,11 @@ import superopt
 from superopt.api import Options
 from superopt.demands import assuming
 from superopt.dim import Shape, symbol
+from superopt.onnx_io import load, rewritten, to_proto, understand
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.phases import MOST, by_phases, in_steps
 from superopt.operators.symbolic import resize
-from superopt.term import Term, subterms, variable
+from superopt.term import Term, replace_all, subterms, variable
 from tests.models import assert_same, model, weight
 from tests.operators.definitions.equality import assert_equal
 
@@ -96,15 +98,32 @@ def test_rows_and_columns_may_be_any_number(size: tuple[int, int]) -> None:
     assert_equal(resize((meaning,), sizes)[0], resize((direct,), sizes)[0])
 
 
+def image(channels: int, results: int, kernel: int) -> onnx.ModelProto:
+    """What generators end in."""
+    pads = [kernel // 2] * 4
+    nodes = [helper.make_node("Conv", ["x", "k", "b"], ["c"], pads=pads), helper.make_node("Tanh", ["c"], ["y"])]
+    ends = [("x", TensorProto.FLOAT, [1, channels, 66, 67]), ("y", TensorProto.FLOAT, [1, results, 66, 67])]
+    weights = {"k": weight(results, channels, kernel, kernel), "b": weight(results)}
+    return model(nodes, ends[:1], ends[1:], weights)
+
+
+def test_what_is_written_by_phases_is_the_same_to_the_runtime() -> None:
+    given = image(32, 3, 7)
+    program = understand(load(given))
+    (direct,) = (t for t in subterms(program.made["c"]) if isinstance(t.operator, Conv))
+    assert isinstance(direct.operator, Conv)
+    meaning = by_phases(direct.operator, *direct.inputs[:2])
+    assert meaning is not None
+    (made,) = replace_all((program.made["c"],), {direct: meaning})
+    written = to_proto(rewritten(program, {"c": made}, {}))
+    assert {"Conv", "Transpose", "Slice"} <= {n.op_type for n in written.graph.node}
+    assert_same(written, given)
+
+
 def test_an_image_is_made_of_many_channels_faster_and_is_the_same(options: Options) -> None:
-    """As generators end: by phases, or by other steps that are as fast on some machines."""
-    nodes = [
-        helper.make_node("Conv", ["x", "k", "b"], ["c"], pads=[4, 4, 4, 4]),
-        helper.make_node("Tanh", ["c"], ["y"]),
-    ]
-    ends = [("x", TensorProto.FLOAT, [1, 64, 66, 67]), ("y", TensorProto.FLOAT, [1, 1, 66, 67])]
-    given = model(nodes, ends[:1], ends[1:], {"k": weight(1, 64, 9, 9), "b": weight(1)})
+    """By phases, or by other steps that are as fast on some machines."""
+    given = image(64, 1, 9)
     result = superopt.optimize(given, options)
     assert result.report.outcome == "faster"
-    assert len(result.proto().graph.node) > len(nodes)
+    assert len(result.proto().graph.node) > len(given.graph.node)
     assert_same(result.proto(), given)

@@ -50,8 +50,12 @@ class Chain(NamedTuple):
 
 def chain_to(program: Program, value: ir.Value) -> Chain | None:
     """The longest chain of cells to the one whose state a value is that can be computed at once."""
-    found = [chain for chain in chains_to(program, value) if chain.is_apart]
-    return max(found, key=lambda chain: len(chain.steps), default=None)
+    return longest(chains_to(program, value))
+
+
+def longest(chains: Iterable[Chain]) -> Chain | None:
+    """The longest of chains that can be computed at once."""
+    return max((one for one in chains if one.is_apart), key=lambda one: len(one.steps), default=None)
 
 
 def chains_to(program: Program, value: ir.Value) -> list[Chain]:

@@ -45,17 +45,17 @@ def _of_bounded(h: ir.Value) -> ir.Value | None:
     return _of(bounded)
 
 
-def _lstms(given: Rows, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
+def _lstms(rows: Rows, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
     c, (o, bounded) = _of_bounded(h), _read(h)
     if c is None:
         return
     if _is_given_by(bounded, GATES):
         o, bounded = bounded, o
-    found = _input_and_forget(given, polynomial(given, c, [before]), before)
+    found = _input_and_forget(rows, polynomial(rows, c, [before]), before)
     if found is not None:
         i, f, g = found
-        gates = (i, given.before(o), f, given.before(g))
-        for state in _may_be_states(given, gates, h):
+        gates = (i, rows.before(o), f, rows.before(g))
+        for state in _may_be_states(rows, gates, h):
             yield Cell("LSTM", (h, c), (state, before), gates, (_kind(g), _kind(bounded)))
 
 
@@ -87,9 +87,10 @@ def _grus(rows: Rows, h: ir.Value, before: ir.Value) -> Iterator[Cell]:
 def _resetting(rows: Rows, h: ir.Value, before: ir.Value, update: Affine, g: ir.Value) -> Iterator[Cell]:
     """Cells whose candidates are made of the state as a gate resets it."""
     candidates = rows.before(g)
+    if before in candidates.parts:  # of which not all is reset
+        return
     for reset in candidates.parts:
-        node = reset.producer()
-        if node is None or not is_a(node, "Mul") or before in candidates.parts:
+        if not is_a(reset.producer(), "Mul"):
             continue
         one, another = _read(reset)
         for r, other in ((one, another), (another, one)):

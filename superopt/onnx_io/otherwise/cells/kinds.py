@@ -17,7 +17,7 @@ from superopt.relations import are_equal, is_one
 from superopt.term import Term
 
 MOST_ROWS = {"LSTM": 64, "GRU": 16, "RNN": 2}
-"""Of more rows onnxruntime 1.32 takes as long for one node, or longer."""
+"""Of more rows onnxruntime 1.32 takes as long for one node, or longer, but where they are short."""
 
 WIDEST_STATE = 2**10
 """Wider states are left: the matrices of their cells take a time to be read that no start of a node matters beside."""

@@ -91,9 +91,8 @@ class Rows:
 
     def _shape(self, value: ir.Value) -> tuple[Dim, int]:
         known = self._program.values.get(value.name or "")
-        if known is None or not known.type.rank or not isinstance(width := known.shape[-1], int):
-            raise NotRows
-        if width > WIDEST:
+        width = known.shape[-1] if known is not None and known.type.rank else None
+        if known is None or not isinstance(width, int) or width > WIDEST:
             raise NotRows
         return product(known.shape[:-1]), width
 
@@ -174,10 +173,7 @@ class Rows:
             if number(node, "axis", 0) % rank != rank - 1:
                 return None
             return sum(self.width(v) for v in node.outputs[: value.index()])
-        said = [
-            self._said(node, name, place) for place, name in enumerate(("starts", "ends", "axes", "steps"), start=1)
-        ]
-        starts, _, axes, strides = said
+        starts, axes, strides = (self._said(node, *said) for said in (("starts", 1), ("axes", 3), ("steps", 4)))
         axes = axes if axes is not None else [0]
         if starts is None or len(starts) != 1 or [a % rank for a in axes] != [rank - 1] or strides not in (None, [1]):
             return None

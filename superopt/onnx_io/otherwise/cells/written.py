@@ -13,11 +13,12 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.cells.cell import Cell
-from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to, chains_to
+from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to, chains_to, longest
 from superopt.onnx_io.otherwise.cells.series import Series, series
+from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.surgery import replace_node, sort
 
 MOST_TRIED = 3
 """So many chains that cannot be computed at once are looked at to each of their states: what stands in the way of the
@@ -36,7 +37,7 @@ def cells(program: Program) -> dict[int, Put]:
         if value is None or value in seen or tried[value] >= MOST_TRIED:
             continue
         chains = chains_to(program, value)
-        chain = max((one for one in chains if one.is_apart), key=lambda one: len(one.steps), default=None)
+        chain = longest(chains)
         if chain is not None:
             seen |= chain.inner
             found[i] = chain
@@ -52,18 +53,18 @@ def _reads(chain: Chain, states: set[ir.Value]) -> bool:
 def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
     """Let one node compute all states up to that which a node gives."""
     chain = chain_to(program, last.outputs[0])
-    if chain is None or any(_unknown(program, v) > 1 for v in (*chain.cell.ends, *chain.cell.read)):
+    values = program.values
+    if chain is None or any(told(values[v.name or ""].shape) is None for v in (*chain.cell.ends, *chain.cell.read)):
         return False
     cell, made = chain.cell, NewNodes("recurrent", draft.taken)
     read = [series(program, made, chain.rows(v)) for v in cell.read] or [_nothing(program, made, chain)]
-    results = recurrent(made, cell, read, [chain.steps[0][v] for v in cell.begins])
-    ones = [1] * (program.values[last.outputs[0].name or ""].type.rank - 2)
-    width = cell.gates[0].width
+    results = all_steps(made, cell, read, [chain.steps[0][v] for v in cell.begins])
+    ones, width = [1] * (values[last.outputs[0].name or ""].type.rank - 2), cell.gates[0].width
     every = made.node("Reshape", [results[0], made.integers([len(chain.steps), *ones, -1, width])])
     left = [made.node("Reshape", [v, made.integers([*ones, -1, width])]) for v in results[2:]]
     draft.model.graph.insert_before(last, made.nodes)
     _replace_states(draft, chain, every, left)
-    draft.model.graph.sort()
+    sort(draft.model.graph)
     return True
 
 
@@ -78,7 +79,7 @@ def _nothing(program: Program, made: NewNodes, chain: Chain) -> Series:
     return Series(made.node("Tile", [first, made.integers([steps, 1, 1])]), 1)
 
 
-def recurrent(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequence[ir.Value]) -> Sequence[ir.Value]:
+def all_steps(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequence[ir.Value]) -> Sequence[ir.Value]:
     """What one node gives for all steps of a cell: the states of each step, (steps, 1, rows, width), and those that the
     last one leaves, (1, rows, width).
     """
@@ -87,11 +88,6 @@ def recurrent(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequen
     first = [made.node("Reshape", [v, made.integers([1, -1, width])]) for v in begins]
     given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *first]
     return made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))
-
-
-def _unknown(program: Program, value: ir.Value) -> int:
-    """How many of its sizes are no numbers."""
-    return sum(not isinstance(d, int) for d in program.values[value.name or ""].shape)
 
 
 def _replace_states(draft: Draft, chain: Chain, every: ir.Value, left: Sequence[ir.Value]) -> None:
@@ -113,7 +109,7 @@ def _replace_states(draft: Draft, chain: Chain, every: ir.Value, left: Sequence[
         if node is None or node.graph is None or not read[i]:
             continue
         taken = NewNodes("state", draft.taken)
-        result = taken.node("Gather", [every, taken.held(np.array(i))], [ir.AttrInt64("axis", 0)])
+        result = taken.node("Gather", [every, taken.held(np.array(i, np.int64))], [ir.AttrInt64("axis", 0)])
         draft.model.graph.insert_before(node, taken.nodes)
         replace_node(draft.model, node, [result])
 

@@ -25,6 +25,7 @@ from superopt.onnx_io import load, understand
 from superopt.rules.format import load_rules, print_file
 from superopt.rules.rule import Rule
 from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.fed import Fed
 from superopt.search.accepting.same import examine
 from superopt.search.paired import Paired, compare
 from superopt.search.settings import Setting, limited
@@ -174,7 +175,7 @@ def _side_by_side(original: Path, candidate: Path) -> Paired | None:
 
 def _agreement(original: Path, candidate: Path) -> Agreement:
     setting = limited(understand(load(original)), Setting())
-    return examine(original, candidate, OnnxRuntime(1), seed=SEED, settings=(setting,))
+    return examine(original, candidate, OnnxRuntime(1), fed=Fed(settings=(setting,), seed=SEED))
 
 
 def _shown(paired: Paired) -> str:

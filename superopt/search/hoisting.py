@@ -9,7 +9,8 @@ from pathlib import Path
 
 from superopt.errors import OutOfTime, RuntimeFailed, VerificationFailed
 from superopt.onnx_io import apart, save, understand
-from superopt.search.accepting.same import DRAWS, examine
+from superopt.search.accepting.fed import DRAWS, Allowed, Fed
+from superopt.search.accepting.same import examine
 from superopt.search.accepting.trial import Trial
 
 COMPARED_SHARE = 0.1
@@ -38,14 +39,10 @@ def _difference(trial: Trial, path: Path) -> str:
             trial.original,
             path,
             trial.bench.runtime,
-            seed=trial.seed,
-            inputs=trial.inputs[:1],
-            draws=DRAWS[:1],
-            settings=trial.compared[:1],
+            fed=Fed(trial.inputs[:1], DRAWS[:1], trial.compared[:1], trial.seed),
+            allowed=Allowed(COMPARED_SHARE * trial.left, one_by_one=trial.one_by_one),
             caller=trial.bench.child,
             working=trial.working,
-            longest_s=COMPARED_SHARE * trial.left,
-            one_by_one=trial.one_by_one,
         )
     except (RuntimeFailed, OutOfTime):  # of the original nothing is known either, or not yet
         return ""

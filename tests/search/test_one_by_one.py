@@ -13,6 +13,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Session
 from superopt.cost.timed import time_in_turns
 from superopt.cost.whole import take_much
+from superopt.search.accepting.fed import Allowed
 from superopt.search.accepting.judge import LARGE
 from superopt.search.accepting.same import examine
 from superopt.search.accepting.trial import Attempt
@@ -73,7 +74,7 @@ def test_large_models_are_evaluated_when_all_has_run_and_the_caller_rests(tmp_pa
         happened.append("exact")
         return [None]
 
-    assert examine(model, model, OnnxRuntime(), exact, caller=Noting(), one_by_one=True).agrees  # type: ignore[arg-type]
+    assert examine(model, model, OnnxRuntime(), exact, caller=Noting(), allowed=Allowed(one_by_one=True)).agrees  # type: ignore[arg-type]
     assert happened[happened.index("rest") :] == ["rest"] + 5 * ["exact"]
     assert "exact" not in happened[: happened.index("rest")]
 

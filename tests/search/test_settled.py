@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from superopt.cost.inputs import MOST_TURNS
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, understand
+from superopt.search.accepting.fed import Fed
 from superopt.search.accepting.same import examine
 from superopt.search.joining import with_joined
 from superopt.search.settings import Setting
@@ -160,9 +161,9 @@ def test_a_wrong_row_of_a_table_is_seen(tmp_path: Path) -> None:
     table[70] *= 1.01
     wrong.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(table, "table"))
     onnx.save(wrong, tmp_path / "wrong.onnx")
-    compared = examine(tmp_path / "m.onnx", tmp_path / "wrong.onnx", RUNTIME, settings=settings)
+    compared = examine(tmp_path / "m.onnx", tmp_path / "wrong.onnx", RUNTIME, fed=Fed(settings=settings))
     assert compared.differs
-    assert examine(tmp_path / "m.onnx", tmp_path / "m.onnx", RUNTIME, settings=settings).agrees
+    assert examine(tmp_path / "m.onnx", tmp_path / "m.onnx", RUNTIME, fed=Fed(settings=settings)).agrees
 
 
 def test_columns_are_drawn_each_of_their_own_table(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, VerificationFailed
 from superopt.onnx_io import load, save, understand, widened
 from superopt.search.accepting.compared import compared
-from superopt.search.accepting.same import DRAWS
+from superopt.search.accepting.fed import DRAWS
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.objectives.by_name import OBJECTIVES
 from superopt.search.optimize import attempt

@@ -28,6 +28,7 @@ from superopt.onnx_io import (
     save_showing,
 )
 from superopt.search.accepting.agreement import Agreement, joined
+from superopt.search.accepting.fed import Allowed, Fed
 from superopt.search.accepting.own import Own
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
@@ -169,20 +170,16 @@ def _examined(
     """
     original, candidate, working = models
     kept_s = 0.0 if trial.one_by_one else trial.kept_s  # else none of them would be there, as they come after the runs
+    until = min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - kept_s)
     return examine(
         original,
         candidate,
         trial.bench.runtime,
         reference_of(trial.program, names) if told else None,
-        seed,
-        trial.inputs,
-        draws,
-        settings=trial.compared,
+        Fed(trial.inputs, draws, trial.compared, seed),
+        allowed=Allowed(trial.longest, until, trial.one_by_one),
         caller=trial.bench.child,
         working=working,
-        longest_s=trial.longest,
-        until=min(time.monotonic() + WAITING_SHARE * trial.left, trial.end - kept_s),
-        one_by_one=trial.one_by_one,
         overflowing=trial.wide is not None and not names,
     )
 

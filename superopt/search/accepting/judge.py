@@ -11,9 +11,9 @@ from superopt.errors import InvalidModel, OutOfTime, RuntimeFailed, SuperoptErro
 from superopt.onnx_io import Program, check, hidden_constants, rewritten, save
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared
+from superopt.search.accepting.fed import DRAWS
 from superopt.search.accepting.judgement import Judgement, Question, now, question
 from superopt.search.accepting.labels import with_named
-from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import LATEST, Attempt, Trial
 from superopt.search.paired import Paired, compare, faster, latency, loses, measuring_s
 from superopt.search.replay import Placement

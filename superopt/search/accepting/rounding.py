@@ -9,8 +9,8 @@ from superopt.errors import OutOfTime, SuperoptError
 from superopt.onnx_io import gone_after
 from superopt.search.accepting.anew import as_it_stands, placed
 from superopt.search.accepting.compared import compared
+from superopt.search.accepting.fed import DRAWS
 from superopt.search.accepting.judge import together, written
-from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.strategies.found import Solved
 

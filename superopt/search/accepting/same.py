@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,17 +21,17 @@ from threadpoolctl import threadpool_limits
 
 from superopt.arithmetic.carrier import Array
 from superopt.cost.child import Ask, Caller, Here, Unending, within
-from superopt.cost.inputs import Draw, Feeds
+from superopt.cost.inputs import Feeds
 from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.folders import temporary_folder
 from superopt.memory import give_back, giving_back_large
 from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.fed import EVERY_DRAW, UNHURRIED, Allowed, Fed
 from superopt.search.accepting.laid import Value, laid
 from superopt.search.accepting.noise import Noise
 from superopt.search.accepting.outputs import Sample, judged
-from superopt.search.accepting.runs import LONGEST_S, Interface, drawn, expected, ran
-from superopt.search.settings import Setting
+from superopt.search.accepting.runs import Interface, expected, ran
 
 T = TypeVar("T")
 
@@ -47,18 +47,6 @@ class Reference(Protocol):
         """
 
 
-DRAWS = (
-    Draw(scale=1.0),
-    Draw(scale=0.1, size=2, below=2),  # padding, and words that are all alike
-    Draw(scale=10.0),
-    Draw(scale=1.0, offset=1.0, size=3),
-    Draw(scale=255.0, uniform=True),  # pictures as they come
-    Draw(blank=True),  # padding, silence, black
-)
-"""The last one only tells of numbers that are not finite. What is divided by its own length, or masked after that, is
-none where a row is zeros; its errors say little, as the last bit of a zero is nothing, and so is all that rounds.
-"""
-
 SEVERAL_THREADS = 2
 """A candidate is run in so many once, at least: there onnxruntime 1.32 loses rows that a ScatterND adds in one place.
 """
@@ -69,82 +57,88 @@ def examine(
     candidate: Path,
     runtime: Runtime,
     reference: Reference | None = None,
-    seed: int = 0,
-    inputs: Sequence[Feeds] = (),
-    draws: Sequence[Draw] = DRAWS,
-    settings: Sequence[Setting] = (Setting(),),
+    fed: Fed = EVERY_DRAW,
+    allowed: Allowed = UNHURRIED,
     caller: Caller | None = None,
     working: Path | None = None,
-    longest_s: float = LONGEST_S,
-    until: float = math.inf,
-    one_by_one: bool = False,
     overflowing: bool = False,
 ) -> Agreement:
-    """Compare two models on the given inputs and on random ones of several scales and offsets.
+    """Compare two models on what they are fed, but for what the original does not accept, in the time allowed.
 
-    They are of the sizes of each setting in turn. Those that the original does not accept are left out. The original
-    is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the runtime
-    itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is the
-    original as it loads sooner, if it does: by it is told how far rounding alone takes it. All runs together take
-    `longest_s` at most. Values in 64 bits are computed meanwhile, or where that is to be `one_by_one`, afterwards; for
-    those nobody waits beyond `until`, a time of `time.monotonic`. An original may be `overflowing` where a candidate is
-    not.
+    The original is run on the standard of the runtime, without its optimizations; the candidate is so too, and on the
+    runtime itself, with them. One session is alive at a time, the `caller`'s (of this process by default). `working` is
+    the original as it loads sooner, if it does: by it is told how far rounding alone takes it. An original may be
+    `overflowing` where a candidate is not.
 
     Raises `RuntimeFailed` for an original that does not load, crashes the runtime, or never ends; a candidate that does
     not load or crashes does not agree. Raises `OutOfTime` where that has not ended in time, or where values in 64 bits
     were late, and outputs do not agree without them.
     """
     give_back()  # a session of a model that was just written needs as much again
-    caller = caller or Here()
-    ask, standard = within(caller, longest_s), runtime.standard
-    sized = [settings[i % len(settings)].draw(draw) for i, draw in enumerate(draws)]
-    made = ask(drawn, standard, working or original, seed, sized)
-    feeds = [*inputs, *made.values()]
-    blank = {i for i, number in enumerate(made, start=len(inputs)) if draws[number].blank}
+    caller, working = caller or Here(), working or original
+    ask = within(caller, allowed.longest_s)
+    feeds, blank = fed.made(ask, runtime.standard, working)
     told_by_numbers = [None if i in blank else given for i, given in enumerate(feeds)]
     # The values in 64 bits are computed while the caller, which may be another process, runs the models; large ones
     # when it has.
     begin = Event()
-    if not one_by_one:
+    if not allowed.one_by_one:
         begin.set()
     with (
         temporary_folder() as folder,
         giving_back_large(),
-        _evaluated(reference, told_by_numbers, folder, until, begin) as exact,
+        _evaluated(reference, told_by_numbers, folder, allowed.until, begin) as exact,
     ):
-        interface, outputs = ask(expected, standard, original, feeds, len(inputs), folder)
-        names = [a.name for a in interface[1]]
-        told = [values is not None and (i < len(inputs) or not _are_empty(values)) for i, values in enumerate(outputs)]
-        accepted = [i for i, tells in enumerate(told) if tells]
-        unknown = [None] * len(names)
-        samples = [Sample(feeds[i], outputs[i] or [], unknown, overflowing, i in blank) for i in accepted]
+        interface, outputs = ask(expected, runtime.standard, original, feeds, len(fed.inputs), folder)
+        unknown = [None] * len(interface[1])
+        samples = {
+            i: Sample(feeds[i], values, unknown, overflowing, i in blank)
+            for i, values in enumerate(outputs)
+            if values is not None and (i < len(fed.inputs) or not _are_empty(values))
+        }
         if not samples:
             reason = "the original runs on none of the inputs, or gives nothing for them"
             return Agreement(False, False, reason, 0, ())
         in_time = _in_time(ask)
-        refused = _run_all(original, candidate, runtime, interface, samples, in_time, folder)
+        refused = _run_all(original, candidate, runtime, interface, list(samples.values()), in_time, folder)
         if refused:
             return refused
-        rough = _apart(names, samples)  # known without the values in 64 bits, which are still computed
-        noise = Noise(working or original, runtime, interface, seed, in_time, folder)
-        noise.of_rounding(rough)
-        if one_by_one:
-            caller.rest()
-            begin.set()
-        told_exactly = list[Sample]()
-        for i, sample in zip(accepted, samples, strict=True):
-            with suppress(TimeoutError):
-                sample.exact = exact(i) or sample.exact
-                told_exactly.append(sample)
-        late = [sample for sample in _apart(names, samples) if sample not in rough]
-        noise.of_rounding(late)
-        noise.of_logistic(_apart(names, samples))
-        noise.of_weights(_apart(names, samples))
-        noise.of_jolts(_apart(names, samples))
-        found = judged(names, samples)
-        if found.differs and len(told_exactly) < len(samples) and not judged(names, told_exactly).differs:
-            raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")
-        return found
+
+        def when_models_ran() -> None:
+            if allowed.one_by_one:
+                caller.rest()
+                begin.set()
+
+        noise = Noise(working, runtime, interface, fed.seed, in_time, folder)
+        return _judged([a.name for a in interface[1]], samples, noise, exact, when_models_ran)
+
+
+def _judged(
+    names: Sequence[str],
+    samples: Mapping[int, Sample],
+    noise: Noise,
+    exact: Callable[[int], Sequence[Value | None] | None],
+    when_models_ran: Callable[[], None],
+) -> Agreement:
+    """How outputs compare that do not agree by themselves, by how far rounding takes them and by the values in 64 bits.
+    Raises `OutOfTime` where those of some samples were late, and outputs do not agree without them.
+    """
+    found = list(samples.values())
+    rough = _apart(names, found)  # known without the values in 64 bits, which are still computed
+    noise.of_rounding(rough)
+    when_models_ran()
+    told_exactly = list[Sample]()
+    for i, sample in samples.items():
+        with suppress(TimeoutError):
+            sample.exact = exact(i) or sample.exact
+            told_exactly.append(sample)
+    noise.of_rounding([sample for sample in _apart(names, found) if sample not in rough])
+    for changed in (noise.of_logistic, noise.of_weights, noise.of_jolts):
+        changed(_apart(names, found))
+    agreement = judged(names, found)
+    if agreement.differs and len(told_exactly) < len(found) and not judged(names, told_exactly).differs:
+        raise OutOfTime("what the original gives in 64 bits took too long to tell whether a candidate differs")
+    return agreement
 
 
 def _in_time(ask: Ask) -> Ask:

@@ -12,7 +12,8 @@ import superopt
 from superopt.api import Options
 from superopt.cost.inputs import Draw
 from superopt.cost.ort import OnnxRuntime
-from superopt.search.accepting.same import DRAWS, examine
+from superopt.search.accepting.fed import DRAWS, Fed
+from superopt.search.accepting.same import examine
 from tests.onnx_io.networks import run
 
 RUNTIME = OnnxRuntime()
@@ -77,7 +78,7 @@ def test_what_is_no_number_where_rows_are_zeros_does_not_agree(tmp_path: Path) -
     found = examine(original, candidate, RUNTIME)
     assert found.differs
     assert found.reason == 'output "y" is not finite where rows of the inputs are zeros, and the original is'
-    assert examine(original, candidate, RUNTIME, draws=[d for d in DRAWS if not d.blank]).agrees
+    assert examine(original, candidate, RUNTIME, fed=Fed(draws=[d for d in DRAWS if not d.blank])).agrees
     assert examine(original, original, RUNTIME).samples == len(DRAWS) - 1
 
 
@@ -98,4 +99,4 @@ def test_a_blank_sample_tells_of_no_errors_though_another_is_refused(tmp_path: P
     text = """<ir_version: 9, opset_import: ["": 17]> g (float[rows, 4] x) => (float[rows, 4] y) { y = Tanh(x) }"""
     onnx.save(onnx.parser.parse_model(text), tmp_path / "a.onnx")
     draws = (Draw(size=10**13), Draw(size=3), Draw(size=3, blank=True))
-    assert examine(tmp_path / "a.onnx", tmp_path / "a.onnx", RUNTIME, draws=draws).samples == 1
+    assert examine(tmp_path / "a.onnx", tmp_path / "a.onnx", RUNTIME, fed=Fed(draws=draws)).samples == 1

@@ -19,8 +19,8 @@ from superopt.rules.format import parse_file
 from superopt.search.accepting import compared as comparing
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.compared import compared, rewritten_values
+from superopt.search.accepting.fed import DRAWS, Allowed
 from superopt.search.accepting.judge import written
-from superopt.search.accepting.same import DRAWS
 from superopt.search.accepting.trial import Trial
 from superopt.search.objectives.latency import Latency
 from superopt.search.replay import Placement
@@ -130,8 +130,8 @@ def test_values_in_64_bits_are_waited_for_as_long_as_measuring_leaves_time(
     )  # fmt: skip
     seen: list[float] = []
 
-    def examine(*_: object, until: float, **__: object) -> Agreement:
-        seen.append(until - trial.start)
+    def examine(*_: object, allowed: Allowed, **__: object) -> Agreement:
+        seen.append(allowed.until - trial.start)
         return Agreement(True, True, "", 1, ())
 
     monkeypatch.setattr(comparing, "examine", examine)

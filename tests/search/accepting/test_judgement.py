@@ -15,8 +15,9 @@ from superopt.cost.table import Table
 from superopt.cost.timing import Key
 from superopt.search.accepting import compared, judge
 from superopt.search.accepting.agreement import Agreement
+from superopt.search.accepting.fed import DRAWS, Fed
 from superopt.search.accepting.judgement import Judgement, Question, question
-from superopt.search.accepting.same import DRAWS, examine
+from superopt.search.accepting.same import examine
 from superopt.search.paired import Paired, Timed
 from superopt.search.report import Report
 from superopt.search.solving.remembered import Memory
@@ -149,7 +150,9 @@ def test_a_second_run_compares_on_other_inputs(options: Options, monkeypatch: py
     real: Callable[..., Agreement] = examine
 
     def told(*given: object, **named: object) -> Agreement:
-        seeds.append((int(str(given[4])), len(given[6])))  # type: ignore[arg-type]
+        fed = given[4]
+        assert isinstance(fed, Fed)
+        seeds.append((fed.seed, len(fed.draws)))
         return real(*given, **named)
 
     monkeypatch.setattr(compared, "examine", told)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from superopt.cost.ort import OnnxRuntime
 from superopt.onnx_io import load, neighbours, understand
 from superopt.search.accepting import outputs
+from superopt.search.accepting.fed import Fed
 from superopt.search.accepting.outputs import Sample, judged
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.same import examine
@@ -175,7 +176,7 @@ def test_nothing_is_told_of_what_inputs_that_move_by_what_noise_is_turn_over(
     weights = {"c": np.array(at), "o": np.array(at + bits * last), "large": np.array(1e9, np.float32)}
     original, candidate = (write(tmp_path / f"{n}.onnx", SIGNS.format(n), weights) for n in "co")
     some[0], some[1] = at + 3 * last, at + 100 * last
-    found = examine(original, candidate, RUNTIME, inputs=[{"x": some}])
+    found = examine(original, candidate, RUNTIME, fed=Fed([{"x": some}]))
     assert (found.agrees, found.examined) == (agrees, True), found.reason
     assert found.outputs[0].error <= found.outputs[0].bound or not agrees
 

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io import load, understand
 from superopt.search.accepting import reference
+from superopt.search.accepting.fed import DRAWS
 from superopt.search.accepting.reference import reference_of
-from superopt.search.accepting.same import DRAWS
 from tests.models import model, normalized
 from tests.onnx_io.networks import run
 

@@ -15,6 +15,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.onnx_io import load, understand
 from superopt.search.accepting import same
+from superopt.search.accepting.fed import Allowed, Fed
 from superopt.search.accepting.reference import reference_of
 from superopt.search.accepting.runs import ran
 from superopt.search.accepting.same import examine
@@ -116,7 +117,7 @@ def test_an_error_that_shows_at_one_scale_only_is_found(tmp_path: Path) -> None:
     low, high = np.array(-20, np.float32), np.array(20, np.float32)
     text = "g (float[4,4] x) => (float[4,4] y) { c = Clip(x, low, high) y = Mul(c, x) }"
     candidate = write(tmp_path / "b.onnx", text, {"low": low, "high": high})
-    assert examine(original, candidate, RUNTIME, draws=[Draw()]).agrees
+    assert examine(original, candidate, RUNTIME, fed=Fed(draws=[Draw()])).agrees
     assert not examine(original, candidate, RUNTIME).agrees
 
 
@@ -201,7 +202,7 @@ def test_inputs_of_the_user_are_used(tmp_path: Path) -> None:
     candidate = write(tmp_path / "b.onnx", "g (float[4] x) => (float[4] y) { y = Clip(x, low, high) }", weights)
     assert examine(original, candidate, RUNTIME).agrees
     mine = {"x": np.array([-1, 1, 2, 1e7], np.float32)}
-    found = examine(original, candidate, RUNTIME, inputs=[mine])
+    found = examine(original, candidate, RUNTIME, fed=Fed([mine]))
     assert not found.agrees
     assert found.samples == 6
 
@@ -211,9 +212,9 @@ def test_symbolic_sizes_take_several_values(tmp_path: Path) -> None:
     to = {"to": np.array([1, 1], np.int64)}
     text = "g (float[n,3] x) => (float[n,3] y) { m = ReduceMean<axes=[0], keepdims=1>(x) y = Expand(m, to) }"
     candidate = write(tmp_path / "b.onnx", text, to)
-    assert examine(original, candidate, RUNTIME, draws=[Draw()]).agrees
+    assert examine(original, candidate, RUNTIME, fed=Fed(draws=[Draw()])).agrees
     assert not examine(original, candidate, RUNTIME).agrees
-    assert examine(original, candidate, RUNTIME, settings=[Setting({"n": 1}, {"x": (1, None)})]).agrees
+    assert examine(original, candidate, RUNTIME, fed=Fed(settings=[Setting({"n": 1}, {"x": (1, None)})])).agrees
 
 
 def test_without_inputs_that_run_nothing_was_examined(tmp_path: Path) -> None:
@@ -305,7 +306,7 @@ def endless(
 
 def test_nobody_waits_beyond_the_time_for_values_in_64_bits(tmp_path: Path) -> None:
     model, start = classifier(tmp_path / "a.onnx"), time.monotonic()
-    found = examine(model, model, RUNTIME, endless, until=start + 0.2)
+    found = examine(model, model, RUNTIME, endless, allowed=Allowed(until=start + 0.2))
     assert time.monotonic() - start < 30.0
     assert (found.agrees, found.samples) == (True, 5)
     assert found.outputs[0].original_error is None
@@ -315,7 +316,7 @@ def test_where_outputs_differ_and_these_values_are_late_nothing_is_told(tmp_path
     weights = classifier_weights()
     candidate = classifier(tmp_path / "b.onnx", {**weights, "c": weights["c"] + 1})
     with pytest.raises(OutOfTime, match="in 64 bits took too long"):
-        examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, endless, until=time.monotonic())
+        examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, endless, allowed=Allowed(until=time.monotonic()))
 
 
 def test_a_difference_that_shows_in_time_is_told_though_other_values_are_late(tmp_path: Path) -> None:
@@ -329,5 +330,7 @@ def test_a_difference_that_shows_in_time_is_told_though_other_values_are_late(tm
         began.append(feeds)
         return exact(feeds) if len(began) == 1 else endless(feeds, stopped)
 
-    found = examine(classifier(tmp_path / "a.onnx"), candidate, RUNTIME, slow, until=time.monotonic() + 2.0)
+    found = examine(
+        classifier(tmp_path / "a.onnx"), candidate, RUNTIME, slow, allowed=Allowed(until=time.monotonic() + 2.0)
+    )
     assert found.differs

@@ -28,6 +28,7 @@ from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.fed import Fed
 from superopt.search.accepting.same import examine
 from superopt.search.paired import Paired, compare
+from superopt.search.rounds import Harness
 from superopt.search.settings import Setting, limited
 from superopt.shipped import shipped_rules
 from superopt.verify.trusted import sealed
@@ -168,7 +169,7 @@ def _compared(original: Path, candidate: Path) -> Paired | None:
 
 def _side_by_side(original: Path, candidate: Path) -> Paired | None:
     try:
-        return compare(original, candidate, OnnxRuntime(1), budget_s=BUDGET_S, seed=1)
+        return compare(original, candidate, Harness(OnnxRuntime(1), seed=1), budget_s=BUDGET_S)
     except RuntimeFailed:
         return None
 

@@ -19,14 +19,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-from superopt.cost.child import Caller
-from superopt.cost.inputs import Draw
-from superopt.cost.runtime import Runtime
 from superopt.errors import OutOfTime
 from superopt.search.interval import CONFIDENCE, interval
-from superopt.search.rounds import FEWEST_SESSIONS, LEAST_SESSIONS, LONG_S, Model, Progress, rounds_of
+from superopt.search.rounds import FEWEST_SESSIONS, LEAST_SESSIONS, LONG_S, Harness, Model, Progress, rounds_of
 
 SESSIONS = 10
 """How many pairs of sessions a look has."""
@@ -103,39 +99,30 @@ def measuring_s(inference_s: float, at_least: bool = False) -> float:
 def compare(
     original: Model,
     candidate: Model,
-    runtime: Runtime,
+    harness: Harness,
     sessions: int = SESSIONS,
     budget_s: float = 60.0,
-    seed: int = 0,
-    progress: Progress | None = None,
-    draw: Draw | None = None,
-    lock_directory: Path | None = None,
-    caller: Caller | None = None,
     most_s: float = math.inf,
+    progress: Progress | None = None,
     asked: int = 1,
-    one_by_one: bool = False,
 ) -> Paired:
     """Measure two models with the same inputs against each other, in `sessions` pairs and, where these leave it open
     whether there is a gain, in as many again. Of several candidates that are `asked` about each has to be that much
     surer.
 
     The budget is aimed at, but each of at least six rounds has at least two runs, or one that takes long. Where the
-    first round shows that so many take longer than `most_s`, there are as many as do not. At most one session of each
-    model is alive; of models that are run `one_by_one`, as large ones should be, one of all. Sessions are the
-    `caller`'s, of this process by default. Raises `RuntimeFailed` for a model that does not run, and `OutOfTime` as
-    soon as it is known that not even three rounds end in time.
+    first round shows that so many take longer than `most_s`, there are as many as do not. Raises `RuntimeFailed` for a
+    model that does not run, and `OutOfTime` as soon as it is known that not even three rounds end in time.
     """
     both, start = (original, candidate), time.monotonic()
-    look = min(budget_s, LOOK_S)
-    measure = partial(rounds_of, both, runtime, sessions, one_by_one=one_by_one)
-    rounds = measure(look, seed, progress, draw, lock_directory, caller, most_s)
-    found, took = _paired(rounds, seed, asked), time.monotonic() - start
+    measure = partial(rounds_of, both, harness, sessions, progress=progress)
+    rounds = measure(min(budget_s, LOOK_S), most_s)
+    found, took = _paired(rounds, harness.seed, asked), time.monotonic() - start
     if faster(found) or hopeless(found) or budget_s < 2 * took:
         return found
-    left, left_s, before = min(budget_s - took, LOOK_S), most_s - took, len(rounds)
     with suppress(OutOfTime):  # the first look says what it does
-        rounds += measure(left, seed, progress, draw, lock_directory, caller, left_s, before=before)
-    return _paired(rounds, seed, asked)
+        rounds += measure(min(budget_s - took, LOOK_S), most_s - took, before=len(rounds))
+    return _paired(rounds, harness.seed, asked)
 
 
 def _paired(rounds: list[list[list[float]]], seed: int, asked: int) -> Paired:
@@ -160,43 +147,21 @@ def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return statistics.geometric_mean(ways)
 
 
-def glance(
-    original: Model,
-    candidate: Model,
-    runtime: Runtime,
-    budget_s: float,
-    seed: int = 0,
-    draw: Draw | None = None,
-    caller: Caller | None = None,
-    most_s: float = math.inf,
-    one_by_one: bool = False,
-) -> float:
+def glance(original: Model, candidate: Model, harness: Harness, budget_s: float, most_s: float = math.inf) -> float:
     """How many times faster a candidate is in one pair of sessions, as `compare` measures them: it claims nothing.
     Raises what that does.
     """
-    both = original, candidate
-    ((ours, theirs),) = rounds_of(
-        both, runtime, 1, budget_s, seed, None, draw, None, caller, most_s, least=1, one_by_one=one_by_one
-    )
+    ((ours, theirs),) = rounds_of((original, candidate), harness, 1, budget_s, most_s, least=1)
     return _ratio(ours, theirs)
 
 
-def latency(
-    model: Model,
-    runtime: Runtime,
-    budget_s: float = 30.0,
-    seed: int = 0,
-    draw: Draw | None = None,
-    lock_directory: Path | None = None,
-    caller: Caller | None = None,
-    most_s: float = math.inf,
-) -> Timed:
+def latency(model: Model, harness: Harness, budget_s: float = 30.0, most_s: float = math.inf) -> Timed:
     """Measure one model in several sessions, as `compare` does two, but in three where the budget is over by then: it
     claims nothing. Raises what that does.
     """
-    least = FEWEST_SESSIONS
-    rounds = rounds_of((model,), runtime, SESSIONS, budget_s, seed, None, draw, lock_directory, caller, most_s, least)
-    return _latency([statistics.median(times) for (times,) in rounds], sum(len(times) for (times,) in rounds), seed)
+    rounds = rounds_of((model,), harness, SESSIONS, budget_s, most_s, least=FEWEST_SESSIONS)
+    runs = sum(len(times) for (times,) in rounds)
+    return _latency([statistics.median(times) for (times,) in rounds], runs, harness.seed)
 
 
 def _latency(medians: Sequence[float], runs: int, seed: int) -> Timed:

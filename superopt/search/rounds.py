@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -31,25 +32,41 @@ LONGEST_ROUND_S = 300.0
 """A round that takes longer than this beside its budget, or than all may take, is taken as never ending."""
 
 
+@dataclass(frozen=True)
+class Harness:
+    """Where and on what models are measured: with inputs of a `draw`, by the `caller` (this process by default), and
+    one process at a time of those that share a directory for locks. At most one session of each model is alive; of
+    models that are run `one_by_one`, as large ones should be, one of all.
+    """
+
+    runtime: Runtime
+    seed: int = 0
+    draw: Draw | None = None
+    caller: Caller = field(default_factory=Here)
+    lock_directory: Path | None = None
+    one_by_one: bool = False
+
+    def round(self, models: tuple[Model, ...], share_s: float, number: int, most_s: float) -> list[list[float]]:
+        """The seconds of each run, by model, in the round of this number. Raises `Unending` after `most_s`."""
+        run = _round_one_by_one if self.one_by_one else _round
+        asked = models, self.runtime, share_s, self.seed + number, self.draw, number % 2 == 1
+        return self.caller.call(most_s, run, *asked)
+
+
 def rounds_of(
     models: tuple[Model, ...],
-    runtime: Runtime,
+    harness: Harness,
     sessions: int,
     budget_s: float,
-    seed: int,
-    progress: Progress | None,
-    draw: Draw | None,
-    lock_directory: Path | None,
-    caller: Caller | None,
     most_s: float = math.inf,
     least: int = LEAST_SESSIONS,
     before: int = 0,
-    one_by_one: bool = False,
+    progress: Progress | None = None,
 ) -> list[list[list[float]]]:
     """The seconds of each run, by round and by model, in the `least` rounds whatever the budget. As many rounds were
     `before`, whose turns of order go on.
     """
-    caller, limit, begun = caller or Here(), LONGEST_ROUND_S + budget_s, time.monotonic()
+    limit, begun = LONGEST_ROUND_S + budget_s, time.monotonic()
     sessions = max(sessions, least)
     give_back()  # sessions are alive from here on
     rounds: list[list[list[float]]] = []
@@ -59,15 +76,13 @@ def rounds_of(
             break
         if progress:
             progress(done, sessions)
-        share, number = (budget_s - spent) / (sessions - done), before + done
+        share = (budget_s - spent) / (sessions - done)
         try:
             # Between rounds others may have their turn, which is none of the budget, but of all the time.
-            with measuring(lock_directory, _left(begun, most_s)):
+            with measuring(harness.lock_directory, _left(begun, most_s)):
                 start, left = time.perf_counter(), _left(begun, most_s)
-                asked = models, runtime, share, seed + number, draw, number % 2 == 1
                 try:
-                    run = _round_one_by_one if one_by_one else _round
-                    rounds.append(caller.call(min(limit, left), run, *asked))
+                    rounds.append(harness.round(models, share, before + done, min(limit, left)))
                 except Unending as error:
                     raise error if limit < left else OutOfTime(str(error)) from None
                 spent += time.perf_counter() - start

@@ -35,16 +35,7 @@ def seen(trial: Trial, found: Program, name: str, least: float) -> Seen | None:
             before = trial.folder / f"{trial.original.stem}-otherwise.onnx"
             save(trial.program.model, before, external_data=True, shared=True)
         try:
-            ratio = glance(
-                before,
-                path,
-                trial.bench.runtime,
-                budget_s=GLANCE_S,
-                draw=trial.measured_on(0),
-                caller=trial.bench.child,
-                most_s=SEEN_SHARE * trial.left,
-                one_by_one=trial.one_by_one,
-            )
+            ratio = glance(before, path, trial.harness(0), GLANCE_S, most_s=SEEN_SHARE * trial.left)
         except (RuntimeFailed, OutOfTime):  # it does not run, or takes too long to be seen
             return None
     if ratio < least:

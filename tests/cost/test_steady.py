@@ -15,6 +15,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.steady import FEW_FAULTS, MOST_AGAIN, Steady
 from superopt.cost.timed import ROUNDS_S, time_in_turns
 from superopt.search.paired import compare
+from superopt.search.rounds import Harness
 
 PAGES = 4 * FEW_FAULTS
 SLOW, FAST = 9.0, 1.0
@@ -97,7 +98,7 @@ def of_pieces() -> list[float]:
 
 
 def of_whole_models() -> list[float]:
-    found = compare(Path("a"), Path("b"), Growth(), budget_s=0.0)
+    found = compare(Path("a"), Path("b"), Harness(Growth()), budget_s=0.0)
     return [found.original.high, found.candidate.high]
 
 

@@ -19,6 +19,7 @@ from superopt.search.accepting.same import examine
 from superopt.search.accepting.trial import Attempt
 from superopt.search.paired import Paired, Timed, compare, faster
 from superopt.search.rewriting.rewrites import Unfold
+from superopt.search.rounds import Harness
 from tests.models import normalized
 from tests.search.networks import classifier, products
 from tests.search.trying import tried
@@ -41,7 +42,7 @@ class Watched(OnnxRuntime):
 def test_so_many_sessions_are_alive_in_a_round(tmp_path: Path, one_by_one: bool, most: int) -> None:
     model = classifier(tmp_path / "a.onnx")
     MOST.clear()
-    compare(model, model, Watched(), budget_s=0, lock_directory=tmp_path, one_by_one=one_by_one)
+    compare(model, model, Harness(Watched(), lock_directory=tmp_path, one_by_one=one_by_one), budget_s=0)
     assert max(MOST) == most
 
 
@@ -55,8 +56,10 @@ def test_so_many_sessions_are_alive_where_pieces_are_timed(tmp_path: Path, one_b
 
 def test_a_model_with_twice_the_products_is_slower_one_by_one(tmp_path: Path) -> None:
     short, long = products(tmp_path / "a.onnx", 2), products(tmp_path / "b.onnx", 6)
-    assert faster(compare(long, short, OnnxRuntime(), budget_s=3, lock_directory=tmp_path, one_by_one=True))
-    assert compare(short, long, OnnxRuntime(), budget_s=3, lock_directory=tmp_path, one_by_one=True).ratio < 0.7
+    assert faster(compare(long, short, Harness(OnnxRuntime(), lock_directory=tmp_path, one_by_one=True), budget_s=3))
+    assert (
+        compare(short, long, Harness(OnnxRuntime(), lock_directory=tmp_path, one_by_one=True), budget_s=3).ratio < 0.7
+    )
 
 
 def test_large_models_are_evaluated_when_all_has_run_and_the_caller_rests(tmp_path: Path) -> None:
@@ -86,8 +89,8 @@ def test_a_model_of_large_weights_is_measured_so_where_much_is_expected_to_be_ga
     """Else wide intervals would leave it open."""
     asked = list[bool]()
 
-    def compare(*_: object, one_by_one: bool, **__: object) -> Paired:
-        asked.append(one_by_one)
+    def compare(original: Path, candidate: Path, harness: Harness, **_: object) -> Paired:
+        asked.append(harness.one_by_one)
         alone = Timed(0.01, 0.01, 0.01, 10, 100)
         return Paired(alone, alone, 1.3, 1.2, 1.4, 10, 100, (1.3,) * 10)
 

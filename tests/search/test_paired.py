@@ -14,7 +14,7 @@ from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.search import paired
 from superopt.search.interval import interval
 from superopt.search.paired import Paired, Timed, _ratio, compare, faster, latency
-from superopt.search.rounds import FEWEST_SESSIONS, rounds_of
+from superopt.search.rounds import FEWEST_SESSIONS, Harness, rounds_of
 from tests.search.networks import classifier, products
 
 RUNTIME = OnnxRuntime()
@@ -33,7 +33,7 @@ def measured(ratio: float, low: float, high: float) -> Paired:
 
 def test_a_model_compared_with_itself_is_not_faster(tmp_path: Path) -> None:
     model = products(tmp_path / "a.onnx", 2)
-    found = compare(model, model, RUNTIME, budget_s=3, lock_directory=tmp_path)
+    found = compare(model, model, Harness(RUNTIME, lock_directory=tmp_path), budget_s=3)
     assert not faster(found)
     # 95 % intervals miss 1 once in twenty times; that they miss it by a tenth is another matter.
     assert found.low < 1.1
@@ -43,8 +43,8 @@ def test_a_model_compared_with_itself_is_not_faster(tmp_path: Path) -> None:
 
 def test_a_model_with_twice_the_products_is_slower(tmp_path: Path) -> None:
     short, long = products(tmp_path / "a.onnx", 2), products(tmp_path / "b.onnx", 6)
-    assert faster(compare(long, short, RUNTIME, budget_s=3, lock_directory=tmp_path))
-    found = compare(short, long, RUNTIME, budget_s=3, lock_directory=tmp_path)
+    assert faster(compare(long, short, Harness(RUNTIME, lock_directory=tmp_path), budget_s=3))
+    found = compare(short, long, Harness(RUNTIME, lock_directory=tmp_path), budget_s=3)
     assert not faster(found)
     assert found.ratio < 0.7
     assert found.candidate_s > found.original_s
@@ -52,13 +52,18 @@ def test_a_model_with_twice_the_products_is_slower(tmp_path: Path) -> None:
 
 def test_models_may_be_given_as_bytes(tmp_path: Path) -> None:
     model = classifier(tmp_path / "a.onnx").read_bytes()
-    assert compare(model, model, RUNTIME, budget_s=0, lock_directory=tmp_path).original_s > 0
+    assert compare(model, model, Harness(RUNTIME, lock_directory=tmp_path), budget_s=0).original_s > 0
 
 
 def test_six_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_path: Path) -> None:
     model, seen = classifier(tmp_path / "a.onnx"), list[tuple[int, int]]()
     found = compare(
-        model, model, RUNTIME, sessions=1, budget_s=0, progress=lambda *p: seen.append(p), lock_directory=tmp_path
+        model,
+        model,
+        Harness(RUNTIME, lock_directory=tmp_path),
+        sessions=1,
+        budget_s=0,
+        progress=lambda *p: seen.append(p),
     )
     assert (found.sessions, found.runs, len(found.ratios)) == (6, 12, 6)
     assert seen == [(i, 6) for i in range(7)]
@@ -67,7 +72,9 @@ def test_six_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_pa
 def test_what_would_take_too_long_ends_after_its_first_round(tmp_path: Path) -> None:
     model, seen = classifier(tmp_path / "a.onnx"), list[int]()
     with pytest.raises(OutOfTime, match=r"^measuring takes about \d+ s$"):
-        compare(model, model, RUNTIME, progress=lambda n, _: seen.append(n), lock_directory=tmp_path, most_s=0.0)
+        compare(
+            model, model, Harness(RUNTIME, lock_directory=tmp_path), progress=lambda n, _: seen.append(n), most_s=0.0
+        )
     assert seen == [0]
 
 
@@ -79,9 +86,8 @@ def test_where_six_sessions_do_not_end_in_time_there_are_as_many_as_do(
     monkeypatch.setattr("superopt.search.rounds.time.monotonic", lambda: next(clock))
     monkeypatch.setattr("superopt.search.rounds._round", lambda *a, **k: ([1.0] * 3, [0.7] * 3))
     seen = list[tuple[int, int]]()
-    rounds = rounds_of(
-        (b"", b""), RUNTIME, 6, 1.0, 0, lambda *p: seen.append(p), None, tmp_path, None, most_s=10.0 * fit
-    )
+    harness = Harness(RUNTIME, lock_directory=tmp_path)
+    rounds = rounds_of((b"", b""), harness, 6, 1.0, most_s=10.0 * fit, progress=lambda *p: seen.append(p))
     assert len(rounds) == sessions
     assert seen[-1] == (sessions, sessions)
 
@@ -102,7 +108,7 @@ def test_what_others_take_to_measure_is_of_the_time_too(
     monkeypatch.setattr("superopt.search.rounds.measuring", taken)
     monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(0.9)))
     with pytest.raises(OutOfTime) if ends == "late" else nullcontext():
-        assert compare(b"", b"", RUNTIME, lock_directory=tmp_path, most_s=50).sessions == before
+        assert compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), most_s=50).sessions == before
 
 
 def rounds(candidates: Iterable[float]) -> Callable[..., list[list[float]]]:
@@ -114,7 +120,7 @@ def rounds(candidates: Iterable[float]) -> Callable[..., list[list[float]]]:
 def test_what_ten_sessions_leave_open_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_open = (0.9, 1.1, 1.0, 0.9, 0.9, 1.0, 0.8, 1.0, 0.9, 1.0)
     monkeypatch.setattr("superopt.search.rounds._round", rounds([*left_open, *[0.9] * 10]))
-    found = compare(b"", b"", RUNTIME, budget_s=30, lock_directory=tmp_path)
+    found = compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), budget_s=30)
     assert found.sessions == 20
     assert faster(found)
 
@@ -124,7 +130,7 @@ def test_what_ten_sessions_settle_is_not_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidate: float
 ) -> None:
     monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(candidate)))
-    assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 10
+    assert compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), budget_s=60).sessions == 10
 
 
 def test_sessions_of_models_that_take_long_are_as_many_as_a_look_has_time_for(
@@ -133,7 +139,7 @@ def test_sessions_of_models_that_take_long_are_as_many_as_a_look_has_time_for(
     clock = itertools.count(0.0, 0.5)  # so each round takes half a second
     monkeypatch.setattr("superopt.search.rounds.time.perf_counter", lambda: next(clock))
     monkeypatch.setattr("superopt.search.rounds._round", rounds(repeat(0.9)))
-    assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 8
+    assert compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), budget_s=60).sessions == 8
 
 
 def test_who_is_first_goes_on_in_turns_where_a_second_look_begins(
@@ -147,7 +153,7 @@ def test_who_is_first_goes_on_in_turns_where_a_second_look_begins(
 
     monkeypatch.setattr("superopt.search.rounds.time.perf_counter", lambda: next(clock))
     monkeypatch.setattr("superopt.search.rounds._round", _round)
-    assert compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path).sessions == 14
+    assert compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), budget_s=60).sessions == 14
     assert orders == [False, True] * 7
 
 
@@ -158,7 +164,7 @@ def test_that_the_first_of_two_sessions_is_slower_neither_hides_a_gain_nor_makes
         luck = (0.999, 1.001, 1.002, 0.999, 1.001, 0.998, 1.0, 1.0, 1.001, 0.999)
         taken = [slow * x / gain for slow, x in zip(cycle((0.95, 1.05)), luck, strict=False)]
         monkeypatch.setattr("superopt.search.rounds._round", rounds([*taken, *taken]))
-        found = compare(b"", b"", RUNTIME, budget_s=60, lock_directory=tmp_path)
+        found = compare(b"", b"", Harness(RUNTIME, lock_directory=tmp_path), budget_s=60)
         assert found.ratio == pytest.approx(gain, rel=0.003)
         assert faster(found) is (gain > 1)
 
@@ -182,12 +188,12 @@ def test_looking_twice_finds_a_gain_where_there_is_none_at_most_once_in_twenty_t
 
 
 def test_what_is_measured_alone_and_takes_long_has_few_sessions(tmp_path: Path) -> None:
-    found = latency(products(tmp_path / "a.onnx", 2), RUNTIME, budget_s=0.0, lock_directory=tmp_path)
+    found = latency(products(tmp_path / "a.onnx", 2), Harness(RUNTIME, lock_directory=tmp_path), budget_s=0.0)
     assert found.sessions == FEWEST_SESSIONS
 
 
 def test_latency_of_one_model_has_an_interval(tmp_path: Path) -> None:
-    found = latency(products(tmp_path / "a.onnx", 2), RUNTIME, budget_s=1, lock_directory=tmp_path)
+    found = latency(products(tmp_path / "a.onnx", 2), Harness(RUNTIME, lock_directory=tmp_path), budget_s=1)
     assert 0 < found.low <= found.seconds <= found.high < 1
     assert found.sessions >= 6
     assert found.runs >= 18
@@ -196,7 +202,7 @@ def test_latency_of_one_model_has_an_interval(tmp_path: Path) -> None:
 def test_a_model_that_does_not_load_is_a_named_error_on_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"no model")
     with pytest.raises(RuntimeFailed) as caught:
-        latency(tmp_path / "bad.onnx", RUNTIME, lock_directory=tmp_path)
+        latency(tmp_path / "bad.onnx", Harness(RUNTIME, lock_directory=tmp_path))
     assert "\n" not in str(caught.value)
 
 

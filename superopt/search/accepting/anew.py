@@ -120,15 +120,5 @@ def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Pa
     """Two models in turns, in a few sessions: to choose by, not to claim. Raises `OutOfTime` where they would take more
     than so many seconds, and `RuntimeFailed`.
     """
-    return compare(
-        base,
-        model,
-        trial.bench.runtime,
-        sessions=LEAST_SESSIONS,
-        budget_s=min(most_s, MEASURED_S),
-        seed=trial.seed,
-        draw=trial.measured_on(0),
-        caller=trial.bench.child,
-        most_s=most_s,
-        one_by_one=trial.one_by_one,
-    )
+    budget_s = min(most_s, MEASURED_S)
+    return compare(base, model, trial.harness(0), sessions=LEAST_SESSIONS, budget_s=budget_s, most_s=most_s)

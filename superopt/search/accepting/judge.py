@@ -162,18 +162,15 @@ def _refusal(where: str, slower: bool) -> str:
 
 def _paired(tried: Attempt, trial: Trial, candidate: Path, number: int) -> Paired:
     """Both models in one of the settings, each of which has its share of the time."""
+    one_by_one = trial.one_by_one or (trial.bytes >= LARGE and _is_plain(tried, trial))
     return compare(
         trial.working,
         candidate,
-        trial.bench.runtime,
+        replace(trial.harness(number), one_by_one=one_by_one),
         budget_s=0.9 * trial.left / (len(trial.settings) - number),
-        seed=trial.seed,
-        progress=lambda done, all_: trial.progress("measure", done / all_),
         most_s=trial.left + LATEST * trial.limit,
-        draw=trial.measured_on(number),
-        caller=trial.bench.child,
+        progress=lambda done, all_: trial.progress("measure", done / all_),
         asked=tried.candidates,
-        one_by_one=trial.one_by_one or (trial.bytes >= LARGE and _is_plain(tried, trial)),
     )
 
 
@@ -186,16 +183,8 @@ def original(tried: Attempt, trial: Trial, reason: str) -> Attempt:
     if not trial.left or trial.is_branch or UNENDING in reason:
         return tried
     try:
-        budget, draw = min(0.3 * trial.left, 2.0), trial.measured_on(0)
-        tried.alone = latency(
-            trial.working,
-            cost.bench.runtime,
-            budget_s=budget,
-            seed=trial.seed,
-            draw=draw,
-            caller=cost.bench.child,
-            most_s=trial.left + LATEST * trial.limit,
-        )
+        budget_s, most_s = min(0.3 * trial.left, 2.0), trial.left + LATEST * trial.limit
+        tried.alone = latency(trial.working, trial.harness(0), budget_s, most_s)
     except OutOfTime as error:
         tried.reason += f"; it could not be measured: {error}{advice(error, trial.program)}"
     except RuntimeFailed as error:

@@ -23,6 +23,7 @@ from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
 from superopt.search.paired import Paired, Timed
 from superopt.search.report import Way
+from superopt.search.rounds import Harness
 from superopt.search.settings import Setting
 from superopt.search.strategies.found import Progress, Solved, expected_gain
 
@@ -164,6 +165,11 @@ class Trial:
         for name, array in sorted(self.inputs[0].items()):
             total.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
         return total.hexdigest()
+
+    def harness(self, number: int) -> Harness:
+        """Where models are measured in a setting, and on what."""
+        bench, draw = self.bench, self.measured_on(number)
+        return Harness(bench.runtime, self.seed, draw, bench.child, one_by_one=self.one_by_one)
 
     def measured_on(self, number: int) -> Draw:
         """The inputs that models are measured on in a setting: the user's own first sample, where that is of its sizes;

@@ -13,8 +13,9 @@ from superopt.search.accepting.judge import Rounding, judged, original
 from superopt.search.accepting.rounding import without_rounding
 from superopt.search.accepting.surest import surest
 from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.solving.plan import JUDGED_AGAIN
 from superopt.search.solving.remembered import Memory
-from superopt.search.solving.solve import JUDGED_AGAIN, LEAST_EXPECTED
+from superopt.search.solving.solve import LEAST_EXPECTED
 from superopt.search.solving.spelled import may_differ
 from superopt.search.strategies.found import OUT_OF_TIME
 

@@ -17,9 +17,9 @@ from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Rewrite
 from superopt.search.runnable import demand_runs
 from superopt.search.solving.cuttings import cuttings_of
+from superopt.search.solving.plan import TooShort
 from superopt.search.solving.remembered import Memory
 from superopt.search.solving.searching import Search
-from superopt.search.solving.solve import TooShort
 from superopt.search.solving.spelled import may_differ, without_differences
 from superopt.search.strategies.found import Strategy, forget_terms
 

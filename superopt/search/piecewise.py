@@ -9,9 +9,10 @@ from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.solving.across import solve_joined
 from superopt.search.solving.cuttings import Cuttings
 from superopt.search.solving.joined import JOINED_LEAST, JOINED_SHARE, begun_of, solved_as_pieces
+from superopt.search.solving.plan import Times
 from superopt.search.solving.schedule import scheduled
 from superopt.search.solving.searching import Search, kept
-from superopt.search.solving.solve import Times, solve
+from superopt.search.solving.solve import solve
 
 SEARCH_SHARE, ONCE_SHARE, ONCE_MOST, SEARCH_MOST, SEARCH_PATIENT = 0.45, 0.15, 0.2, 0.23, 0.6
 """Of what reading leaves of the time limit, what the search may take with its first kernels timed; what it may without

@@ -36,7 +36,7 @@ from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
 from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
-from superopt.search.solving import solve
+from superopt.search.solving import plan, solve
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
 from tests.models import model, normalized, unsimplified, weight
@@ -212,7 +212,7 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
 def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: int
 ) -> None:
-    runs = solve.COMPARING_RUNS + settings * paired.FEWEST_RUNS
+    runs = plan.COMPARING_RUNS + settings * paired.FEWEST_RUNS
     monkeypatch.setattr(Latency, "seconds", lambda self, costs: 0.5 / settings)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, settings=settings)
     assert (found.accepted, found.solved) == (False, [])
@@ -225,7 +225,7 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
 def test_a_long_model_is_searched_where_it_can_be_measured_at_least(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual, least = (solve.COMPARING_RUNS + runs for runs in (paired.LONG_RUNS, paired.FEWEST_RUNS))
+    usual, least = (plan.COMPARING_RUNS + runs for runs in (paired.LONG_RUNS, paired.FEWEST_RUNS))
     limit = 1000.0
     for runs, searched in ((usual, True), ((usual + least) / 2, True), (0.99 * least, False)):
         monkeypatch.setattr(Latency, "seconds", lambda self, costs, runs=runs: limit / runs)
@@ -245,9 +245,9 @@ def test_a_search_has_more_of_the_time_where_sessions_choose_algorithms(
 ) -> None:
     given: list[float] = []
 
-    def shared(groups: object, known: object, search: object, times: solve.Times, progress: object) -> None:
+    def shared(groups: object, known: object, search: object, times: plan.Times, progress: object) -> None:
         given.extend((times.once_s, times.once_most_s, times.latest - time.monotonic()))
-        raise solve.TooShort("they are known")
+        raise plan.TooShort("they are known")
 
     monkeypatch.setattr(OnnxRuntime, "chooses_algorithms", chooses)
     monkeypatch.setattr(piecewise, "solve", shared)

@@ -7,65 +7,22 @@ import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.cutting.pieces import Piece
 from superopt.search.objectives.objective import Objective
-from superopt.search.paired import LOOK_S, LOOKS, measuring_s
 from superopt.search.solving.again import LAST_RESORT, WORTH_AGAIN, Again
+from superopt.search.solving.plan import Times, planned
 from superopt.search.solving.searching import Search, kept
 from superopt.search.solving.sharing import Groups, kind_of, of_kinds, shared
 from superopt.search.solving.solution import Terms
 from superopt.search.strategies.found import Progress, Solved, expected_gain
 
-COMPARING_RUNS = 24
-"""How many times an inference could run, about, until a candidate is compared with its original: three runs of six
-inputs, two of them without the runtime's optimizations, which take half as long again and more.
-"""
-
-TIMING = 4.0
-"""How many times longer than timing the kernels of a model as it stands it may take to search its pieces once, where
-that is more than their share of the limit.
-"""
-
 STARTING_SHARE = 0.6
 """Of the time until the deadline, what pieces may take to be costed before any is searched, but for the first."""
 
-SEARCHED_RUNS = 40
-"""A slow model may be searched for as long as so many inferences take, though that is more than the search's share of
-the limit, where judging leaves it: timing its kernels takes most of that, and few graphs are seen.
-"""
-
-JUDGED_AGAIN = 1.2
-"""How many times longer than the first a second judgement may take, of the time that is kept for it."""
-
 LEAST_EXPECTED = 1.01
 """Below this expected gain no whole model is written: a winner must gain 1 %, and would not."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """Times of `time.monotonic`: the `end` is when whole models have to be judged, in so many `settings`; until the
-    `latest` pieces may be searched again whose time was over, where judging leaves so much, or until the `patient`
-    where the first searches gained nothing. All of them are searched once in `once_s` seconds, or where timing the
-    kernels of the model as it stands takes long in up to `once_most_s`: timing what a search makes of them does too.
-    """
-
-    end: float
-    latest: float
-    patient: float
-    settings: int = 1
-    once_s: float = math.inf
-    once_most_s: float = math.inf
-
-    def searching_s(self, timing_s: float) -> float:
-        """The seconds in which all pieces are searched once, where timing their kernels took so many."""
-        return min(max(self.once_s, TIMING * timing_s), self.once_most_s)
-
-
-class TooShort(OutOfTime):
-    """Whatever a search finds, no time would be left to judge it."""
 
 
 def solve(
@@ -93,34 +50,22 @@ def solve(
         *starts.values(),
         *(known[key].at_stake for key in groups if key in known),
     ]
-    inference_s = objective.seconds(costs)
-    judging_s, least_s = _judging(inference_s, times.settings)
-    searching_ends, now = cost.bench.deadline, time.monotonic()
-    searching_s, runs_s = times.searching_s(now - started), SEARCHED_RUNS * inference_s
-    searching_s = max(searching_s, runs_s)
-    joined_end = min(searching_ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
-    cost.bench.deadline = deadline = min(joined_end, now + searching_s)
-    if starts and time.monotonic() >= deadline:
+    plan = planned(times, objective.seconds(costs), started, cost.bench.deadline)
+    cost.bench.deadline = plan.searched
+    if starts and time.monotonic() >= plan.searched:
         if solved:
             return solved
-        if now >= starting_ends:  # what an inference takes is not known
-            raise TooShort("timing its kernels took all the time that there is for a search; allow more with --time")
-        more_s = now + searching_s + judging_s - times.end
-        raise TooShort(
-            f"comparing and measuring a candidate takes about {least_s:.0f} s; allow {_said(more_s)} more with --time"
-        )
+        raise plan.too_short(is_known=plan.begin < starting_ends)
     begin = time.monotonic()
-    took = _searched(solved, starts, unknown, search, deadline, progress)
+    took = _searched(solved, starts, unknown, search, plan.searched, progress)
     if search.stopped:
         return kept(solved)
-    again = Again(search, (deadline - begin) / (sum(starts.values()) or 1.0), took, progress)
-    answering_s = judging_s + times.settings * LOOKS * LOOK_S
-    latest = max(times.latest, begin + runs_s)
-    latest, worth = min(latest, times.end - (1.0 + JUDGED_AGAIN) * answering_s), WORTH_AGAIN
+    again = Again(search, (plan.searched - begin) / (sum(starts.values()) or 1.0), took, progress)
+    latest, worth = plan.again(begin), WORTH_AGAIN
     if expected_gain(solved, objective.total) < LEAST_EXPECTED:  # by now there is nothing to judge
-        latest, worth = min(times.patient, times.end - least_s - times.settings * LOOK_S), LAST_RESORT
-    solved = again(solved, latest if judging_s else deadline, worth)
-    cost.bench.deadline = max(cost.bench.deadline, joined_end)
+        latest, worth = plan.last_resort, LAST_RESORT
+    solved = again(solved, latest if plan.judging_s else plan.searched, worth)
+    cost.bench.deadline = max(cost.bench.deadline, plan.joined)
     return solved
 
 
@@ -150,18 +95,6 @@ def _searched(
         took[len(solved) - 1] = time.monotonic() - start
         stakes |= {k: starts[k] for k in alike.pop(kind_of(groups[key]), ())}
     return took
-
-
-def _judging(inference_s: float, settings: int) -> tuple[float, float]:
-    """The seconds that a candidate takes to be compared and measured in so many settings, and those at least."""
-    comparing_s = COMPARING_RUNS * inference_s
-    usual_s, least_s = (settings * measuring_s(inference_s, at_least) for at_least in (False, True))
-    return comparing_s + usual_s, comparing_s + least_s
-
-
-def _said(seconds: float) -> str:
-    """Seconds in words, up to a next ten: more than they should be rather than less."""
-    return f"{10 * math.ceil(max(seconds, 1.0) / 10)} s"
 
 
 def _start_costs(groups: Groups, objective: Objective, progress: Progress, until: float) -> dict[Terms, float]:

@@ -18,9 +18,10 @@ from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.objectives.latency import Latency
 from superopt.search.rewriting.matching import Matching
 from superopt.search.solving.following import TOLD, Gained
+from superopt.search.solving.plan import Times
 from superopt.search.solving.searching import Search
 from superopt.search.solving.sharing import of_kinds
-from superopt.search.solving.solve import Times, solve
+from superopt.search.solving.solve import solve
 from superopt.search.strategies.backtrack import backtrack
 from superopt.search.strategies.found import (
     ALIKE,

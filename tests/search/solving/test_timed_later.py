@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from superopt.search.solving.plan import Times
 from superopt.search.solving.searching import Search, better
-from superopt.search.solving.solve import Times, solve
+from superopt.search.solving.solve import solve
 from superopt.search.strategies.found import Found, Outcome, Solved
 from tests.search.solving.test_kinds import Told, relu_pieces, searching
 

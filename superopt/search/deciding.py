@@ -26,8 +26,9 @@ def too_little(tried: Attempt, trial: Trial) -> str:
         return ""
     if not any(s.gain > 1.0 for s in tried.cover):
         said = f"no rewrite makes a piece of it {trial.objective.better}"
-        late = any(s.outcome.reason == OUT_OF_TIME for s in tried.solved)
-        return f"{said}, of those that there was time for; allow more with --time" if late else said
+        if any(s.outcome.reason == OUT_OF_TIME for s in tried.solved):
+            said += ", of those that the share of --time for searching was enough for; a longer one may find some"
+        return said
     if tried.expected_gain(trial.objective.total) < LEAST_EXPECTED:
         return "what its pieces gain is too little of the whole to be told from noise"
     return ""

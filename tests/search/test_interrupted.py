@@ -98,4 +98,6 @@ def test_where_the_time_was_too_short_to_find_anything_that_is_said(cost: Measur
         return replace(backtrack(*given), reason=OUT_OF_TIME)
 
     found = tried(normalized(), [Unfold("softmax")], cost, tmp_path, strategy=late)
-    assert found.reason.endswith("of those that there was time for; allow more with --time")
+    assert found.reason.endswith(
+        "of those that the share of --time for searching was enough for; a longer one may find some"
+    )

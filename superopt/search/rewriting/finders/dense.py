@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from superopt.dim import Dim, product
 from superopt.operators.constant import Band
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
@@ -29,7 +30,7 @@ from superopt.search.rewriting.finders.steps import STEPS, Steps, running
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
 
-MOST, NEAR = 48, 12
+MOST, NEAR = 48, 16
 """So many steps are followed, and among so many there have to be two products."""
 
 MOST_STARTS = 3
@@ -40,6 +41,10 @@ TIMES = 3
 
 LARGEST = 1 << 20
 """A matrix of more elements is not made."""
+
+
+FEWEST_COLUMNS = 16
+"""A product of fewer columns takes as long as of so many."""
 
 
 class Way(NamedTuple):
@@ -69,8 +74,8 @@ class Densing(Fewer):
 
 
 def multiplies(term: Term) -> bool:
-    """Whether it is a product of matrices."""
-    return isinstance(term.operator, MatMul | Gemm)
+    """Whether it is a product of matrices, or a convolution."""
+    return isinstance(term.operator, MatMul | Gemm | Conv)
 
 
 def steps_below(term: Term, most: int) -> list[Term]:
@@ -113,19 +118,21 @@ def _from(starts: Sequence[Term], term: Term) -> Way | None:
         return None
     rows, columns = mixed_size(steps.begin), mixed_size(steps.of(term))
     works = [steps.work(t) for t in steps.taken]
-    products = sum(isinstance(t.operator, MatMul) for t in steps.taken)
+    products = sum(isinstance(t.operator, MatMul | Conv) for t in steps.taken)
     if not isinstance(rows, int) or not isinstance(columns, int) or not 1 < rows * columns <= LARGEST:
         return None
-    if rows > MOST_ROWS:  # it is what the steps make of an identity
+    if not _may_be_rows(rows):
         return None
     work, whole = sum(w for w in works if isinstance(w, int)), 2 * rows * columns * len(starts)
     return Way(steps, work - whole) if products > len(starts) and whole <= TIMES * work else None
 
 
 def apart_from(starts: Sequence[Term], term: Term) -> Steps | None:
-    """The steps from some starts to a term, with as many batches as there can be; None where there are none."""
-    mixing = frozenset[int]()
-    while len(mixing) < starts[0].type.rank:
+    """The steps from some starts to a term, with as many batches as there can be; None where there are none, or where
+    more is mixed than the rows that an identity may have.
+    """
+    mixing, shape = frozenset[int](), starts[0].shape
+    while len(mixing) < len(shape) and _may_be_rows(product([shape[a] for a in mixing])):
         steps = Steps(starts, mixing)
         try:
             steps.of(term)
@@ -136,6 +143,11 @@ def apart_from(starts: Sequence[Term], term: Term) -> Steps | None:
         else:
             return steps
     return None
+
+
+def _may_be_rows(size: Dim) -> bool:
+    """Whether an identity may have so many: a matrix is what steps make of one."""
+    return isinstance(size, int) and size <= MOST_ROWS
 
 
 def at_once(steps: Steps, term: Term) -> Term:
@@ -162,11 +174,14 @@ def _matrix(steps: Steps, term: Term, start: Term) -> Term:
 
 
 def _product(steps: Steps, term: Term, start: Term, matrix: Term) -> Term:
-    """A product of a start, by rows, or of columns as they stand where it has batches behind in the same way."""
+    """A product of a start, by rows, or of columns as they stand where it has batches behind in the same way, and
+    these are not few.
+    """
     begin, end = steps.begin, steps.of(term)
     (rows, columns), around = matrix.shape, _around(begin)
-    if around is not None and around[1] and _stay(around, end):
-        before, behind = (tuple(start.shape[b] for b in side) for side in around)
+    before, behind = (tuple(start.shape[b] for b in side) for side in around or ((), ()))
+    are_few = isinstance(wide := product(behind), int) and wide < FEWEST_COLUMNS
+    if around is not None and around[1] and not are_few and _stay(around, end):
         x = reshaped(start, (*before, rows, product(behind)))
         across, last = Transpose((1, 0))(matrix), len(before) + 1
         left = Expand((last - 1, last), (*before, columns, rows))(across) if before else across

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from superopt.dim import Dim, Shape, product
 from superopt.operators.constant import filled
+from superopt.operators.conv import Conv
+from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
@@ -32,7 +34,7 @@ from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Operator, Term, make
 
 MOVES = (Transpose, Slice, Take, Every, Concat)
-STEPS = (MatMul, Gemm, Add, Sub, Mul, Div, Neg, Reshape, Expand, Sum, Mean, AvgPool, *MOVES)
+STEPS = (MatMul, Gemm, Conv, Add, Sub, Mul, Div, Neg, Reshape, Expand, Sum, Mean, AvgPool, *MOVES)
 """What is linear in one input, and what is in all of them together."""
 
 MOVED = 32
@@ -46,9 +48,16 @@ def running(term: Term) -> list[Term]:
         return []
     if isinstance(op, Concat) and len(left) < len(term.inputs):
         return []
-    if isinstance(op, Gemm) and not (left[:1] == [term.inputs[0]] and term.inputs[1].constant):
+    if isinstance(op, Gemm | Conv) and not (left[:1] == [term.inputs[0]] and term.inputs[1].constant):
+        return []
+    if isinstance(op, Conv) and not _is_row(term.inputs[0]):
         return []
     return left if len(left) == 1 or isinstance(op, Add | Sub | Concat) else []
+
+
+def _is_row(image: Term) -> bool:
+    """Whether all places and channels of an image, which a convolution mixes, may be a row of a matrix."""
+    return isinstance(size := product(image.shape[1:]), int) and size <= MOST_ROWS
 
 
 def opened(term: Term) -> Term:
@@ -102,6 +111,10 @@ class Steps:
             for axis in axes[2:]:
                 mixed(axis)
             return (*axes[:2], *((Item(d),) for d in x.shape[2:]))
+        if isinstance(op, Conv):
+            for axis in axes[1:]:
+                mixed(axis)
+            return (axes[0], *((Item(d),) for d in x.shape[1:]))
         if isinstance(op, MatMul):
             return self._multiplied(x, axes)
         for other in below[1:]:
@@ -138,6 +151,8 @@ class Steps:
         elements, op = mixed_size(self.of(term)), term.operator
         if isinstance(op, AvgPool):
             return elements * product(op.kernel)
+        if isinstance(op, Conv):
+            return 2 * elements * product(term.inputs[1].shape[1:])
         if not isinstance(op, MatMul):
             return (MOVED if isinstance(op, MOVES) else 1) * elements
         return 2 * elements * term.inputs[0].shape[-1]
@@ -196,12 +211,16 @@ def _of_size(op: Operator, to: Shape) -> Operator:
 
 
 def _beside(x: Term, axes: Axes) -> Axes:
-    """Along which axes a constant beside a value has to be repeated: a matrix along those of a stack."""
+    """Along which axes a constant is repeated beside a value: a matrix along those of a stack, a kernel nowhere."""
+    if isinstance(x.operator, Conv):
+        return ((),) * x.inputs[1].type.rank
     return (*axes[:-2], (), ()) if isinstance(x.operator, MatMul) else axes
 
 
 def _around(x: Term, c: Term, to: Shape) -> Shape:
     """The shape of a constant beside a value of a shape."""
+    if isinstance(x.operator, Conv):
+        return c.shape
     return (*to[:-2], *c.shape[-2:]) if isinstance(x.operator, MatMul) else to
 
 

@@ -22,7 +22,7 @@ from superopt.search.rewriting.finders.blended import WIDEST, Blending
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, subterms, variable
 
-N, HEIGHT, WIDTH = 2, 3, 4
+N, HEIGHT, WIDTH = 2, 4, 5
 WEIGHTS = [[3, 5, 7], [2, 0, 11], [1, 13, 6]]
 
 

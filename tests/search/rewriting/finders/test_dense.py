@@ -11,6 +11,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
@@ -19,8 +20,8 @@ from superopt.operators.normalize import Gemm
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reduce import AvgPool
-from superopt.operators.reductions import Sum
-from superopt.search.rewriting.finders.dense import LARGEST, Densing
+from superopt.operators.reductions import Mean, Sum
+from superopt.search.rewriting.finders.dense import FEWEST_COLUMNS, LARGEST, Densing
 from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable
@@ -98,6 +99,24 @@ def decomposed(count: int) -> Term:
     return turn(Add()(rows(turn(Sub()(x, turn(trend))), "a", 6), rows(trend, "b", 6)))
 
 
+def convolved(x: Term, name: str, results: int, stride: int, group: int = 1) -> Term:
+    """A convolution of a window of three."""
+    return Conv((stride,), (1, 0), (2,), group)(x, weight(name, results, x.shape[1] // group, 3))
+
+
+def phases(count: int) -> Term:
+    """What a series goes on as, by one layer for each of its phases, of it and of what is near (SparseTSF, Lin et al.
+    2024): less its mean, which is added again in the end.
+    """
+    x = variable("x", (count, 12, 3))
+    mean = Expand((0, 2), x.shape)(Mean((1,))(x))
+    series = Transpose((0, 2, 1))(Sub()(x, mean))
+    near = Conv((1,), (2, 2), (1,))(reshaped(series, (count * 3, 1, 12)), weight("k", 1, 1, 5))
+    by_phase = Transpose((0, 2, 1))(reshaped(Add()(reshaped(near, (count, 3, 12)), series), (count * 3, 3, 4)))
+    ahead = reshaped(Transpose((0, 2, 1))(rows(by_phase, "w", 2)), (count, 3, 8))
+    return Add()(Transpose((0, 2, 1))(ahead), Expand((0, 2), (count, 8, 3))(Mean((1,))(x)))
+
+
 BIASED = Gemm(0.5, 2.0, 0, 1)(X, weight("w", 12, 16), Expand((1,), (BATCH, 12))(weight("c", 12)))
 
 STEPS = {
@@ -121,6 +140,9 @@ STEPS = {
     "less the start": chebyshev(NODES),
     "a series and its trend": decomposed(1),
     "several series and their trends": decomposed(BATCH),
+    "phases of a series": phases(1),
+    "phases of several series": phases(BATCH),
+    "two convolutions": convolved(convolved(variable("x", (BATCH, 2, 9)), "a", 4, 1), "b", 3, 2),
     "a single row": rows(rows(variable("x", (1, 16)), "a", 15), "b", 7),
 }
 
@@ -134,6 +156,15 @@ def test_linear_steps_are_one_product_of_each_value_that_they_begin_with(term: T
     assert len(products) == len([v for v in ("x", "h") if f"?{v}" in repr(term)])
     env = sample((term, made), FIELD, 1)
     assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
+
+
+@pytest.mark.parametrize(("channels", "stays"), [(FEWEST_COLUMNS - 1, False), (FEWEST_COLUMNS, True)])
+def test_columns_that_are_many_are_multiplied_as_they_stand(channels: int, stays: bool) -> None:
+    x = variable("x", (BATCH, 12, channels))
+    made = Densing().of(Transpose((0, 2, 1))(rows(rows(Transpose((0, 2, 1))(x), "a", 11), "b", 9)))
+    assert made is not None
+    (one,) = [t for t in running(made) if isinstance(t.operator, MatMul)]
+    assert (one.inputs[1] is x) == stays
 
 
 def test_a_batch_may_be_of_a_size_that_a_symbol_stands_for() -> None:
@@ -172,7 +203,7 @@ def random_steps(seed: int) -> Term:
         c = weight(f"c{n}", *(shape[axis:] if rng.random() < 0.5 else shape[axis : axis + 1]))
         axes = tuple(range(axis, axis + c.type.rank))
         halves = (*shape[:axis], 2, shape[axis] // 2, *shape[axis + 1 :])
-        match rng.randrange(10):
+        match rng.randrange(11):
             case 0 | 1:
                 x = rows(x, f"w{n}", rng.choice((2, 3, 4)))
             case 2:
@@ -191,6 +222,9 @@ def random_steps(seed: int) -> Term:
                 x = Sub()(x, Neg()(x))
             case 9 if len(shape) < 4:
                 x = Expand(tuple(a + (a >= axis) for a in range(len(shape))), (*shape[:axis], 2, *shape[axis:]))(x)
+            case 10 if len(shape) == 3 and shape[2] > 3:
+                group = 2 if shape[1] % 2 == 0 and rng.random() < 0.5 else 1
+                x = convolved(x, f"k{n}", rng.choice((2, 4)), rng.choice((1, 2)), group)
         if x.type.rank < 2:
             x = reshaped(x, (1, *x.shape))
     return x

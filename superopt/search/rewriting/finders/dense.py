@@ -20,13 +20,12 @@ from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
-from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.search.rewriting.finders.items import Axes, MixedError, batches_of, mixed_size, sizes_of
-from superopt.search.rewriting.finders.steps import STEPS, Steps, running
+from superopt.search.rewriting.finders.steps import COMPOSED, STEPS, Steps, running
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
 
@@ -75,7 +74,7 @@ class Densing(Fewer):
 
 def multiplies(term: Term) -> bool:
     """Whether it is a product of matrices, or a convolution."""
-    return isinstance(term.operator, MatMul | Gemm | Conv)
+    return isinstance(term.operator, (MatMul, Conv, *COMPOSED))
 
 
 def steps_below(term: Term, most: int) -> list[Term]:

@@ -11,9 +11,11 @@ from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
+from superopt.operators.fourier import Dft
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
+from superopt.operators.padding import Pad
 from superopt.operators.picks import Every, Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reduce import AvgPool
@@ -33,8 +35,11 @@ from superopt.search.rewriting.finders.items import (
 from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Operator, Term, make
 
-MOVES = (Transpose, Slice, Take, Every, Concat)
-STEPS = (MatMul, Gemm, Conv, Add, Sub, Mul, Div, Neg, Reshape, Expand, Sum, Mean, AvgPool, *MOVES)
+MOVES = (Transpose, Slice, Take, Every, Concat, Pad)
+COMPOSED = (Gemm, Dft)
+"""What is taken as its definition."""
+
+STEPS = (MatMul, Conv, *COMPOSED, Add, Sub, Mul, Div, Neg, Reshape, Expand, Sum, Mean, AvgPool, *MOVES)
 """What is linear in one input, and what is in all of them together."""
 
 MOVED = 32
@@ -52,6 +57,8 @@ def running(term: Term) -> list[Term]:
         return []
     if isinstance(op, Conv) and not _is_row(term.inputs[0]):
         return []
+    if isinstance(op, Dft) and op.definition(*term.inputs) is None:
+        return []
     return left if len(left) == 1 or isinstance(op, Add | Sub | Concat) else []
 
 
@@ -61,8 +68,9 @@ def _is_row(image: Term) -> bool:
 
 
 def opened(term: Term) -> Term:
-    """A step as its definition, if it has one."""
-    return term.operator.definition(*term.inputs) if isinstance(term.operator, Gemm) else term
+    """A step as its definition, if it is taken as that."""
+    made = term.operator.definition(*term.inputs) if isinstance(term.operator, COMPOSED) else None
+    return term if made is None else made
 
 
 class Steps:
@@ -103,6 +111,8 @@ class Steps:
             return tuple(given.get(a, (Item(d),)) for a, d in enumerate(op.to))
         if isinstance(op, Slice | Take | Every | Concat):
             return self._along(op.axis, x, [self.of(i) for i in below])
+        if isinstance(op, Pad):
+            return self._padded(op, x, axes)
         if isinstance(op, Sum | Mean):
             for a in op.axes:
                 mixed(axes[a])
@@ -131,6 +141,15 @@ class Steps:
             _demand_alike(_without(axes, axis), _without(inputs[0], axis))
         return (*inputs[0][:axis], (Item(x.shape[axis]),), *inputs[0][axis + 1 :])
 
+    def _padded(self, op: Pad, x: Term, axes: Axes) -> Axes:
+        """Zeros around some axes."""
+        rank, found = x.type.rank, list(axes)
+        for a, d in enumerate(x.shape):
+            if (op.pads[a], op.pads[a + rank]) != (0, 0):
+                mixed(axes[a])
+                found[a] = (Item(d),)
+        return tuple(found)
+
     def _multiplied(self, x: Term, axes: Axes) -> Axes:
         """A product with a constant matrix, or a stack of them."""
         rows = x.inputs[1].constant
@@ -146,7 +165,7 @@ class Steps:
 
     def work(self, term: Term) -> Dim:
         """How much work a step is for one place of each batch, in additions and multiplications."""
-        if isinstance(term.operator, Reshape | Expand | Gemm):
+        if isinstance(term.operator, (Reshape, Expand, *COMPOSED)):
             return 0
         elements, op = mixed_size(self.of(term)), term.operator
         if isinstance(op, AvgPool):

@@ -5,18 +5,22 @@ from __future__ import annotations
 from functools import reduce
 from random import Random
 
+import numpy as np
 import pytest
 
 from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
+from superopt.operators.fourier import Dft
 from superopt.operators.layout import Concat, Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
+from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reduce import AvgPool
@@ -142,6 +146,7 @@ STEPS = {
     "several series and their trends": decomposed(BATCH),
     "phases of a series": phases(1),
     "phases of several series": phases(BATCH),
+    "zeros around": rows(Pad((0, 1, 0, 2))(rows(X, "a", 12)), "b", 9),
     "two convolutions": convolved(convolved(variable("x", (BATCH, 2, 9)), "a", 4, 1), "b", 3, 2),
     "a single row": rows(rows(variable("x", (1, 16)), "a", 15), "b", 7),
 }
@@ -167,6 +172,30 @@ def test_columns_that_are_many_are_multiplied_as_they_stand(channels: int, stays
     assert (one.inputs[1] is x) == stays
 
 
+def frequencies(x: Term, sides: int) -> Term:
+    """What a series goes on as by its low frequencies (FITS, Xu et al. 2024): a layer of the real parts, and zeros."""
+    batch, length = x.shape
+    waves = Dft(1, 0, sides)(reshaped(x, (batch, length, 1)))
+    real = reshaped(Slice(2, 0, 1)(Slice(1, 0, 3)(waves)), (batch, 3))
+    return rows(Pad((0, 0, 0, 2))(rows(real, "a", 4)), "b", 16)
+
+
+@pytest.mark.parametrize("sides", [0, 1])
+def test_a_transform_is_a_linear_step(sides: int) -> None:
+    term = frequencies(X, sides)
+    made = Densing().of(term)
+    assert made is not None
+    assert [t.inputs[0] for t in running(made) if isinstance(t.operator, MatMul)] == [X]
+    env = sample((term, made), FLOAT, 1)
+    assert np.allclose(evaluate(made, FLOAT, env), evaluate(term, FLOAT, env), rtol=1e-9)
+
+
+def test_a_transform_of_more_waves_than_are_kept_stays() -> None:
+    made = Densing().of(frequencies(variable("x", (1, 3000)), 0))
+    assert made is not None, "of what is behind it"
+    assert any(isinstance(t.operator, Dft) for t in running(made))
+
+
 def test_a_batch_may_be_of_a_size_that_a_symbol_stands_for() -> None:
     with assuming():
         term = train(variable("x", (symbol("n"), 16)))
@@ -177,6 +206,7 @@ def test_a_batch_may_be_of_a_size_that_a_symbol_stands_for() -> None:
 
 LEFT = {
     "a single product": rows(X, "a", 15),
+    "zeros in front of a batch": Pad((1, 0, 0, 0))(rows(rows(X, "a", 15), "b", 7)),
     "few channels between": rows(rows(X, "a", 2), "b", 16),
     "what is not linear between": rows(Relu()(rows(X, "a", 15)), "b", 7),
     "a factor of each row": rows(Mul()(rows(X, "a", 15), weight("f", BATCH, 15)), "b", 7),
@@ -203,7 +233,7 @@ def random_steps(seed: int) -> Term:
         c = weight(f"c{n}", *(shape[axis:] if rng.random() < 0.5 else shape[axis : axis + 1]))
         axes = tuple(range(axis, axis + c.type.rank))
         halves = (*shape[:axis], 2, shape[axis] // 2, *shape[axis + 1 :])
-        match rng.randrange(11):
+        match rng.randrange(12):
             case 0 | 1:
                 x = rows(x, f"w{n}", rng.choice((2, 3, 4)))
             case 2:
@@ -222,6 +252,8 @@ def random_steps(seed: int) -> Term:
                 x = Sub()(x, Neg()(x))
             case 9 if len(shape) < 4:
                 x = Expand(tuple(a + (a >= axis) for a in range(len(shape))), (*shape[:axis], 2, *shape[axis:]))(x)
+            case 11:
+                x = Pad(tuple(rng.choice((0, 1)) if n == axis else 0 for n in (*range(len(shape)),) * 2))(x)
             case 10 if len(shape) == 3 and shape[2] > 3:
                 group = 2 if shape[1] % 2 == 0 and rng.random() < 0.5 else 1
                 x = convolved(x, f"k{n}", rng.choice((2, 4)), rng.choice((1, 2)), group)

@@ -25,6 +25,7 @@ from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied
 from superopt.search.rewriting.finders.items import Axes, MixedError, batches_of, mixed_size, sizes_of
+from superopt.search.rewriting.finders.remade import remade
 from superopt.search.rewriting.finders.steps import COMPOSED, STEPS, Steps, running
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term, make
@@ -164,7 +165,7 @@ def _matrix(steps: Steps, term: Term, start: Term) -> Term:
     order = [first, *(a for a in range(len(begin)) if a not in (first, *others)), *others]
     sizes = steps.sizes(start, counts)
     identity = reshaped(make(Band(rows), ()), tuple(sizes[a] for a in order))
-    made = steps.remade(term, {start: ordered(identity, order)}, counts)
+    made = remade(steps, term, {start: ordered(identity, order)}, counts)
     assert made is not None
     items = [i for axis in end for i in axis]
     at = [i.batch for i in items].index(first)
@@ -222,7 +223,7 @@ def _around(axes: Axes) -> tuple[list[int], list[int]] | None:
 def _added(steps: Steps, term: Term) -> list[Term]:
     """What constants that are added on the way come to, for each place of a batch the same; nothing without any."""
     counts: dict[int, Dim] = dict.fromkeys(_numbers(steps.begin), 1)
-    value = steps.remade(term, {}, counts)
+    value = remade(steps, term, {}, counts)
     if value is None:
         return []
     items = [i for axis in steps.of(term) for i in axis]

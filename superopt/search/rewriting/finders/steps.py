@@ -1,18 +1,15 @@
-"""Values that are linear in some below them, but for constants that are added: what of these is read place by place,
-and the same steps on other values in their place.
-"""
+"""Values that are linear in some below them, but for constants that are added: what of these is read place by place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from superopt.dim import Dim, Shape, product
-from superopt.operators.constant import filled
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.sums import MOST_ROWS
 from superopt.operators.differences import Neg, Sub
 from superopt.operators.fourier import Dft
-from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
+from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.padding import Pad
@@ -33,7 +30,7 @@ from superopt.search.rewriting.finders.items import (
     sizes_of,
 )
 from superopt.search.rewriting.narrow import narrowed
-from superopt.term import Operator, Term, make
+from superopt.term import Term
 
 MOVES = (Transpose, Slice, Take, Every, Concat, Pad)
 COMPOSED = (Gemm, Dft)
@@ -154,7 +151,7 @@ class Steps:
         """A product with a constant matrix, or a stack of them."""
         rows = x.inputs[1].constant
         mixed(axes[-1 if rows else -2])
-        _demand_repeated(x.inputs[rows], _beside(x, axes))
+        _demand_repeated(x.inputs[rows], beside(x, axes))
         result = (Item(x.shape[-1 if rows else -2]),)
         return (*axes[:-1], result) if rows else (*axes[:-2], result, axes[-1])
 
@@ -180,67 +177,12 @@ class Steps:
         """The shape of a value where batches have so many places."""
         return tuple(product(sizes_of(axis, counts)) for axis in self.of(term))
 
-    def remade(self, term: Term, given: Mapping[Term, Term], counts: Mapping[int, Dim]) -> Term | None:
-        """A value over others in place of some starts, whose batches have so many places, and nothing in place of other
-        starts and of constants that are added; of these alone where none are given. None where nothing is left.
-        """
-        return _Remade(self, given, counts).of(term)
 
-
-class _Remade:
-    """Values over others."""
-
-    def __init__(self, steps: Steps, given: Mapping[Term, Term], counts: Mapping[int, Dim]) -> None:
-        self._steps, self._counts, self._added = steps, counts, not given
-        self._made: dict[Term, Term | None] = {start: given.get(start) for start in steps.starts}
-
-    def of(self, term: Term) -> Term | None:
-        """A value; None where nothing is left of it."""
-        if term not in self._made:
-            self._made[term] = self._of(opened(term))
-        return self._made[term]
-
-    def _of(self, x: Term) -> Term | None:
-        op, to = x.operator, self._steps.sizes(x, self._counts)
-        if x in self._made:
-            return self._made[x]
-        constants = _beside(x, self._steps.of(x))
-        inputs = [_repeated(i, _around(x, i, to), constants) if i.constant else self.of(i) for i in x.inputs]
-        if isinstance(op, Add | Sub):
-            return self._sum(op, x, inputs)
-        left = [i for i in inputs if i is not None]
-        if isinstance(op, Concat) and 0 < len(left) < len(inputs):
-            sizes = [self._steps.sizes(i, self._counts) for i in x.inputs]
-            left = [filled(0.0, size) if i is None else i for i, size in zip(inputs, sizes, strict=True)]
-        if len(left) < len(inputs):
-            return None
-        return reshaped(left[0], to) if isinstance(op, Reshape) else make(_of_size(op, to), left)
-
-    def _sum(self, op: Add | Sub, x: Term, inputs: Sequence[Term | None]) -> Term | None:
-        one, other = (None if own.constant and not self._added else i for own, i in zip(x.inputs, inputs, strict=True))
-        if other is None:
-            return one
-        if one is None:
-            return Neg()(other) if isinstance(op, Sub) else other
-        return make(op, (one, other))
-
-
-def _of_size(op: Operator, to: Shape) -> Operator:
-    return Expand(op.axes, to) if isinstance(op, Expand) else op
-
-
-def _beside(x: Term, axes: Axes) -> Axes:
+def beside(x: Term, axes: Axes) -> Axes:
     """Along which axes a constant is repeated beside a value: a matrix along those of a stack, a kernel nowhere."""
     if isinstance(x.operator, Conv):
         return ((),) * x.inputs[1].type.rank
     return (*axes[:-2], (), ()) if isinstance(x.operator, MatMul) else axes
-
-
-def _around(x: Term, c: Term, to: Shape) -> Shape:
-    """The shape of a constant beside a value of a shape."""
-    if isinstance(x.operator, Conv):
-        return c.shape
-    return (*to[:-2], *c.shape[-2:]) if isinstance(x.operator, MatMul) else to
 
 
 def _demand_alike(one: Axes, other: Axes) -> None:
@@ -256,18 +198,6 @@ def _demand_repeated(c: Term, axes: Axes) -> None:
             repeat = narrowed((c,))[0].operator
             if not isinstance(repeat, Expand) or a in repeat.axes:
                 raise MixedError(axis)
-
-
-def _repeated(c: Term, to: Shape, axes: Axes) -> Term:
-    """A constant that is the same for all of a batch, for as many as there are."""
-    batched = {a for a, axis in enumerate(axes) if batches_of((axis,))}
-    if not batched:
-        return c
-    (c,) = narrowed((c,))
-    repeat = c.operator
-    own, inner = (repeat.axes, c.inputs[0]) if isinstance(repeat, Expand) else (range(c.type.rank), c)
-    kept = tuple(a for a in own if a not in batched)
-    return Expand(kept, to)(reshaped(inner, tuple(c.shape[a] for a in kept)))
 
 
 def _without(axes: Axes, axis: int) -> Axes:

@@ -25,6 +25,7 @@ from superopt.operators.picks import Every, Slice, Take
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.items import MixedError
+from superopt.search.rewriting.finders.remade import remade
 from superopt.search.rewriting.finders.steps import Steps
 from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Term, make, subterms, variable
@@ -152,7 +153,7 @@ def _of_one(laid_out: Term, source: Term) -> tuple[Term, Term] | None:
     if not axes[0] or axes[0][0].batch is None:
         return None
     one = variable("one", (1, *source.shape[1:]), source.type.dtype)
-    made = steps.remade(laid_out, {source: one}, {0: 1})
+    made = remade(steps, laid_out, {source: one}, {0: 1})
     return (made, one) if made is not None and made.sized else None
 
 

@@ -15,7 +15,8 @@ from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add
-from superopt.search.rewriting.finders.dense import apart_from, at_once, multiplies, steps_below
+from superopt.search.rewriting.finders.at_once import at_once
+from superopt.search.rewriting.finders.dense import apart_from, multiplies, steps_below
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.items import mixed_size
 from superopt.search.rewriting.finders.steps import Steps, running

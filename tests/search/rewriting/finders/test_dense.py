@@ -25,7 +25,8 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean, Sum
-from superopt.search.rewriting.finders.dense import FEWEST_COLUMNS, LARGEST, Densing
+from superopt.search.rewriting.finders.at_once import FEWEST_COLUMNS
+from superopt.search.rewriting.finders.dense import LARGEST, Densing
 from superopt.search.rewriting.finders.items import Item, MixedError, regrouped
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import Term, running, variable

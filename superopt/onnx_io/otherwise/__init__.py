@@ -35,6 +35,7 @@ from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.steps import steps
 from superopt.onnx_io.otherwise.truths import truths
+from superopt.onnx_io.otherwise.unrolled import unrolled
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
@@ -68,6 +69,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     hidden_in_nodes,
     cumulated,
     larger,
+    unrolled,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

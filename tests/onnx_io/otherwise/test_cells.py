@@ -14,6 +14,7 @@ from onnx import TensorProto, numpy_helper
 import superopt
 from superopt.api import Options
 from superopt.onnx_io import load, understand
+from superopt.onnx_io.otherwise.unrolled import FEWEST_NUMBERS
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import assert_close, run
 from tests.onnx_io.otherwise.reading import operators_of
@@ -254,8 +255,8 @@ def test_states_with_an_axis_of_rows_in_front_are_left() -> None:
 
 
 def test_many_rows_are_left_to_products() -> None:
-    assert "RNN" not in read(unrolled(CELLS["of one layer"][0], rows=3))
-    assert is_one(read(unrolled(CELLS["of one layer"][0], rows=2)), "RNN")
+    assert "RNN" not in read(unrolled(CELLS["of one layer"][0], rows=FEWEST_NUMBERS // WIDTH))
+    assert is_one(read(unrolled(CELLS["of one layer"][0], rows=FEWEST_NUMBERS // WIDTH - 1)), "RNN")
 
 
 def test_nodes_that_stay_without_a_name_are_given_none() -> None:

@@ -7,17 +7,21 @@ from contextlib import suppress
 
 import onnx_ir as ir
 
+from superopt.dim import Shape
 from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.equations import ways
 from superopt.onnx_io.otherwise.cells.rows import Rows
+from superopt.onnx_io.otherwise.unrolled import FEWEST_NUMBERS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal, is_one
 from superopt.term import Term
 
-MOST_ROWS = {"LSTM": 64, "GRU": 16, "RNN": 2}
-"""Of more rows onnxruntime 1.32 takes as long for one node, or longer, but where they are short."""
+MOST_ROWS = {"LSTM": 64, "GRU": 16}
+"""Of more rows onnxruntime 1.32 takes as long for one node, or longer, but where they are short; an RNN, of so many
+numbers as are `unrolled`.
+"""
 
 WIDEST_STATE = 2**10
 """Wider states are left: the matrices of their cells take a time to be read that no start of a node matters beside."""
@@ -36,7 +40,12 @@ def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
             rows = Rows(program, [before] if before is not value else [], least_used)
             for cell in way(rows, value, before):
                 found += [one for one in (cell, *_fed(rows, cell)) if _fits(rows, one)]
-    return [cell for cell in found if elements(known.shape[:-1]) <= MOST_ROWS[cell.op_type]]
+    return [cell for cell in found if _is_faster(cell.op_type, known.shape)]
+
+
+def _is_faster(op_type: str, state: Shape) -> bool:
+    """Whether an operator takes less for states of a shape than nodes for each of them."""
+    return elements(state) < FEWEST_NUMBERS if op_type == "RNN" else elements(state[:-1]) <= MOST_ROWS[op_type]
 
 
 def _may_be_state(known: Term) -> bool:

@@ -74,6 +74,12 @@ class Matching:
         alone = [r for r in self._rewrites if r.known == "definition"]
         return Matching(alone, self._sizes) if 0 < len(alone) < len(self._rewrites) else None
 
+    @cached_property
+    def finders(self) -> Matching | None:
+        """The same with what is found across many operators alone; None where there is nothing beside that, or none."""
+        alone = [r for r in self._rewrites if isinstance(r, Less)]
+        return Matching(alone, self._sizes) if 0 < len(alone) < len(self._rewrites) else None
+
     def applications(self, graph: Graph) -> Iterator[Application]:
         """Every rewrite that applies to a graph; those of several terms last."""
         of_each = by_operator(graph)

@@ -7,6 +7,7 @@ tried when that was solved, or another that is alike, and is not tried again.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -51,9 +52,20 @@ class Begun:
                 old, made = zip(*application.new.items(), strict=True)
                 yield dict(zip(renamed(old, new), renamed(made, new), strict=True))
 
+    def spans(self, matching: Matching) -> bool:
+        """Whether there is more to rewrite in the whole piece as it stands than in its parts."""
+        parts = Counter[str]()
+        for part, _ in self.parts:
+            parts += _applied(matching, part.canonical)
+        return not _applied(matching, self.piece.canonical) <= parts
+
     def start(self, total: Total) -> float:
         """What the parts cost together as they were."""
         return total(solved.outcome.start.cost for _, solved in self.parts)
+
+    def gain(self, total: Total) -> float:
+        """How many times less the parts cost together as they were found."""
+        return self.start(total) / total(solved.outcome.start.cost / solved.gain for _, solved in self.parts)
 
     def solved(self, places: Sequence[Piece], outcome: Outcome, winner: Found, gain: float, total: Total) -> Solved:
         """What a search from here on found, which gains so much more than the parts, as found for the whole piece."""
@@ -61,7 +73,7 @@ class Begun:
         whole, gained = start, 1.0
         if winner is not outcome.start:
             whole = replace(winner, steps=(*self.steps, *winner.steps))
-            gained = gain * start.cost / total(s.outcome.start.cost / s.gain for _, s in self.parts)
+            gained = gain * self.gain(total)
         outcome = Outcome(start, [whole], outcome.seen, outcome.reason, lost=outcome.untried + outcome.lost)
         return Solved(tuple(places), outcome, whole, gained)
 
@@ -69,6 +81,11 @@ class Begun:
         """What is known of the whole piece where no time is left for it, or it is not searched for another reason."""
         start = Found(self.graph, self.start(total), ())
         return self.solved(places, Outcome(start, [start], 0, reason), start, 1.0, total)
+
+
+def _applied(matching: Matching, graph: Graph) -> Counter[str]:
+    """How often each rewrite applies to a graph, by name."""
+    return Counter(application.template.rewrite.name for application in matching.applications(graph))
 
 
 def begun(piece: Piece, parts: Sequence[Part], values: Mapping[str, Term]) -> Begun:

@@ -45,6 +45,9 @@ DEFINITIONS_SHARE = 0.25
 LEARNED_SHARE = 0.25
 """The same of a search by rewrites that gained in other pieces."""
 
+SPANNING_SHARE = 0.5
+"""The same of what is found across many operators of a joined piece."""
+
 CHOOSING_SHARE, LEFT_SHARE = 0.25, 0.5
 """What timing graphs of a piece whole may take of its time, until one gains, or of what its search left of that, where
 this is more: the rest is for other pieces.
@@ -216,12 +219,32 @@ class Search:
         """The same of a joined piece."""
         place, objective = places[0].place, self.objective
         limits = replace(limits, patience=JOINED_PATIENCE)
+        spanning = self._spanning(places, limits, choosing_s, begun)
+        if spanning is not None and spanning.outcome.reason == INTERRUPTED:
+            return spanning
         tried = list(begun.tried(self.matching))
         outcome = self.strategy(begun.graph, self.matching, objective.cost(place), limits, tried)
         most = outcome.start.cost / objective.worth_trying
         outcome.best = [found for found in outcome.best if found.cost <= most] or [outcome.start]
         winner, gain = self._chosen(outcome, place, limits, choosing_s)
-        return begun.solved(places, outcome, winner, gain, objective.total)
+        found = begun.solved(places, outcome, winner, gain, objective.total)
+        return found if spanning is None else better(spanning, found)
+
+    def _spanning(self, places: Sequence[Piece], limits: Limits, choosing_s: float, begun: Begun) -> Solved | None:
+        """What is found across many operators of a joined piece as it stands, where that spans its parts, and by sums
+        gains more than these do: what was found for the parts may stand in its way.
+        """
+        finders, piece, now = self.matching.finders, places[0], time.monotonic()
+        if finders is None or not begun.spans(finders):
+            return None
+        share = replace(limits, deadline=now + SPANNING_SHARE * (limits.deadline - now))
+        outcome = self.strategy(piece.canonical, finders, self.objective.cost(piece.place), share)
+        most = outcome.start.cost / begun.gain(self.objective.total)
+        outcome.best = [found for found in outcome.best if found.cost < most] or [outcome.start]
+        if not self.objective.tries(outcome):
+            return None
+        winner, gain = self._chosen(outcome, piece.place, limits, choosing_s)
+        return Solved(tuple(places), outcome, winner, gain)
 
     def _chosen(self, outcome: Outcome, place: Place, limits: Limits, choosing_s: float) -> tuple[Found, float]:
         """What the objective chooses, which hurries after so many seconds, or where the piece's time is over."""

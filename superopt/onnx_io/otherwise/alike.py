@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.known_sizes import MEASURES
+from superopt.onnx_io.otherwise.same_values import are_equal, are_one, are_same, does_as, itself
 from superopt.onnx_io.said import held
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16
 """What computes one of the values has at most so many nodes and reads at most so many values; each constant among them
@@ -23,11 +24,16 @@ Alike: TypeAlias = "tuple[ir.Value, ...]"
 
 class Twins:
     """What values are computed by, by operators of some kinds, where that is the same but for constants and for what is
-    read; what is `given` in the first of their places is not looked into.
+    read; what is `given` in the first of their places is not looked into. What is `known` before they run is constant.
     """
 
-    def __init__(self, kinds: Collection[str], given: Collection[ir.Value] = ()) -> None:
-        self._kinds, self._given = kinds, given
+    def __init__(
+        self,
+        kinds: Collection[str],
+        given: Collection[ir.Value] = (),
+        known: Callable[[ir.Value], ir.TensorProtocol | None] = held,
+    ) -> None:
+        self._kinds, self._given, self._known = kinds, given, known
         self.nodes: list[tuple[ir.Node, ...]] = []
         """Nodes that stand in the same places, in the order in which they run."""
         self.weights: dict[Alike, list[Array]] = {}
@@ -44,15 +50,14 @@ class Twins:
         """Note what values are computed by; False where that is too much, or the first one's does not say which row of
         values is meant.
         """
-        given, values = values[0], tuple([_itself(v) for v in values])
+        given, values = values[0], tuple([itself(v) for v in values])
         self.same[given] = values[0]
-        tensors = [tensor for v in values if (tensor := held(v)) is not None]
+        tensors = [tensor for v in values if (tensor := self._known(v)) is not None]
         if any(tensor.size > MOST_HELD for tensor in tensors):
             return False
         data = [np.asarray(tensor.numpy()) for tensor in tensors]
-        are_equal = len(data) == len(values) and all(_equal(a, data[0]) for a in data)
-        one = all(v is values[0] for v in values) or are_equal
-        row = None if one else values
+        is_one = all(are_equal(a, data[0]) for a in data) if len(data) == len(values) else are_one(values)
+        row = None if is_one else values
         if values[0] in self._places:
             return self._places[values[0]] == row
         self._places[values[0]] = row
@@ -100,11 +105,14 @@ class Twins:
         return len(own) == sum(map(len, self.nodes)) and not any(v.producer() in own for row in self.read for v in row)
 
     def freed(self, ends: Collection[ir.Node]) -> list[tuple[ir.Node, ...]]:
-        """The nodes that are needed for nothing but those that they end in; all others stay, and what these read."""
+        """The nodes that are needed for nothing but those that they end in; all others stay, and what these read. Sizes
+        of what they give are told without them.
+        """
         found, freed = list[tuple[ir.Node, ...]](), {*ends}
         for several in reversed(self.nodes):
             given = [v for node in several for v in node.outputs]
-            if not any(v.is_graph_output() or any(user not in freed for user, _ in v.uses()) for v in given):
+            users = {user for v in given for user, _ in v.uses() if user.op_type not in MEASURES}
+            if users <= freed and not any(v.is_graph_output() for v in given):
                 freed.update(several)
                 found.append(several)
         return found
@@ -118,40 +126,3 @@ class Twins:
             and does_as(node, other)
             and (node.op_type != "Gather" or are_same(node.inputs[1], other.inputs[1]))
         )
-
-
-def does_as(node: ir.Node, other: ir.Node) -> bool:
-    """Whether two nodes are of the same of ONNX's own operators, say the same, and read and give as much."""
-    return (
-        node.domain in ONNX_DOMAIN
-        and (node.op_type, node.domain) == (other.op_type, other.domain)
-        and len(node.outputs) == len(other.outputs)
-        and [v is None for v in node.inputs] == [v is None for v in other.inputs]
-        and len(node.attributes) == len(other.attributes)
-        and (not node.attributes or _said(node) == _said(other))
-    )
-
-
-def _itself(value: ir.Value) -> ir.Value:
-    """What a value is the same as: exporters write weights that are equal to others as these."""
-    node = value.producer()
-    read = node.inputs[0] if node is not None and node.op_type == "Identity" and node.domain in ONNX_DOMAIN else None
-    return value if read is None or held(read) is None else read
-
-
-def _equal(one: Array, other: Array) -> bool:
-    """Whether constants are the same, with the signs of their zeros."""
-    return one is other or ((one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes())
-
-
-def are_same(one: ir.Value | None, other: ir.Value | None) -> bool:
-    """Whether two values are one, or constants that are the same."""
-    if one is other:
-        return True
-    data = [np.asarray(tensor.numpy()) for v in (one, other) if (tensor := held(v)) is not None]
-    return len(data) == 2 and _equal(*data)
-
-
-def _said(node: ir.Node) -> dict[str, str]:
-    """What attributes say."""
-    return {name: str(a) for name, a in node.attributes.items()}

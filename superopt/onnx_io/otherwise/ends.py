@@ -10,7 +10,7 @@ import onnx_ir as ir
 from superopt.onnx_io.said import held
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
-FEWEST = 5
+FEWEST = 2
 """So many networks are worth a look."""
 
 MOST_NODES = 128

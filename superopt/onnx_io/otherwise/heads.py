@@ -5,7 +5,7 @@ al. 2021), tables a layer for each column, ensembles several networks for one in
 hundred nodes, each of which takes as long as it takes to start. Where the rows are few, one node computes a layer of
 all of them: 40 heads behind a row of 128 take onnxruntime 1.32 77 µs, and 18 so; 26 layers of a column each 15, and 5.
 With more rows it would take longer, as weights of stacks are not prepared before. So do branches of signals, as groups
-of channels (`image_layers.py`).
+of channels (`image_layers.py`), and heads of attention as textbooks write them, one by one (`attending.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from superopt.dim import product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
+from superopt.onnx_io.otherwise.attending import attends, is_small_head, known_tensor, may_be_open
 from superopt.onnx_io.otherwise.columns import FLOATS, Columns
 from superopt.onnx_io.otherwise.ends import Ends, ends_of
 from superopt.onnx_io.otherwise.layers import LAYERS
 from superopt.onnx_io.otherwise.small import is_small
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import held, number
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.rows import Row
@@ -33,6 +34,9 @@ from superopt.relations import is_one
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
+
+FEWEST = 5
+"""So many networks are worth it. Of heads of attention, which compare what they compute, two may be."""
 
 FEWEST_NODES, FEWEST_OF_THE_SAME = 10, 15
 """So many nodes in all networks are worth it; layers of the same value are joined by rules, where these are few."""
@@ -56,14 +60,17 @@ def heads(program: Program) -> dict[int, Put]:
 
 def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     """What is computed alike, where it is by small networks of one make; None of others."""
-    found = _twins(ends)
+    found = _twins(program, ends)
     if found is None or not found.nodes or found.nodes[-1][0] is not ends.values[0].producer():
         return None
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
-    added = len(ends.nodes) > 1 or len(shapes) < len(ends.values)
+    added = ends.nodes[0].op_type == "Add" or len(shapes) < len(ends.values)
     fewest = FEWEST_NODES if found.read else FEWEST_OF_THE_SAME
     freed = found.freed(ends.nodes)
     if (added and len(set(shapes)) != 1) or len(ends.values) * len(freed) < fewest or not found.apart:
+        return None
+    attend = may_be_open(ends.nodes[0], shapes[0]) and any(attends(program, node) for node, *_ in found.nodes)
+    if len(ends.values) < FEWEST and not attend:
         return None
     placed = [columns.of_values(row) for row in found.read]
     if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):
@@ -74,14 +81,16 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     working = sum(several[0].op_type not in _FREE for several in freed)
     if not (_are_floats(found) and len(freed) == len(found.nodes) if found.weights else placed and others <= working):
         return None
+    if attend and all(is_small_head(program, node) for node, *_ in found.nodes):
+        return found
     return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
 
 
-def _twins(ends: Ends) -> Twins | None:
+def _twins(program: Program, ends: Ends) -> Twins | None:
     """What computes values alike; where each is made of the one before, as steps of a recurrence are, of that."""
     given = set[ir.Value]()
     for _ in range(MOST_STATES):
-        found = Twins(KINDS, given)
+        found = Twins(KINDS, given, partial(known_tensor, program))
         is_told = found.follow(ends.values)
         if not found.states:
             return found if is_told else None
@@ -90,8 +99,8 @@ def _twins(ends: Ends) -> Twins | None:
 
 
 def _are_floats(found: Twins) -> bool:
-    """Whether constants that differ are weights, and not axes or sizes: with other ones networks are of other makes."""
-    return all(a.dtype.name in FLOATS for data in found.weights.values() for a in data)
+    """Whether constants that differ are weights or masks, and not axes or sizes, with which networks differ in make."""
+    return all(a.dtype.name in (*FLOATS, "bool") for data in found.weights.values() for a in data)
 
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:
@@ -103,6 +112,9 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     made, turns = NewNodes("heads", draft.taken), AllTurns(program, *draft, LAYERS)
     for row, data in found.weights.items():
         turns.rows[row[0]] = Row(made.held(np.stack(data)), data[0].shape, len(row))
+    for constant in dict.fromkeys(v for node, *_ in found.nodes for v in node.inputs if v is not None):
+        if held(constant) is None and (tensor := known_tensor(program, constant)) is not None:
+            turns.rows[constant] = Row(made.held(tensor.numpy()), tuple(tensor.shape.numpy()), None)
     for row, beside in zip(found.read, columns.beside_each_other(made, found.read), strict=True):
         turns.rows[row[0]] = beside
     turns.rows.update({given: turns.rows[same] for given, same in found.same.items() if same in turns.rows})
@@ -133,11 +145,11 @@ def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:
     rank = len(whole.shape)
     at = axis % rank
     others = [d for a, d in enumerate(whole.shape) if a != at and isinstance(d, int)]
-    if at and is_one(whole.shape[at]):  # then what is moved is all that there is to do
+    if at and is_one(whole.shape[at]) and len(others) == rank - 1:  # then what is moved is all that there is to do
         turns = [d for d in (whole.turns,) if isinstance(d, int)]
         less = made.node("Reshape", [whole.value, made.integers([*turns, *others])])
         return made.node("Transpose", [less], [ir.AttrInt64s("perm", [*range(1, at + 1), 0, *range(at + 1, rank)])])
     order = [*range(1, at + 1), 0, *range(at + 1, rank + 1)]
     moved = made.node("Transpose", [whole.value], [ir.AttrInt64s("perm", order)]) if at else whole.value
     sizes = [product((d, whole.turns or 1)) if a == at else d for a, d in enumerate(whole.shape)]
-    return made.node("Reshape", [moved, made.integers([d for d in sizes if isinstance(d, int)])])
+    return made.node("Reshape", [moved, made.integers([d if isinstance(d, int) else 0 for d in sizes])])

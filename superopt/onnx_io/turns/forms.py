@@ -157,8 +157,9 @@ def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequ
 
 
 def is_scaled(node: ir.Node) -> bool:
-    """Whether a Gemm scales what it multiplies, or what it adds."""
-    return any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in ("alpha", "beta"))
+    """Whether a Gemm scales what it multiplies, or what it adds, if it adds anything."""
+    names = ("alpha", "beta") if len(node.inputs) > 2 and node.inputs[2] is not None else ("alpha",)
+    return any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in names)
 
 
 def one_of(made: Row | None) -> Sequence[Row] | None:

@@ -1,0 +1,51 @@
+"""Heads of attention that are written one by one, and joined or added up: which of them are worth computing at once.
+
+Textbooks write them so: three layers, the scores, what hides some, a softmax and a product for each head, and graph
+attention as many (Velickovic et al. 2018). A head of few rows is a dozen nodes, each of which takes as long as it takes
+to start; they are two, as often as not, and their batch may be open. Of more numbers one head after the other is
+faster in onnxruntime 1.32, which keeps in its cache what the next node reads.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from superopt.dim import Shape
+from superopt.onnx_io.otherwise.alike import MOST_HELD
+from superopt.onnx_io.otherwise.small import MOST_ALONE
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import held, number
+from superopt.onnx_io.turns.rows import elements
+
+MOST = 2**17
+"""So often what is of one head multiplies at most; what it gives has no more elements than `MOST_ALONE`."""
+
+_PRODUCTS = ("Gemm", "MatMul")
+
+
+def attends(program: Program, node: ir.Node) -> bool:
+    """Whether a node multiplies matrices that are both computed, as queries and keys are, and shares and values."""
+    read = [program.values.get(v.name or "") for v in node.inputs[:2] if v is not None]
+    return node.op_type in _PRODUCTS and not any(term is None or term.constant for term in read)
+
+
+def is_small_head(program: Program, node: ir.Node) -> bool:
+    """Whether what a node of a head computes takes little time, of one of what is open, as a batch is."""
+    names = [v.name or "" for v in (*node.outputs[:1], *node.inputs[:1]) if v is not None]
+    shapes = [program.values[name].shape for name in names if name in program.values]
+    if len(shapes) < 2 or elements(shapes[0]) > MOST_ALONE or node.op_type == "Conv":
+        return False
+    return node.op_type not in _PRODUCTS or elements(shapes[0]) * elements(shapes[1][-1:]) <= MOST
+
+
+def may_be_open(end: ir.Node, shape: Shape) -> bool:
+    """Whether sizes that are no numbers stand before the axis along which a node joins values, if it does, alone."""
+    return end.op_type != "Concat" or all(isinstance(d, int) for d in shape[number(end, "axis", 0) :])
+
+
+def known_tensor(program: Program, value: ir.Value) -> ir.TensorProtocol | None:
+    """The data of a constant, also of one that is computed before the model runs, if it is not large."""
+    name, tensor = value.name or "", held(value)
+    if tensor is not None or value.is_graph_input() or name not in program.constants or name not in program.values:
+        return tensor
+    return ir.tensor(program.data(name)) if elements(program.values[name].shape) <= MOST_HELD else None

@@ -1,0 +1,88 @@
+"""Whether values are computed by the same nodes of the same values: then any of them is all of them.
+
+Scripts compute for each head what is one for all, as the mask that is cut to the length of a text.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.constants import RANDOM
+from superopt.onnx_io.said import held
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+
+MOST_NODES = 32
+"""What computes two values is compared as far as so many nodes."""
+
+_Seen: TypeAlias = "dict[tuple[ir.Value, ir.Value], bool]"
+
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+def are_one(values: tuple[ir.Value, ...]) -> bool:
+    """Whether all of some values are what the first is."""
+    return all(_is(v, values[0], {}) for v in values[1:])
+
+
+def itself(value: ir.Value) -> ir.Value:
+    """What a value is the same as: exporters write weights that are equal to others as these."""
+    node = value.producer()
+    read = node.inputs[0] if node is not None and node.op_type == "Identity" and node.domain in ONNX_DOMAIN else None
+    return value if read is None or held(read) is None else read
+
+
+def are_same(one: ir.Value | None, other: ir.Value | None) -> bool:
+    """Whether two values are one, or constants that are the same."""
+    if one is other:
+        return True
+    data = [np.asarray(tensor.numpy()) for v in (one, other) if (tensor := held(v)) is not None]
+    return len(data) == 2 and are_equal(*data)
+
+
+def _is(one: ir.Value | None, other: ir.Value | None, seen: _Seen) -> bool:
+    """Whether a value is another one, as far as `seen`, which is told here."""
+    if one is None or other is None:
+        return one is other
+    one, other = itself(one), itself(other)
+    if (one, other) not in seen:
+        seen[one, other] = False
+        seen[one, other] = are_same(one, other) or (len(seen) <= MOST_NODES and _is_computed_as(one, other, seen))
+    return seen[one, other]
+
+
+def _is_computed_as(one: ir.Value, other: ir.Value, seen: _Seen) -> bool:
+    node, like = one.producer(), other.producer()
+    if node is None or like is None or node is like or one.index() != other.index():
+        return False
+    return (
+        does_as(node, like)
+        and node.op_type not in RANDOM
+        and not any(a.type in _GRAPHS for a in node.attributes.values())
+        and all(_is(v, w, seen) for v, w in zip(node.inputs, like.inputs, strict=True))
+    )
+
+
+def does_as(node: ir.Node, other: ir.Node) -> bool:
+    """Whether two nodes are of the same of ONNX's own operators, say the same, and read and give as much."""
+    return (
+        node.domain in ONNX_DOMAIN
+        and (node.op_type, node.domain) == (other.op_type, other.domain)
+        and len(node.outputs) == len(other.outputs)
+        and [v is None for v in node.inputs] == [v is None for v in other.inputs]
+        and len(node.attributes) == len(other.attributes)
+        and (not node.attributes or _said(node) == _said(other))
+    )
+
+
+def are_equal(one: Array, other: Array) -> bool:
+    """Whether constants are the same, with the signs of their zeros."""
+    return one is other or ((one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes())
+
+
+def _said(node: ir.Node) -> dict[str, str]:
+    """What attributes say."""
+    return {name: str(a) for name, a in node.attributes.items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from superopt.dim import Shape
+from superopt.onnx_io.known_sizes import MEASURES
 from superopt.onnx_io.otherwise.alike import MOST_HELD
 from superopt.onnx_io.otherwise.small import MOST_ALONE
 from superopt.onnx_io.program import Program
@@ -19,6 +20,9 @@ from superopt.onnx_io.turns.rows import elements
 
 MOST = 2**17
 """So often what is of one head multiplies at most; what it gives has no more elements than `MOST_ALONE`."""
+
+MOST_NODES = 16
+"""So many nodes compute a constant at most, each of which is run for it."""
 
 _PRODUCTS = ("Gemm", "MatMul")
 
@@ -44,8 +48,20 @@ def may_be_open(end: ir.Node, shape: Shape) -> bool:
 
 
 def known_tensor(program: Program, value: ir.Value) -> ir.TensorProtocol | None:
-    """The data of a constant, also of one that is computed before the model runs, if it is not large."""
+    """The data of a constant, also of one that few nodes compute before the model runs, if it is not large."""
     name, tensor = value.name or "", held(value)
     if tensor is not None or value.is_graph_input() or name not in program.constants or name not in program.values:
         return tensor
-    return ir.tensor(program.data(name)) if elements(program.values[name].shape) <= MOST_HELD else None
+    is_small = elements(program.values[name].shape) <= MOST_HELD and len(_made_by(value)) <= MOST_NODES
+    return ir.tensor(program.data(name)) if is_small else None
+
+
+def _made_by(value: ir.Value) -> set[ir.Node]:
+    """The nodes that compute a value, as far as one more than are run, but for what is measured only."""
+    found, stack = set[ir.Node](), [value]
+    while stack and len(found) <= MOST_NODES:
+        node = (read := stack.pop()).producer()
+        if node is not None and node not in found and held(read) is None:
+            found.add(node)
+            stack.extend(v for v in node.inputs if v is not None and node.op_type not in MEASURES)
+    return found

@@ -32,6 +32,7 @@ from superopt.onnx_io.otherwise.rejoined import rejoined
 from superopt.onnx_io.otherwise.restacked import restacked
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.scattered import scattered
+from superopt.onnx_io.otherwise.side_by_side import side_by_side
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.steps import steps
 from superopt.onnx_io.otherwise.truths import truths
@@ -62,6 +63,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     recurrences,
     restacked,
     heads,
+    side_by_side,
     pairs,
     monomials,
     along_last,

@@ -104,15 +104,23 @@ class Twins:
         own = {node for several in self.nodes for node in several}
         return len(own) == sum(map(len, self.nodes)) and not any(v.producer() in own for row in self.read for v in row)
 
-    def freed(self, ends: Collection[ir.Node]) -> list[tuple[ir.Node, ...]]:
+    def freed(
+        self, ends: Collection[ir.Node], results: Collection[ir.Value] | None = None
+    ) -> list[tuple[ir.Node, ...]]:
         """The nodes that are needed for nothing but those that they end in; all others stay, and what these read. Sizes
-        of what they give are told without them.
+        of what they give are told without them. Where it is told which values are their results, the ends have to read
+        others still, and without ends these are outputs.
         """
         found, freed = list[tuple[ir.Node, ...]](), {*ends}
+
+        def is_needed(value: ir.Value) -> bool:
+            is_result = results is None or value in results
+            users = {user for user, _ in value.uses() if user.op_type not in MEASURES}
+            is_read = any(user not in freed or (user in ends and not is_result) for user in users)
+            return is_read or (value.is_graph_output() and (bool(ends) or not is_result))
+
         for several in reversed(self.nodes):
-            given = [v for node in several for v in node.outputs]
-            users = {user for v in given for user, _ in v.uses() if user.op_type not in MEASURES}
-            if users <= freed and not any(v.is_graph_output() for v in given):
+            if not any(is_needed(v) for node in several for v in node.outputs):
                 freed.update(several)
                 found.append(several)
         return found

@@ -15,7 +15,7 @@ from superopt.onnx_io.known_sizes import MEASURES
 from superopt.onnx_io.otherwise.alike import MOST_HELD
 from superopt.onnx_io.otherwise.small import MOST_ALONE
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, number
+from superopt.onnx_io.said import held
 from superopt.onnx_io.turns.rows import elements
 
 MOST = 2**17
@@ -42,9 +42,9 @@ def is_small_head(program: Program, node: ir.Node) -> bool:
     return node.op_type not in _PRODUCTS or elements(shapes[0]) * elements(shapes[1][-1:]) <= MOST
 
 
-def may_be_open(end: ir.Node, shape: Shape) -> bool:
-    """Whether sizes that are no numbers stand before the axis along which a node joins values, if it does, alone."""
-    return end.op_type != "Concat" or all(isinstance(d, int) for d in shape[number(end, "axis", 0) :])
+def may_be_open(axis: int | None, shape: Shape) -> bool:
+    """Whether sizes that are no numbers stand before the axis along which values are joined, if they are, alone."""
+    return axis is None or all(isinstance(d, int) for d in shape[axis:])
 
 
 def known_tensor(program: Program, value: ir.Value) -> ir.TensorProtocol | None:

@@ -1,14 +1,18 @@
-"""Where networks that stand side by side end: what a node joins, or several add up."""
+"""Where networks that stand side by side end: what a node joins, or several add up, or outputs of the model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import held
+from superopt.dim import Shape
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.said import held, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.surgery import replace_node
 
 FEWEST = 2
 """So many networks are worth a look."""
@@ -18,10 +22,13 @@ MOST_NODES = 128
 
 
 class Ends(NamedTuple):
-    """Values that are joined, or added up, the nodes that do so, and how many of what is joined are before them."""
+    """Values that are joined along an axis, or else added up, the nodes that do so, and how many of what is joined are
+    before them. Outputs may be joined, and are no nodes' then.
+    """
 
     values: tuple[ir.Value, ...]
     nodes: tuple[ir.Node, ...]
+    axis: int | None
     before: int = 0
 
 
@@ -37,12 +44,53 @@ def ends_of(node: ir.Node) -> list[Ends]:
     while node.op_type == "Add" and (below := _sum(values[0])) is not None and len(nodes) < MOST_NODES:
         nodes.append(below)
         values[:1] = [v for v in below.inputs if v is not None]
-    found = [Ends(tuple(values), tuple(nodes))]
+    axis = number(node, "axis", 0) if node.op_type == "Concat" else None
+    found = [Ends(tuple(values), tuple(nodes), axis)]
     for _, run in groupby(enumerate(values if node.op_type == "Concat" else ()), key=lambda placed: _kind(placed[1])):
         (before, first), *others = run
         if others and len(others) + 1 < len(values):
-            found.append(Ends((first, *(v for _, v in others)), (node,), before))
+            found.append(Ends((first, *(v for _, v in others)), (node,), axis, before))
     return [ends for ends in found if len(ends.values) >= FEWEST]
+
+
+def outputs_of(graph: ir.Graph) -> dict[ir.Node, Ends]:
+    """Outputs of a graph that nodes of one kind give, and nothing reads, by the last of these."""
+    given = dict[str, dict[ir.Node, ir.Value]]()
+    for value in graph.outputs:
+        node = value.producer()
+        if node is not None and node.graph is graph and len(node.outputs) == 1 and not value.uses():
+            given.setdefault(node.op_type, {})[node] = value
+    several = [values for values in given.values() if len(values) >= FEWEST]
+    places = {node: i for i, node in enumerate(graph)} if several else {}
+    return {max(values, key=lambda node: places[node]): Ends(tuple(values.values()), (), -1) for values in several}
+
+
+def ends_at(node: ir.Node, outputs: Mapping[ir.Node, Ends]) -> list[Ends]:
+    """What ends at a node: outputs of a graph the last of which it gives, or else what it joins or adds up."""
+    return [outputs[node]] if node in outputs else ends_of(node)
+
+
+def given_of(made: NewNodes, joined: ir.Value, ends: Ends, shape: Shape, opset: int) -> list[ir.Value]:
+    """What nodes that join values of a shape give, or each of some outputs, where these values are joined."""
+    if not ends.nodes:
+        sizes = [d for d in shape[-1:] if isinstance(d, int)] * len(ends.values)
+        told = [ir.AttrInt64s("split", sizes)] if opset < 13 else []
+        read = [joined] if told else [joined, made.integers(sizes)]
+        return list(made.several("Split", read, [ir.AttrInt64("axis", len(shape) - 1), *told], len(sizes)))
+    (end,) = ends.nodes
+    if len(ends.values) == len(end.inputs):
+        return [joined]
+    behind = end.inputs[ends.before + len(ends.values) :]
+    every = [v for v in (*end.inputs[: ends.before], joined, *behind) if v is not None]
+    return [made.node("Concat", every, list(end.attributes.values()))]
+
+
+def replace_ends(model: ir.Model, end: ir.Node, ends: Ends, results: Sequence[ir.Value]) -> None:
+    """Let values be what a node gives that joins or adds up, or what those give that give outputs."""
+    nodes = [v.producer() for v in ends.values] if not ends.nodes else [end]
+    for node, result in zip(nodes, results, strict=True):
+        assert node is not None
+        replace_node(model, node, [result])
 
 
 def _kind(value: ir.Value) -> str:

@@ -21,22 +21,23 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.attending import attends, is_small_head, known_tensor, may_be_open
 from superopt.onnx_io.otherwise.columns import FLOATS, Columns
-from superopt.onnx_io.otherwise.ends import Ends, ends_of
+from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
 from superopt.onnx_io.otherwise.layers import LAYERS
 from superopt.onnx_io.otherwise.small import is_small
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, number
-from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.said import held
 from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.turns.rows import Nodes, Row
 from superopt.relations import is_one
 
 KINDS = frozenset(LAYERS)
 """The operators that can be computed of all at once."""
 
-FEWEST = 5
-"""So many networks are worth it. Of heads of attention, which compare what they compute, two may be."""
+FEWEST, FEWEST_OUTPUTS = 5, 3
+"""So many networks are worth it, or of as many nodes as layers of the same value are. Of heads of attention, which
+compare what they compute, two may be.
+"""
 
 FEWEST_NODES, FEWEST_OF_THE_SAME = 10, 15
 """So many nodes in all networks are worth it; layers of the same value are joined by rules, where these are few."""
@@ -52,25 +53,25 @@ def heads(program: Program) -> dict[int, Put]:
     """How to compute at once what networks of one make give, by the places of what joins it or adds it up."""
     puts: dict[int, Put] = {}
     columns = Columns(program)
+    outputs = outputs_of(program.model.graph)
     for i, node in enumerate(program.model.graph):
-        if any(_found(program, columns, ends) is not None for ends in ends_of(node)):
+        if any(_found(program, columns, ends) is not None for ends in ends_at(node, outputs)):
             puts[i] = partial(_put, program, columns)
     return puts
 
 
 def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     """What is computed alike, where it is by small networks of one make; None of others."""
-    found = _twins(program, ends)
-    if found is None or not found.nodes or found.nodes[-1][0] is not ends.values[0].producer():
+    found = twins_of(program, ends)
+    if found is None or not found.nodes or found.nodes[-1][0] is not ends.values[0].producer() or not found.apart:
         return None
     shapes = [program.values[v.name or ""].shape for v in ends.values if v.name in program.values]
-    added = ends.nodes[0].op_type == "Add" or len(shapes) < len(ends.values)
-    fewest = FEWEST_NODES if found.read else FEWEST_OF_THE_SAME
-    freed = found.freed(ends.nodes)
-    if (added and len(set(shapes)) != 1) or len(ends.values) * len(freed) < fewest or not found.apart:
+    added = ends.axis is None or not ends.nodes or len(shapes) < len(ends.values)
+    freed = found.freed(ends.nodes, ends.values)
+    if (added and len(set(shapes)) != 1) or (ends.axis is not None and not shapes[0]):
         return None
-    attend = may_be_open(ends.nodes[0], shapes[0]) and any(attends(program, node) for node, *_ in found.nodes)
-    if len(ends.values) < FEWEST and not attend:
+    attend = may_be_open(ends.axis, shapes[0]) and any(attends(program, node) for node, *_ in found.nodes)
+    if not _are_many(ends, len(freed), attend, bool(found.read)):
         return None
     placed = [columns.of_values(row) for row in found.read]
     if not all(one is not None and all(isinstance(d, int) for d in one.type.shape) for one in placed):
@@ -86,7 +87,14 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
 
 
-def _twins(program: Program, ends: Ends) -> Twins | None:
+def _are_many(ends: Ends, nodes: int, attend: bool, read: bool) -> bool:
+    """Whether networks of so many nodes each are enough to be worth it."""
+    fewest = FEWEST_NODES if read and ends.nodes else FEWEST_OF_THE_SAME
+    networks = len(ends.values)
+    return networks * nodes >= fewest and (attend or networks >= (FEWEST if ends.nodes else FEWEST_OUTPUTS))
+
+
+def twins_of(program: Program, ends: Ends) -> Twins | None:
     """What computes values alike; where each is made of the one before, as steps of a recurrence are, of that."""
     given = set[ir.Value]()
     for _ in range(MOST_STATES):
@@ -105,19 +113,12 @@ def _are_floats(found: Twins) -> bool:
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:
     """Let what is joined or added up be computed at once."""
-    known = ((ends, _found(program, columns, ends)) for ends in ends_of(end))
+    known = ((e, _found(program, columns, e)) for e in ends_at(end, outputs_of(draft.model.graph)))
     ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
     if ends is None or found is None:  # what another one changed
         return False
     made, turns = NewNodes("heads", draft.taken), AllTurns(program, *draft, LAYERS)
-    for row, data in found.weights.items():
-        turns.rows[row[0]] = Row(made.held(np.stack(data)), data[0].shape, len(row))
-    for constant in dict.fromkeys(v for node, *_ in found.nodes for v in node.inputs if v is not None):
-        if held(constant) is None and (tensor := known_tensor(program, constant)) is not None:
-            turns.rows[constant] = Row(made.held(tensor.numpy()), tuple(tensor.shape.numpy()), None)
-    for row, beside in zip(found.read, columns.beside_each_other(made, found.read), strict=True):
-        turns.rows[row[0]] = beside
-    turns.rows.update({given: turns.rows[same] for given, same in found.same.items() if same in turns.rows})
+    _enter(program, columns, found, made, turns)
     try:
         whole = turns.rows.get(ends.values[0]) if all(turns.take(node) for node, *_ in found.nodes) else None
     except SuperoptError:  # sizes that are not told apart
@@ -125,19 +126,30 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     if whole is None or whole.turns is None:
         turns.placed(())
         return False
-    if end.op_type == "Concat":
-        joined = _joined(after := NewNodes("heads", draft.taken), whole, number(end, "axis", 0))
-        if len(ends.values) < len(end.inputs):
-            behind = end.inputs[ends.before + len(ends.values) :]
-            every = [v for v in (*end.inputs[: ends.before], joined, *behind) if v is not None]
-            joined = after.node("Concat", every, list(end.attributes.values()))
-        nodes = [*turns.placed([whole.value]), *after.nodes]
-    else:
-        joined = turns.made.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])
-        nodes = turns.placed([joined])
-    draft.model.graph.insert_before(end, [*made.nodes, *nodes])
-    replace_node(draft.model, end, [joined])
+    after = NewNodes("heads", draft.taken)
+    results = _results(after, turns.made, whole, ends)
+    draft.model.graph.insert_before(end, [*made.nodes, *turns.placed([whole.value, *results]), *after.nodes])
+    replace_ends(draft.model, end, ends, results)
     return True
+
+
+def _enter(program: Program, columns: Columns, found: Twins, made: NewNodes, turns: AllTurns) -> None:
+    """Let what networks read be known: weights and values of their own, one behind the other, and what all read."""
+    for row, data in found.weights.items():
+        turns.rows[row[0]] = Row(made.held(np.stack(data)), data[0].shape, len(row))
+    for constant in dict.fromkeys(v for node, *_ in found.nodes for v in node.inputs if v is not None):
+        if held(constant) is None and (tensor := known_tensor(program, constant)) is not None:
+            turns.rows.setdefault(constant, Row(made.held(tensor.numpy()), tuple(tensor.shape.numpy()), None))
+    for row, beside in zip(found.read, columns.beside_each_other(made, found.read), strict=True):
+        turns.rows[row[0]] = beside
+    turns.rows.update({given: turns.rows[same] for given, same in found.same.items() if same in turns.rows})
+
+
+def _results(after: NewNodes, turns: Nodes, whole: Row, ends: Ends) -> list[ir.Value]:
+    """What is to be given in the place of nodes that join or add up, or as each of some outputs."""
+    if ends.axis is None:
+        return [turns.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])]
+    return given_of(after, _joined(after, whole, ends.axis), ends, whole.shape, turns.opset)
 
 
 def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:

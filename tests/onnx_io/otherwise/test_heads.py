@@ -149,9 +149,9 @@ STAYS = {
     "that sum along axes of their own": networks(
         summed, "c = Concat<axis = 0>(p0, p1, p2, p3, p4, p5) y = Unsqueeze(c, one)", more=STACK + ONE
     ),
-    "few": networks(two_layers, count=4),
-    "of as many rows as a symbol stands for": networks(two_layers, rows="n"),
-    "of many rows": networks(two_layers, rows="9"),
+    "few": networks(two_layers, count=2),
+    "of as many rows as a symbol stands for": networks(normed, more=SAME, rows="n"),
+    "of many rows": networks(normed, more=SAME, rows="9"),
     "that differ by the signs of zeros": networks(zeros),
     "one of which is of another make": networks(other),
     "one of which has other steps": networks(

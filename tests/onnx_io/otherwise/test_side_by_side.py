@@ -1,0 +1,88 @@
+"""Layers of networks of one make are computed side by side in one matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from superopt.onnx_io import load, understand
+from tests.onnx_io.networks import run
+from tests.onnx_io.otherwise.reading import operators_of
+from tests.onnx_io.otherwise.test_heads import networks, two_layers
+
+X = np.random.default_rng(0).standard_normal((32, 6)).astype(np.float32)
+
+
+def expert(i: int) -> str:
+    """What a gate weighs: a number of each row for each network."""
+    return f"""f{i} = Constant<value_ints = [{i}]>() t{i} = Constant<value_ints = [{i + 1}]>()
+        g{i} = Slice(gates, f{i}, t{i}, one) h{i} = Gemm(x, w{i}, b{i}) r{i} = Relu(h{i}) m{i} = MatMul(r{i}, v{i})
+        e{i} = Add(two, m{i}) p{i} = Mul(g{i}, e{i})"""
+
+
+def scaled(i: int) -> str:
+    return f"""h{i} = MatMul(x, w{i}) n{i} = Sub(half, h{i}) c{i} = Mul(n{i}, b{i}) e{i} = Sigmoid(c{i})
+        a{i} = Mul(c{i}, e{i}) p{i} = Gemm<transB = 1>(a{i}, same)"""
+
+
+def outputs(rows: str = "32", opset: int = 17) -> onnx.ModelProto:
+    """Of which each network gives one."""
+    made = networks(two_layers, "y = Identity(x)", 4, rows=rows, opset=opset)
+    for i in range(4):
+        made.graph.output.append(onnx.helper.make_tensor_value_info(f"p{i}", onnx.TensorProto.FLOAT, ["a", 2]))
+    return made
+
+
+SUM = "a1 = Add(p0, p1) a2 = Add(a1, p2) y = Add(a2, p3)"
+GATES = """all = Constant<value_ints = [0, 1, 2, 3]>() some = Gather<axis = 1>(x, all) gates = Softmax<axis = 1>(some)
+    one = Constant<value_ints = [1]>() two = Constant<value_floats = [2.0, 1.0]>() """
+SAME = "same = Constant<value = float[2, 3] {1, 2, 3, 4, 5, 6}>() half = Constant<value_float = 0.5>() "
+CASES = {
+    "of one value": networks(two_layers, rows="32"),
+    "of as many rows as a symbol stands for": networks(two_layers, rows="n"),
+    "added up": networks(two_layers, SUM, 4, rows="32"),
+    "that gates weigh": networks(expert, SUM, 4, GATES, rows="32"),
+    "that gates weigh in as many rows as a symbol stands for": networks(expert, SUM, 4, GATES, rows="n"),
+    "with a layer that all share": networks(scaled, more=SAME, rows="32"),
+    "each of which gives an output": outputs(),
+    "each of which gives an output of older opsets": outputs(opset=11),
+    "each of which gives an output of open length": outputs("n"),
+    "before a number more": networks(two_layers, "y = Concat<axis = -1>(p0, p1, p2, p3, p4, p5, x)", rows="32"),
+}
+
+
+@pytest.mark.parametrize("given", CASES.values(), ids=CASES)
+def test_layers_are_computed_side_by_side(given: onnx.ModelProto) -> None:
+    counts = Counter(operators_of(given, {"x": X}))
+    assert counts["MatMul"] <= 3
+    assert counts["Gemm"] == 0
+    assert counts["Relu"] + counts["Sigmoid"] == 1
+
+
+def overflowing(i: int) -> str:
+    return two_layers(i).replace("Relu", "Exp")
+
+
+STAYS = {
+    "what may be infinite in one of which": networks(overflowing, rows="32"),
+    "joined along rows": networks(two_layers, "y = Concat<axis = 0>(p0, p1, p2)", 3, rows="32"),
+    "the weighed sum of one of which is read": networks(
+        expert, f"{SUM.replace('y =', 'a3 =')} z = Exp(e1) y = Concat<axis = 0>(a3, z)", 4, GATES, rows="32"
+    ),
+    "of which there are two": networks(two_layers, count=2, rows="32"),
+}
+
+
+@pytest.mark.parametrize("given", STAYS.values(), ids=STAYS)
+def test_others_stay(given: onnx.ModelProto) -> None:
+    assert not understand(load(given)).otherwise
+
+
+def test_many_numbers_are_not_put_beside_zeros() -> None:
+    made = ir.to_proto(understand(load(given := networks(two_layers, rows="4096"))).model)
+    assert made == ir.to_proto(load(given))
+    assert len(run(made, {"x": np.ones((4096, 6), np.float32)})) == 1

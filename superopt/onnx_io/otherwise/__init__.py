@@ -40,8 +40,10 @@ from superopt.onnx_io.otherwise.unrolled import unrolled
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
-FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells,)
-"""What is written otherwise before anything else is: of what is left of a cell, none could be told."""
+FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side)
+"""What is written otherwise before anything else is: of what is left of a cell, none could be told. Networks that can
+be side by side are so rather than in stacks.
+"""
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     full_rank,
@@ -63,7 +65,6 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     recurrences,
     restacked,
     heads,
-    side_by_side,
     pairs,
     monomials,
     along_last,

@@ -23,13 +23,16 @@ MOST_NODES = 128
 
 class Ends(NamedTuple):
     """Values that are joined along an axis, or else added up, the nodes that do so, and how many of what is joined are
-    before them. Outputs may be joined, and are no nodes' then.
+    before them. Outputs may be joined, and are no nodes' then. What is added up may be `weighed` by a number for each,
+    along the last axis of a value, or by the same factor.
     """
 
     values: tuple[ir.Value, ...]
     nodes: tuple[ir.Node, ...]
     axis: int | None
     before: int = 0
+    weighed: ir.Value | None = None
+    factor: float = 1.0
 
 
 def ends_of(node: ir.Node) -> list[Ends]:

@@ -22,6 +22,7 @@ from superopt.onnx_io.otherwise.alike import Alike, Twins
 from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
 from superopt.onnx_io.otherwise.heads import twins_of
+from superopt.onnx_io.otherwise.stacked_ends import stacked_ends
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, number
@@ -48,9 +49,13 @@ def side_by_side(program: Program) -> dict[int, Put]:
     """How to compute such networks, by the places of what joins or adds them up."""
     outputs, puts = outputs_of(program.model.graph), dict[int, Put]()
     for i, node in enumerate(program.model.graph):
-        if any(_found(program, ends) is not None for ends in ends_at(node, outputs)):
+        if any(_found(program, ends) is not None for ends in _ends(program, node, outputs)):
             puts[i] = partial(_put, program)
     return puts
+
+
+def _ends(program: Program, node: ir.Node, outputs: Mapping[ir.Node, Ends]) -> list[Ends]:
+    return [*ends_at(node, outputs), *stacked_ends(program, node)]
 
 
 def _found(program: Program, ends: Ends) -> Twins | None:
@@ -73,7 +78,7 @@ def _found(program: Program, ends: Ends) -> Twins | None:
 
 def _put(program: Program, draft: Draft, end: ir.Node) -> bool:
     """Let what is joined or added up be computed by one layer after the other."""
-    known = ((e, _found(program, e)) for e in ends_at(end, outputs_of(draft.model.graph)))
+    known = ((e, _found(program, e)) for e in _ends(program, end, outputs_of(draft.model.graph)))
     ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
     if ends is None or found is None:  # what another one changed
         return False
@@ -214,20 +219,24 @@ class _Columns:
         rows = None if last.bias is None else self._rows(last.bias, of, len(given))
         if (last.bias is not None and rows is None) or not equal_shapes(given[:-1], shape[:-1]):
             return None
-        value, gates = wide.value, None
+        value, gates = wide.value, self._ends.weighed
+        if gates is not None and (last.gates or not equal_shapes(self._shape(gates), (*shape[:-1], self._count))):
+            return None
         if last.gates is not None:
             if any(not equal_shapes(self._shape(v), (*shape[:-1], 1)) for v in last.gates):
                 return None
             gates = self._node("Concat", last.gates, [ir.AttrInt64("axis", -1)])
+        if gates is not None:
             kept = [0] * (len(shape) - 1)
             apart = self._node("Reshape", [value, self._held(np.array([*kept, self._count, wide.width]))])
             each = self._node("Reshape", [gates, self._held(np.array([*kept, self._count, 1]))])
             weighed = self._node("Mul", [apart, each])
             value = self._node("Reshape", [weighed, self._held(np.array([*kept, self._count * wide.width]))])
-        made = self._node("MatMul", [value, self._held(np.concatenate(matrices))])
+        scale = np.array(self._ends.factor, matrices[0].dtype)
+        made = self._node("MatMul", [value, self._held(np.concatenate(matrices) * scale)])
         if rows is None:
             return made
-        bias = self._held(np.sum(rows, 0) if gates is None else np.stack(rows))
+        bias = self._held(np.sum(rows, 0) * scale if gates is None else np.stack(rows))
         return self._node("Add", [made, bias if gates is None else self._node("MatMul", [gates, bias])])
 
     def _matrices(self, node: ir.Node) -> list[Array] | None:

@@ -24,6 +24,10 @@ def expert(i: int) -> str:
         e{i} = Add(two, m{i}) p{i} = Mul(g{i}, e{i})"""
 
 
+def unweighed(i: int) -> str:
+    return f"h{i} = Gemm(x, w{i}, b{i}) r{i} = Relu(h{i}) m{i} = MatMul(r{i}, v{i}) p{i} = Add(two, m{i})"
+
+
 def scaled(i: int) -> str:
     return f"""h{i} = MatMul(x, w{i}) n{i} = Sub(half, h{i}) c{i} = Mul(n{i}, b{i}) e{i} = Sigmoid(c{i})
         a{i} = Mul(c{i}, e{i}) p{i} = Gemm<transB = 1>(a{i}, same)"""
@@ -40,6 +44,13 @@ def outputs(rows: str = "32", opset: int = 17) -> onnx.ModelProto:
 SUM = "a1 = Add(p0, p1) a2 = Add(a1, p2) y = Add(a2, p3)"
 GATES = """all = Constant<value_ints = [0, 1, 2, 3]>() some = Gather<axis = 1>(x, all) gates = Softmax<axis = 1>(some)
     one = Constant<value_ints = [1]>() two = Constant<value_floats = [2.0, 1.0]>() """
+STACK = """new = Constant<value_ints = [{axis}]>() e0 = Unsqueeze(p0, new) e1 = Unsqueeze(p1, new)
+    e2 = Unsqueeze(p2, new) e3 = Unsqueeze(p3, new) stack = Concat<axis = {axis}>(e0, e1, e2, e3) """
+EINSUM = 'y = Einsum<equation = "be,bed->bd">(gates, stack)'
+FRONT = 'y = Einsum<equation = "ebd, be -> bd">(stack, gates)'
+WEIGHED = """minus = Constant<value_ints = [-1]>() column = Unsqueeze(gates, minus) weighed = Mul(stack, column)
+    y = ReduceSum<keepdims = 0>(weighed, new)"""
+MEAN = "y = ReduceMean<axes = [0], keepdims = 0>(stack)"
 SAME = "same = Constant<value = float[2, 3] {1, 2, 3, 4, 5, 6}>() half = Constant<value_float = 0.5>() "
 CASES = {
     "of one value": networks(two_layers, rows="32"),
@@ -47,6 +58,12 @@ CASES = {
     "added up": networks(two_layers, SUM, 4, rows="32"),
     "that gates weigh": networks(expert, SUM, 4, GATES, rows="32"),
     "that gates weigh in as many rows as a symbol stands for": networks(expert, SUM, 4, GATES, rows="n"),
+    "a stack of which gates weigh": networks(unweighed, STACK.format(axis=1) + EINSUM, 4, GATES, rows="32"),
+    "a stack of which gates weigh in front": networks(unweighed, STACK.format(axis=0) + FRONT, 4, GATES, rows="n"),
+    "a stack of which is multiplied and summed": networks(
+        unweighed, STACK.format(axis=1) + WEIGHED, 4, GATES, rows="32"
+    ),
+    "of which the mean is taken": networks(unweighed, STACK.format(axis=0) + MEAN, 4, GATES, rows="32"),
     "with a layer that all share": networks(scaled, more=SAME, rows="32"),
     "each of which gives an output": outputs(),
     "each of which gives an output of older opsets": outputs(opset=11),

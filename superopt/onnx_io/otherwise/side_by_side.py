@@ -236,7 +236,7 @@ class _Columns:
         made = self._node("MatMul", [value, self._held(np.concatenate(matrices) * scale)])
         if rows is None:
             return made
-        bias = self._held(np.sum(rows, 0) * scale if gates is None else np.stack(rows))
+        bias = self._held(scale * (np.sum(rows, 0) if gates is None else np.stack(rows)))
         return self._node("Add", [made, bias if gates is None else self._node("MatMul", [gates, bias])])
 
     def _matrices(self, node: ir.Node) -> list[Array] | None:

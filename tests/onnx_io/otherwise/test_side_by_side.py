@@ -21,7 +21,7 @@ def expert(i: int) -> str:
     """What a gate weighs: a number of each row for each network."""
     return f"""f{i} = Constant<value_ints = [{i}]>() t{i} = Constant<value_ints = [{i + 1}]>()
         g{i} = Slice(gates, f{i}, t{i}, one) h{i} = Gemm(x, w{i}, b{i}) r{i} = Relu(h{i}) m{i} = MatMul(r{i}, v{i})
-        e{i} = Add(two, m{i}) p{i} = Mul(g{i}, e{i})"""
+        a{i} = Add(two, m{i}) p{i} = Mul(g{i}, a{i})"""
 
 
 def unweighed(i: int) -> str:
@@ -41,7 +41,7 @@ def outputs(rows: str = "32", opset: int = 17) -> onnx.ModelProto:
     return made
 
 
-SUM = "a1 = Add(p0, p1) a2 = Add(a1, p2) y = Add(a2, p3)"
+SUM = "y1 = Add(p0, p1) y2 = Add(y1, p2) y = Add(y2, p3)"
 GATES = """all = Constant<value_ints = [0, 1, 2, 3]>() some = Gather<axis = 1>(x, all) gates = Softmax<axis = 1>(some)
     one = Constant<value_ints = [1]>() two = Constant<value_floats = [2.0, 1.0]>() """
 STACK = """new = Constant<value_ints = [{axis}]>() e0 = Unsqueeze(p0, new) e1 = Unsqueeze(p1, new)
@@ -50,6 +50,7 @@ EINSUM = 'y = Einsum<equation = "be,bed->bd">(gates, stack)'
 FRONT = 'y = Einsum<equation = "ebd, be -> bd">(stack, gates)'
 WEIGHED = """minus = Constant<value_ints = [-1]>() column = Unsqueeze(gates, minus) weighed = Mul(stack, column)
     y = ReduceSum<keepdims = 0>(weighed, new)"""
+MEANS = "y = ReduceMean<axes = [1], keepdims = 0>(stack)"
 MEAN = "y = ReduceMean<axes = [0], keepdims = 0>(stack)"
 SAME = "same = Constant<value = float[2, 3] {1, 2, 3, 4, 5, 6}>() half = Constant<value_float = 0.5>() "
 CASES = {
@@ -64,6 +65,7 @@ CASES = {
         unweighed, STACK.format(axis=1) + WEIGHED, 4, GATES, rows="32"
     ),
     "of which the mean is taken": networks(unweighed, STACK.format(axis=0) + MEAN, 4, GATES, rows="32"),
+    "that gates weigh of which the mean is taken": networks(expert, STACK.format(axis=1) + MEANS, 4, GATES, rows="32"),
     "with a layer that all share": networks(scaled, more=SAME, rows="32"),
     "each of which gives an output": outputs(),
     "each of which gives an output of older opsets": outputs(opset=11),
@@ -88,7 +90,7 @@ STAYS = {
     "what may be infinite in one of which": networks(overflowing, rows="32"),
     "joined along rows": networks(two_layers, "y = Concat<axis = 0>(p0, p1, p2)", 3, rows="32"),
     "the weighed sum of one of which is read": networks(
-        expert, f"{SUM.replace('y =', 'a3 =')} z = Exp(e1) y = Concat<axis = 0>(a3, z)", 4, GATES, rows="32"
+        expert, f"{SUM.replace('y =', 'y3 =')} z = Exp(a1) y = Concat<axis = 0>(y3, z)", 4, GATES, rows="32"
     ),
     "of which there are two": networks(two_layers, count=2, rows="32"),
 }

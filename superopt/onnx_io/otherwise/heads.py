@@ -96,6 +96,8 @@ def _are_many(ends: Ends, nodes: int, attend: bool, read: bool) -> bool:
 
 def twins_of(program: Program, ends: Ends) -> Twins | None:
     """What computes values alike; where each is made of the one before, as steps of a recurrence are, of that."""
+    if len({program.values[v.name or ""].type for v in ends.values if v.name in program.values}) > 1:
+        return None
     given = set[ir.Value]()
     for _ in range(MOST_STATES):
         found = Twins(KINDS, given, partial(known_tensor, program))

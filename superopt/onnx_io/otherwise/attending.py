@@ -52,8 +52,9 @@ def known_tensor(program: Program, value: ir.Value) -> ir.TensorProtocol | None:
     name, tensor = value.name or "", held(value)
     if tensor is not None or value.is_graph_input() or name not in program.constants or name not in program.values:
         return tensor
-    is_small = elements(program.values[name].shape) <= MOST_HELD and len(_made_by(value)) <= MOST_NODES
-    return ir.tensor(program.data(name)) if is_small else None
+    if elements(program.values[name].shape) > MOST_HELD or len(_made_by(value)) > MOST_NODES:
+        return None
+    return ir.tensor(data) if (data := program.data(name)).dtype.kind in "biuf" else None
 
 
 def _made_by(value: ir.Value) -> set[ir.Node]:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.assigned import assigned
+from superopt.onnx_io.otherwise.bases import bases
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.cells import cells
 from superopt.onnx_io.otherwise.counted import counted
@@ -67,6 +68,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     heads,
     pairs,
     monomials,
+    bases,
     along_last,
     hidden_keys,
     hidden_in_nodes,

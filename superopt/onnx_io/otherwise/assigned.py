@@ -49,7 +49,7 @@ def assigned(program: Program) -> dict[int, Put]:
     own, places = Assignments(program), {node: i for i, node in enumerate(program.model.graph)}
     last = [(i, node) for i, node in nodes if not own.goes_on(node)]
     found: dict[int, Put] = {i: partial(_put, program) for i, node in last if len(own.chain(node)) >= LEAST}
-    reading = [user for _, node in nodes for user, _ in node.outputs[0].uses() if own.read(user) is not None]
+    reading = [user for _, node in nodes for user in own.readers(node)]
     return found | {places[node]: partial(_read, program) for node in reading}
 
 
@@ -73,13 +73,16 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 
 def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
-    """Read what was put in a place itself."""
-    what, known = Assignments(program).read(node), program.values.get(node.outputs[0].name or "")
-    sizes = None if known is None else told(known.shape)
-    if what is None or sizes is None:
+    """Read what was put in a place itself, or what was there before anything was put elsewhere."""
+    taken, known = Assignments(program).read(node), program.values.get(node.outputs[0].name or "")
+    sizes, at = None if known is None else told(known.shape), node.inputs[1]
+    if taken is None or sizes is None or at is None:
         return False
     made = NewNodes("assigned", draft.taken)
-    result = made.node("Reshape", [what, made.integers(sizes)])
+    if taken.is_whole:
+        result = made.node("Gather", [taken.of, at], list(node.attributes.values()))
+    else:
+        result = made.node("Reshape", [taken.of, made.integers(sizes)])
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, [result])
     return True

@@ -34,6 +34,13 @@ class Assigned(NamedTuple):
     shape: Shape
 
 
+class Taken(NamedTuple):
+    """A place that is taken of a whole value, or a value that is no more than the place."""
+
+    of: ir.Value
+    is_whole: bool
+
+
 class Assignments:
     """What nodes of a program put where, each read once."""
 
@@ -73,19 +80,34 @@ class Assignments:
             node = itself(one.to).producer()
         return chain
 
-    def read(self, node: ir.Node) -> ir.Value | None:
-        """What was put in the one place that a node takes; None where it takes another one."""
-        at = data_of(self._program, node.inputs[1]) if is_a(node, "Gather") else None
-        given = node.inputs[0].producer() if at is not None and not at.ndim and node.inputs[0] is not None else None
-        while at is not None and given is not None and (one := self.of(given)) is not None:
+    def read(self, node: ir.Node) -> Taken | None:
+        """What stands in the one place that a node takes: what was put there, or what that was before others changed;
+        None where it is not told, or where nothing was changed.
+        """
+        at, value = data_of(self._program, node.inputs[1]) if is_a(node, "Gather") else None, node.inputs[0]
+        if at is None or at.ndim or value is None:
+            return None
+        before = value
+        while (one := self.of(itself(before).producer())) is not None:
             shape = self._program.values[one.to.name or ""].shape
             size, place = shape[one.axis], int(at)
             if number(node, "axis", 0) % len(shape) != one.axis or not isinstance(size, int):
                 return None
             if one.start <= (place + size if place < 0 else place) < one.end:
-                return one.what if one.end - one.start == 1 else None
-            given = itself(one.to).producer()
-        return None
+                return Taken(one.what, is_whole=False) if one.end - one.start == 1 else None
+            before = one.to
+        return None if before is value else Taken(before, is_whole=True)
+
+    def readers(self, node: ir.Node) -> list[ir.Node]:
+        """What takes a place of what a node has put into something, and can take it elsewhere."""
+        values, found = [node.outputs[0]], list[ir.Node]()
+        for value in values:
+            for user, _ in value.uses():
+                if is_a(user, "Identity"):
+                    values.append(user.outputs[0])
+                elif self.read(user) is not None:
+                    found.append(user)
+        return found
 
 
 def _is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:

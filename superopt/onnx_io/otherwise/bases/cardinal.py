@@ -1,0 +1,81 @@
+"""B-splines over knots that are equally far apart, which are one spline, moved: by the distance to the middle of each.
+
+`B(u) = 1/k! Σ (−1)ᵐ C(k+1, m) (c − m − |u|)₊ᵏ` with `c = (k + 1)/2` and all m below c: of a cubic one that is
+`((2 − |u|)₊³ − 4 (1 − |u|)₊³) / 6` (Schoenberg 1946). Written from both ends no term is much larger than the spline, as
+powers are that begin at one end, and a number that is in no cell is compared with no knot.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.bases.splines import Spline
+
+HIGHEST, ROUNDED = 5, 4
+"""Of higher degrees terms cancel more. Knots may be so many times off what 32-bit floating-point numbers are."""
+
+
+class Cardinal(NamedTuple):
+    """Splines of a degree, whose middles are these numbers of distances between knots from 0, by rows and places; and
+    such a distance, by rows.
+    """
+
+    middles: Array
+    distance: Array
+    degree: int
+
+
+def cardinal(spline: Spline) -> Cardinal | None:
+    """Splines whose knots are equally far apart; None of others."""
+    knots, degree = spline.knots, spline.degree
+    count = knots.shape[1]
+    if not 1 <= degree <= HIGHEST:
+        return None
+    distance = (knots[:, -1:] - knots[:, :1]) / (count - 1)
+    even = knots[:, :1] + distance * np.arange(count)
+    off, most = np.abs(knots - even).max(), np.abs(knots).max()
+    if not np.isfinite(off) or off > ROUNDED * np.finfo(np.float32).eps * most or most > distance.min() * 2**12:
+        return None
+    places = np.arange(count - degree - 1) + (degree + 1) / 2
+    middles = knots[:, :1] / distance + places
+    is_same = bool((middles == middles[:1]).all() and (distance == distance[:1]).all())
+    return Cardinal(middles[:1], distance[:1], degree) if is_same else Cardinal(middles, distance, degree)
+
+
+def write(made: NewNodes, x: ir.Value, middles: ir.Value, degree: int, dtype: np.dtype) -> tuple[ir.Value, float]:
+    """The splines of numbers that were divided by the distance of knots, and what they are to be multiplied by: the
+    first of the weights, which is the largest, so that the others are parts of one.
+    """
+    far = made.node("Abs", [made.node("Sub", [x, middles])])
+    half = (degree + 1) / 2
+    ends = [half - m for m in range(degree // 2 + 1)]
+    weights = [math.comb(degree + 1, m) * end**degree / math.factorial(degree) for m, end in enumerate(ends)]
+    powers = [
+        _power(made, _clipped(made, far, end, (weight / weights[0]) ** (1 / degree)), degree, dtype)
+        for end, weight in zip(ends, weights, strict=True)
+    ]
+    whole = powers[0]
+    for m, power in enumerate(powers[1:], 1):
+        whole = made.node("Sub" if m % 2 else "Add", [whole, power])
+    return whole, weights[0]
+
+
+def _clipped(made: NewNodes, far: ir.Value, end: float, largest: float) -> ir.Value:
+    """What falls from `largest`, which is 1 at most, to 0 at the end, and is 0 from there on."""
+    line = [ir.AttrFloat32("alpha", -largest / end), ir.AttrFloat32("beta", largest)]
+    return made.node("HardSigmoid", [far], line)
+
+
+def _power(made: NewNodes, x: ir.Value, degree: int, dtype: np.dtype) -> ir.Value:
+    """A power, by what runtimes compute at once: squares and cubes."""
+    if degree < 4:
+        return x if degree == 1 else made.node("Pow", [x, made.held(np.array(degree, dtype))])
+    square = made.node("Mul", [x, x])
+    fourth = made.node("Mul", [square, square])
+    return fourth if degree == 4 else made.node("Mul", [fourth, x])

@@ -17,14 +17,14 @@ from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.splines import Spline
 
-HIGHEST, ROUNDED = 5, 4
-"""Of higher degrees terms cancel more. Knots may be so many times off what 32-bit floating-point numbers are."""
+HIGHEST, ROUNDED = 5, 2.0**-19
+"""Of higher degrees terms cancel more. Knots may be off by such a part of their distance, as they are rounded: splines
+are no more off then.
+"""
 
 
 class Cardinal(NamedTuple):
-    """Splines of a degree, whose middles are these numbers of distances between knots from 0, by rows and places; and
-    such a distance, by rows.
-    """
+    """Splines of a degree: the middle of each, by rows and places, and how far knots are apart, by rows."""
 
     middles: Array
     distance: Array
@@ -39,25 +39,31 @@ def cardinal(spline: Spline) -> Cardinal | None:
         return None
     distance = (knots[:, -1:] - knots[:, :1]) / (count - 1)
     even = knots[:, :1] + distance * np.arange(count)
-    off, most = np.abs(knots - even).max(), np.abs(knots).max()
-    if not np.isfinite(off) or off > ROUNDED * np.finfo(np.float32).eps * most or most > distance.min() * 2**12:
+    if not (np.abs(knots - even) <= ROUNDED * distance).all():
         return None
-    places = np.arange(count - degree - 1) + (degree + 1) / 2
-    middles = knots[:, :1] / distance + places
+    low, high = (degree + 1) // 2, degree // 2 + 1  # the same of an odd degree, which has a knot in the middle
+    many = count - degree - 1
+    middles = (knots[:, low : low + many] + knots[:, high : high + many]) / 2
     is_same = bool((middles == middles[:1]).all() and (distance == distance[:1]).all())
     return Cardinal(middles[:1], distance[:1], degree) if is_same else Cardinal(middles, distance, degree)
 
 
-def write(made: NewNodes, x: ir.Value, middles: ir.Value, degree: int, dtype: np.dtype) -> tuple[ir.Value, float]:
-    """The splines of numbers that were divided by the distance of knots, and what they are to be multiplied by: the
-    first of the weights, which is the largest, so that the others are parts of one.
+def write(
+    made: NewNodes, x: ir.Value, middles: ir.Value, steps: ir.Value | float, degree: int
+) -> tuple[ir.Value, float]:
+    """The splines of numbers, whose knots are some step apart, or each of another one; and what they are to be
+    multiplied by: the first of the weights, which is the largest, so that the others are parts of one.
+
+    Numbers are subtracted before anything is multiplied: that is exact where a knot is near.
     """
-    far = made.node("Abs", [made.node("Sub", [x, middles])])
+    far, step = made.node("Abs", [made.node("Sub", [x, middles])]), steps
+    if isinstance(step, ir.Value):
+        far, step = made.node("Div", [far, step]), 1.0
     half = (degree + 1) / 2
     ends = [half - m for m in range(degree // 2 + 1)]
     weights = [math.comb(degree + 1, m) * end**degree / math.factorial(degree) for m, end in enumerate(ends)]
     powers = [
-        _power(made, _clipped(made, far, end, (weight / weights[0]) ** (1 / degree)), degree, dtype)
+        _power(made, _clipped(made, far, end * step, (weight / weights[0]) ** (1 / degree)), degree)
         for end, weight in zip(ends, weights, strict=True)
     ]
     whole = powers[0]
@@ -72,10 +78,10 @@ def _clipped(made: NewNodes, far: ir.Value, end: float, largest: float) -> ir.Va
     return made.node("HardSigmoid", [far], line)
 
 
-def _power(made: NewNodes, x: ir.Value, degree: int, dtype: np.dtype) -> ir.Value:
+def _power(made: NewNodes, x: ir.Value, degree: int) -> ir.Value:
     """A power, by what runtimes compute at once: squares and cubes."""
     if degree < 4:
-        return x if degree == 1 else made.node("Pow", [x, made.held(np.array(degree, dtype))])
+        return x if degree == 1 else made.node("Pow", [x, made.held(np.array(degree, np.float32))])
     square = made.node("Mul", [x, x])
     fourth = made.node("Mul", [square, square])
     return fourth if degree == 4 else made.node("Mul", [fourth, x])

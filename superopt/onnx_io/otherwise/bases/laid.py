@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.otherwise.assignments import Assignments
 from superopt.onnx_io.otherwise.bases.cardinal import cardinal, write
@@ -228,11 +229,15 @@ class Laid:
         found = None if spline is None else cardinal(spline)
         if spline is None or found is None or not self._are_of(spline.of, shape):
             return []
-        x = self._as(spline.of, self._laid(shape[:-1], 1))
-        turned = [np.swapaxes(a, 0, 1) if self._axis == -2 else a for a in (1 / found.distance, found.middles)]
-        steps, middles = (self._made.held(np.ascontiguousarray(a.astype(self._dtype))) for a in turned)
-        made, scale = write(self._made, self._made.node("Mul", [x, steps]), middles, found.degree, self._dtype)
+        x, distance = self._as(spline.of, self._laid(shape[:-1], 1)), found.distance
+        steps = float(distance[0, 0]) if len(distance) == 1 else self._row(distance)
+        made, scale = write(self._made, x, self._row(found.middles), steps, found.degree)
         return [Part(made, self._laid(shape[:-1], shape[-1]), shape[-1], scale)]
+
+    def _row(self, data: Array) -> ir.Value:
+        """A constant by rows and places."""
+        laid = np.swapaxes(data, 0, 1) if self._axis == -2 else data
+        return self._made.held(np.ascontiguousarray(laid.astype(self._dtype)))
 
     def _wave(self, node: ir.Node, shape: Shape) -> list[Part]:
         """Waves of whole multiples of angles: of those of given cosines Chebyshev's polynomials."""

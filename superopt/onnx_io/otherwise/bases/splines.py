@@ -18,6 +18,9 @@ from superopt.onnx_io.otherwise.bases.views import same_elements
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 
+FLOATS = ("float32", "float64")
+"""The types that hold what splines are."""
+
 CLOSE = 1e-5
 """What weights of a recursion may be off, in parts of the largest: knots are rounded, and so are their distances."""
 
@@ -94,7 +97,7 @@ class Splines:
         known, node = self._program.values.get(value.name or ""), value.producer()
         if known is None or not known.type.rank:
             return None
-        if known.shape[-1] == 1 and known.type.dtype in ("float32", "float64"):
+        if known.shape[-1] == 1 and known.type.dtype in FLOATS:
             return Affine(same_elements(self._program, value), np.ones((1, 1)), np.zeros((1, 1)))
         if node is None:
             return None
@@ -112,11 +115,10 @@ class Splines:
         return way(told) if way is not None and len(told) == len(read) else None
 
     def _cast(self, node: ir.Node, dtype: str) -> Read | None:
-        """What is true or not, in any type, and what is of the type already."""
-        (value,) = node.inputs
-        inner, known = self.of(value), None if value is None else self._program.values.get(value.name or "")
+        """What is true or not, in any type, and numbers that stay what they are."""
+        inner = self.of(node.inputs[0])
         is_truth = isinstance(inner, Beyond | Never) or (isinstance(inner, Spline) and not inner.degree)
-        return inner if is_truth or (known is not None and known.type.dtype == dtype) else None
+        return inner if is_truth or dtype in FLOATS else None
 
     def _sliced(self, node: ir.Node) -> Read | None:
         """Some splines in a row."""

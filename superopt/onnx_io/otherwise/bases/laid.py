@@ -225,7 +225,7 @@ class Laid:
 
     def _spline(self, value: ir.Value, shape: Shape) -> list[Part]:
         """Splines of which all are one, moved."""
-        spline = self._splines.spline(value)
+        spline = None if is_a(value.producer(), "Slice") else self._splines.spline(value)
         found = None if spline is None else cardinal(spline)
         if spline is None or found is None or not self._are_of(spline.of, shape):
             return []

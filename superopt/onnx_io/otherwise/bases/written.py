@@ -170,8 +170,8 @@ def _multiplied(
     for i, parts in enumerate(layers):
         own = _some(made, held, i, i + 1, 0, term.sizes[0]) if term.layers else held
         start, behind = 0, len(term.order) - (3 if axis == -2 else 2)
-        for (is_held, scale), group in groupby(parts, lambda part: (part.value is None, part.scale)):
-            some = list(group)
+        for some in _together(parts, axis):
+            is_held, scale = some[0].value is None, some[0].scale
             many = sum(part.many for part in some if isinstance(part.many, int))
             which = _some(made, own, start, start + many, behind, functions)
             which = made.node("Reshape", [which, made.integers([numbers * many, last])])
@@ -185,6 +185,13 @@ def _multiplied(
     for one in more:
         result = made.node("Add", [result, one])
     return result
+
+
+def _together(parts: Sequence[Part], axis: int) -> list[list[Part]]:
+    """Parts whose constants are one behind the other: those in a row, where the axis of functions is the first."""
+    if axis == -1:
+        return [[part] for part in parts]
+    return [list(group) for _, group in groupby(parts, lambda part: (part.value is None, part.scale))]
 
 
 def _flat(made: Nodes, part: Part, shape: Shape) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Cosines of whole multiples are products of those of one angle, as exact as they were; others stay."""
+"""Cosines of whole multiples and whole powers are products, as exact as they were; others stay."""
 
 from __future__ import annotations
 
@@ -121,3 +121,19 @@ def test_waves_lose_no_digits(reach: float) -> None:
     ours, theirs = (np.abs(run(m, {"x": x})[0] - wanted).max() for m in (made, source))
     assert sum(node.op_type == "Sin" for node in made.graph.node) == 1
     assert ours <= 4 * theirs + 1e-6, (ours, theirs)
+
+
+@pytest.mark.parametrize("exponents", [[0, 1, 2, 3, 4, 5], [7, 0, 3], [1]])
+@pytest.mark.parametrize("many", [3, NUMBERS])
+def test_whole_powers_are_products(exponents: list[int], many: int) -> None:
+    net = Network(ROWS, many)
+    functions = net("Pow", net.at_end(), net.held(exponents))
+    kinds = read(net, functions, len(exponents), numbers(-2, 2, many=many), "gemm")
+    assert ("Pow" in kinds) == (len(exponents) < 2)
+
+
+@pytest.mark.parametrize("exponents", [[0.0, 0.5], [-1.0, 1.0], [0.0, 0.0], [1.0, 9.0]])
+def test_other_powers_stay(exponents: list[float]) -> None:
+    net = Network(ROWS, NUMBERS)
+    functions = net("Pow", net.at_end(net("Abs", "x")), net.held(exponents))
+    assert "Pow" in read(net, functions, len(exponents), numbers(0.5, 2))

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.bases.splines import Spline
+from superopt.onnx_io.otherwise.bases.recursion import Spline
 
 HIGHEST, ROUNDED = 5, 2.0**-19
 """Of higher degrees terms cancel more. Knots may be off by such a part of their distance, as they are rounded: splines

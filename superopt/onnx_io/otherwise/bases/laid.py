@@ -19,7 +19,16 @@ from superopt.onnx_io.otherwise.assignments import Assignments
 from superopt.onnx_io.otherwise.bases.cardinal import cardinal, write
 from superopt.onnx_io.otherwise.bases.splines import Splines
 from superopt.onnx_io.otherwise.bases.views import same_elements, same_numbers, shape_of, uniform
-from superopt.onnx_io.otherwise.bases.waves import FEWEST, Multiples, Turns, is_bounded, multiples, polynomials
+from superopt.onnx_io.otherwise.bases.waves import (
+    FEWEST,
+    Multiples,
+    Turns,
+    is_bounded,
+    multiples,
+    polynomials,
+    powers,
+    whole_numbers,
+)
 from superopt.onnx_io.otherwise.reading import data_of, is_a, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
@@ -27,7 +36,7 @@ from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.onnx_io.turns.rows import Nodes, common
 from superopt.relations import are_equal, is_one
 
-POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
+POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
 """What computes each element of its own."""
 
 
@@ -92,7 +101,7 @@ class Laid:
             return [Part(self._as(same_elements(self._program, value), laid), laid, 1)]
         if node is None:
             raise NotLaidError
-        shorter = self._spline(value, shape) or self._wave(node, shape)
+        shorter = self._spline(value, shape) or self._wave(node, shape) or self._power(node, shape)
         self.shortened += bool(shorter)
         return shorter or self._computed(node, shape)
 
@@ -132,7 +141,7 @@ class Laid:
             return self._assigned(node, shape)
         if is_a(node, "Reshape"):
             return [self._viewed(inputs[0], shape)]
-        if not is_a(node, *POINTWISE):
+        if not is_a(node, *POINTWISE) or None in node.inputs:
             raise NotLaidError
         wholes = [self._whole(v) for v in inputs]
         values = [whole.value for whole in wholes if whole.value is not None]
@@ -255,6 +264,20 @@ class Laid:
         if len(of.numbers) < FEWEST or 0 in of.numbers or not self._are_of(of.of, shape):
             return []
         return [Part(self._turned(of, laid).of(k, node.op_type), laid, 1) for k in of.numbers]
+
+    def _power(self, node: ir.Node, shape: Shape) -> list[Part]:
+        """Whole powers of numbers."""
+        if not is_a(node, "Pow") or node.inputs[0] is None:
+            return []
+        x, exponents = (
+            same_numbers(self._program, node.inputs[0]),
+            whole_numbers(self._program, node.inputs[1], shape[-1]),
+        )
+        if not exponents or max(exponents) == 0 or not self._are_of(x, shape):
+            return []
+        laid = self._laid(shape[:-1], 1)
+        found = powers(self._made, self._as(x, laid), max(exponents))
+        return [Part(found[k - 1], laid, 1) if k else Part(None, (), 1) for k in exponents]
 
     def _turned(self, of: Multiples, laid: Shape) -> Turns:
         if of.of not in self._turns:

@@ -1,10 +1,11 @@
-"""Cosines and sines of whole multiples of an angle, by products of those of the angle itself."""
+"""Cosines and sines of whole multiples of an angle, by products of those of the angle itself, and whole powers."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
 
+from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.views import same_numbers, shape_of
 from superopt.onnx_io.otherwise.reading import data_of, is_a
@@ -28,13 +29,29 @@ def multiples(program: Program, value: ir.Value | None) -> Multiples | None:
         return None
     shape = shape_of(program, value)
     for by, of in (node.inputs, node.inputs[::-1]):
-        data = data_of(program, by)
-        if data is None or of is None or shape is None or not data.ndim or data.size != data.shape[-1]:
-            continue
-        found = [float(d) for d in data.reshape(-1)]
-        if len(found) == shape[-1] and all(d.is_integer() and 0 <= d <= MOST for d in found):
-            return Multiples(same_numbers(program, of), [int(d) for d in found])
+        found = None if of is None or shape is None else whole_numbers(program, by, shape[-1])
+        if of is not None and found is not None:
+            return Multiples(same_numbers(program, of), found)
     return None
+
+
+def whole_numbers(program: Program, value: ir.Value | None, many: Dim) -> list[int] | None:
+    """So many small whole numbers in a row, that a constant is; None of others."""
+    data = data_of(program, value)
+    if data is None or not data.ndim or data.size != data.shape[-1] or data.size != many:
+        return None
+    found = [float(d) for d in data.reshape(-1)]
+    return [int(d) for d in found] if all(d.is_integer() and 0 <= d <= MOST for d in found) else None
+
+
+def powers(made: NewNodes, x: ir.Value, most: int) -> list[ir.Value]:
+    """Powers of numbers, from the first on, each the product of two of half as much: a runtime takes its time for any
+    but squares and cubes.
+    """
+    found = [x]
+    while (k := len(found) + 1) <= most:
+        found.append(made.node("Mul", [found[k // 2 - 1], found[(k + 1) // 2 - 1]]))
+    return found
 
 
 def polynomials(made: NewNodes, x: ir.Value, most: int, is_bounded: bool, dtype: np.dtype) -> list[ir.Value]:

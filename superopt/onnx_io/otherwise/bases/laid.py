@@ -8,28 +8,16 @@ takes 190 µs to subtract 8 knots from each of 12,544 numbers, and 12 with the a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic.carrier import Array
-from superopt.dim import Dim, Shape, product
+from superopt.dim import Shape
 from superopt.onnx_io.otherwise.assignments import Assignments
-from superopt.onnx_io.otherwise.bases.cardinal import cardinal, write
-from superopt.onnx_io.otherwise.bases.splines import Splines
-from superopt.onnx_io.otherwise.bases.views import same_elements, same_numbers, shape_of, uniform
-from superopt.onnx_io.otherwise.bases.waves import (
-    FEWEST,
-    Multiples,
-    Turns,
-    is_bounded,
-    multiples,
-    polynomials,
-    powers,
-    whole_numbers,
-)
-from superopt.onnx_io.otherwise.reading import data_of, is_a, told
+from superopt.onnx_io.otherwise.bases.layout import TYPE, Layout, NotLaidError, Part
+from superopt.onnx_io.otherwise.bases.shorter import Shorter
+from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
+from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.forms import ELEMENTWISE
@@ -40,39 +28,23 @@ POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "Grea
 """What computes each element of its own."""
 
 
-class NotLaidError(ValueError):
-    """A value is none that can be laid out."""
-
-
-class Part(NamedTuple):
-    """Some of the functions, which are to be multiplied by a number, in a shape that broadcasts to that of all; or a
-    number that so many functions are.
-    """
-
-    value: ir.Value | None
-    shape: Shape
-    many: Dim
-    scale: float = 1.0
-
-
 class Laid:
     """Values of a program with the axis of functions before that of numbers (-2), or behind it (-1)."""
 
     def __init__(self, program: Program, made: Nodes, axis: int) -> None:
-        self._program, self._made, self._axis, self._dtype = program, made, axis, np.dtype("float32")
+        self._layout = Layout(program, made, axis)
+        self._program, self._made, self._axis = program, made, axis
         self._known: dict[ir.Value, list[Part]] = {}
-        self._numbers: dict[tuple[ir.Value, Shape], ir.Value] = {}
-        self._splines, self._turns = Splines(program), dict[ir.Value, Turns]()
-        self._assignments = Assignments(program)
+        self._shorter, self._assignments = Shorter(self._layout), Assignments(program)
         self.shortened = 0
         """How often functions are computed in fewer steps."""
 
     def functions(self, value: ir.Value) -> list[Part]:
         """All functions of a value, in parts in a row. Raises `NotLaidError`."""
-        shape, parts = self._shape(value), self.parts(value)
+        shape, parts = self._layout.shape(value), self.parts(value)
         if not are_equal(sum(part.many for part in parts if isinstance(part.many, int)), shape[-1]):
             raise NotLaidError
-        wanted = [self._laid(shape[:-1], part.many) for part in parts]
+        wanted = [self._layout.laid(shape[:-1], part.many) for part in parts]
         if any(p.value is not None and not _are_equal(p.shape, w) for p, w in zip(parts, wanted, strict=True)):
             raise NotLaidError
         return parts
@@ -83,37 +55,18 @@ class Laid:
             self._known[value] = self._parts(value)
         return self._known[value]
 
-    def _shape(self, value: ir.Value) -> Shape:
-        shape = shape_of(self._program, value)
-        if shape is None or len(shape) < 2:
-            raise NotLaidError
-        return shape
-
-    def _laid(self, rows: Shape, count: Dim) -> Shape:
-        return (*rows[:-1], count, rows[-1]) if self._axis == -2 else (*rows, count)
-
     def _parts(self, value: ir.Value) -> list[Part]:
         if (value.name or "") in self._program.constants:
             return [self._constant(value)]
-        shape, node = self._shape(value), value.producer()
+        shape, node = self._layout.shape(value), value.producer()
         if is_one(shape[-1]):
-            laid = self._laid(shape[:-1], 1)
-            return [Part(self._as(same_elements(self._program, value), laid), laid, 1)]
+            numbers = self._layout.numbers(same_elements(self._program, value), shape[:-1])
+            return [Part(numbers, self._layout.laid(shape[:-1], 1), 1)]
         if node is None:
             raise NotLaidError
-        shorter = self._spline(value, shape) or self._wave(node, shape) or self._power(node, shape)
+        shorter = self._shorter.parts(value, node)
         self.shortened += bool(shorter)
         return shorter or self._computed(node, shape)
-
-    def _as(self, value: ir.Value, shape: Shape) -> ir.Value:
-        """A value in another shape."""
-        key = value, shape
-        if key not in self._numbers:
-            sizes = told(shape)
-            if sizes is None:
-                raise NotLaidError
-            self._numbers[key] = self._made.node("Reshape", [value, self._made.integers(sizes)])
-        return self._numbers[key]
 
     def _constant(self, value: ir.Value) -> Part:
         """A constant, of one row where all are the same, or one number."""
@@ -151,11 +104,11 @@ class Laid:
 
     def _joined(self, value: ir.Value) -> list[Part]:
         """What a join of functions joins."""
-        shape = self._shape(value)
+        shape = self._layout.shape(value)
         if (one := uniform(self._program, value)) is not None:
             return [Part(None, (), shape[-1], one)]
         parts = self.parts(value)
-        if not all(_are_equal(p.shape, self._laid(shape[:-1], p.many)) for p in parts if p.value is not None):
+        if not all(_are_equal(p.shape, self._layout.laid(shape[:-1], p.many)) for p in parts if p.value is not None):
             raise NotLaidError
         return parts
 
@@ -168,29 +121,25 @@ class Laid:
         values = [part.value for part in (first, *others) if part.value is not None]
         made = self._made.node("Concat", values, [ir.AttrInt64("axis", len(first.shape) + self._axis)])
         count = sum(part.many for part in parts if isinstance(part.many, int))
-        return Part(made, self._laid(self._shape(value)[:-1], count), count)
+        return Part(made, self._layout.laid(self._layout.shape(value)[:-1], count), count)
 
     def _scaled(self, part: Part) -> Part:
         if part.value is None:
             raise NotLaidError
         if part.scale == 1.0:
             return part
-        by = self._made.held(np.array(part.scale, self._dtype))
+        by = self._made.held(np.array(part.scale, TYPE))
         return part._replace(value=self._made.node("Mul", [part.value, by]), scale=1.0)
 
     def _sliced(self, inputs: Sequence[ir.Value], rank: int) -> list[Part]:
         """Some functions in a row."""
         parts, axes = self.parts(inputs[0]), data_of(self._program, inputs[3]) if len(inputs) > 3 else None
         bounds = [data_of(self._program, v) for v in inputs[1:]]
-        if axes is None or axes.reshape(-1).tolist() not in ([-1], [rank - 1]):
+        if axes is None or axes.reshape(-1).tolist() not in ([-1], [rank - 1]) or any(b is None for b in bounds):
             raise NotLaidError
         start, end, _, *step = (int(b.reshape(-1)[0]) for b in bounds if b is not None)
         sizes = [part.many for part in parts if isinstance(part.many, int)]
-        if (
-            not are_equal(sum(sizes), self._shape(inputs[0])[-1])
-            or len(bounds) != 3 + len(step)
-            or step not in ([], [1])
-        ):
+        if not are_equal(sum(sizes), self._layout.shape(inputs[0])[-1]) or step not in ([], [1]):
             raise NotLaidError
         some, begin = range(sum(sizes))[start:end], 0
         taken = list[Part]()
@@ -214,81 +163,24 @@ class Laid:
         number = None if one is None else uniform(self._program, one.to)
         if one is None or number is None or one.axis != len(shape) - 1 or one.end != one.start + 1:
             raise NotLaidError
-        laid, last = self._laid(shape[:-1], 1), shape[-1]
-        if not self._are_of(one.what, shape) or not isinstance(last, int):
+        laid, last = self._layout.laid(shape[:-1], 1), shape[-1]
+        if not self._layout.are_of(one.what, shape[:-1]) or not isinstance(last, int):
             raise NotLaidError
         parts = [
             Part(None, (), one.start, number),
-            Part(self._as(one.what, laid), laid, 1),
+            Part(self._layout.numbers(one.what, shape[:-1]), laid, 1),
             Part(None, (), last - one.end, number),
         ]
         return [part for part in parts if part.many]
 
     def _viewed(self, value: ir.Value, shape: Shape) -> Part:
         """The same numbers and functions, with other axes in front."""
-        before, whole = self._shape(value), self._whole(value)
-        if not _are_equal(before[-2:], shape[-2:]) or whole.value is None or not are_equal(whole.many, shape[-1]):
+        before, whole = self._layout.shape(value), self._whole(value)
+        is_full = _are_equal(whole.shape, self._layout.laid(before[:-1], before[-1]))
+        if not is_full or not _are_equal(before[-2:], shape[-2:]) or whole.value is None:
             raise NotLaidError
-        laid = self._laid(shape[:-1], whole.many)
-        return Part(self._as(whole.value, laid), laid, whole.many)
-
-    def _spline(self, value: ir.Value, shape: Shape) -> list[Part]:
-        """Splines of which all are one, moved."""
-        spline = None if is_a(value.producer(), "Slice") else self._splines.spline(value)
-        found = None if spline is None else cardinal(spline)
-        if spline is None or found is None or not self._are_of(spline.of, shape):
-            return []
-        x, distance = self._as(spline.of, self._laid(shape[:-1], 1)), found.distance
-        steps = float(distance[0, 0]) if len(distance) == 1 else self._row(distance)
-        made, scale = write(self._made, x, self._row(found.middles), steps, found.degree)
-        return [Part(made, self._laid(shape[:-1], shape[-1]), shape[-1], scale)]
-
-    def _row(self, data: Array) -> ir.Value:
-        """A constant by rows and places."""
-        laid = np.swapaxes(data, 0, 1) if self._axis == -2 else data
-        return self._made.held(np.ascontiguousarray(laid.astype(self._dtype)))
-
-    def _wave(self, node: ir.Node, shape: Shape) -> list[Part]:
-        """Waves of whole multiples of angles: of those of given cosines Chebyshev's polynomials."""
-        of = multiples(self._program, node.inputs[0]) if is_a(node, "Cos", "Sin") else None
-        if of is None:
-            return []
-        inner, laid = of.of.producer(), self._laid(shape[:-1], 1)
-        if is_a(node, "Cos") and inner is not None and is_a(inner, "Acos") and inner.inputs[0] is not None:
-            x = same_numbers(self._program, inner.inputs[0])
-            if not self._are_of(x, shape) or max(of.numbers) < 2:
-                return []
-            bounded = is_bounded(self._program, x)
-            found = polynomials(self._made, self._as(x, laid), max(of.numbers), bounded, self._dtype)
-            return [Part(found[k - 1], laid, 1) if k else Part(None, (), 1) for k in of.numbers]
-        if len(of.numbers) < FEWEST or 0 in of.numbers or not self._are_of(of.of, shape):
-            return []
-        return [Part(self._turned(of, laid).of(k, node.op_type), laid, 1) for k in of.numbers]
-
-    def _power(self, node: ir.Node, shape: Shape) -> list[Part]:
-        """Whole powers of numbers."""
-        if not is_a(node, "Pow") or node.inputs[0] is None:
-            return []
-        x, exponents = (
-            same_numbers(self._program, node.inputs[0]),
-            whole_numbers(self._program, node.inputs[1], shape[-1]),
-        )
-        if not exponents or max(exponents) == 0 or not self._are_of(x, shape):
-            return []
-        laid = self._laid(shape[:-1], 1)
-        found = powers(self._made, self._as(x, laid), max(exponents))
-        return [Part(found[k - 1], laid, 1) if k else Part(None, (), 1) for k in exponents]
-
-    def _turned(self, of: Multiples, laid: Shape) -> Turns:
-        if of.of not in self._turns:
-            self._turns[of.of] = Turns(self._made, self._as(of.of, laid))
-        return self._turns[of.of]
-
-    def _are_of(self, value: ir.Value, shape: Shape) -> bool:
-        """Whether a value has one number for all functions in a shape, in a type that runtimes compute with."""
-        known = self._program.values.get(value.name or "")
-        is_float = known is not None and known.type.dtype in ("float32", "float64")
-        return known is not None and is_float and are_equal(product(known.shape), product(shape[:-1]))
+        laid = self._layout.laid(shape[:-1], whole.many)
+        return Part(self._layout.viewed(whole.value, laid), laid, whole.many)
 
 
 def _are_equal(one: Shape, other: Shape) -> bool:

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.bases.layout import TYPE
 from superopt.onnx_io.otherwise.bases.views import same_numbers, shape_of
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
@@ -54,13 +55,13 @@ def powers(made: NewNodes, x: ir.Value, most: int) -> list[ir.Value]:
     return found
 
 
-def polynomials(made: NewNodes, x: ir.Value, most: int, is_bounded: bool, dtype: np.dtype) -> list[ir.Value]:
+def polynomials(made: NewNodes, x: ir.Value, most: int, is_bounded: bool) -> list[ir.Value]:
     """Chebyshev's polynomials of numbers, from the first on: `Tₖ(cos a) = cos k a`, `Tₖ = 2x Tₖ₋₁ − Tₖ₋₂`.
 
     What is beyond 1 is no cosine, and onnxruntime 1.32 gives hyperbolic tangents of up to 1 + 2·10⁻⁷. Where numbers may
     be so, `T₂ = 2x² − 1` is written as `1 − (√(2 − 2x²))²`, which is not a number then, and so are all that follow.
     """
-    one, two = (made.held(np.array(n, dtype)) for n in (1, 2))
+    one, two = (made.held(np.array(n, TYPE)) for n in (1, 2))
     twice = made.node("Add", [x, x])
     squared = made.node("Mul", [twice, x])
     if is_bounded:

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.otherwise.bases.laid import Laid, NotLaidError, Part
+from superopt.onnx_io.otherwise.bases.laid import Laid
+from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Sum, Weighed, sum_of
 from superopt.onnx_io.otherwise.bases.views import shape_of
 from superopt.onnx_io.otherwise.reading import is_a, told
@@ -24,9 +25,6 @@ from superopt.relations import equal_shapes, is_one
 
 LEAST_OPSET = 10
 """Before it, slices had their bounds as attributes."""
-
-TYPE = "float32"
-"""What is computed in other types runtimes lack operators for."""
 
 
 class _Tried(Nodes):

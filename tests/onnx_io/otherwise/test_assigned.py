@@ -107,6 +107,15 @@ def test_a_part_that_was_put_is_read_itself() -> None:
     assert operators.count("Gather") == 1
 
 
+def test_what_was_there_before_is_read_there() -> None:
+    """Also of copies: `t[:, 1] = x; t[:, 2] = x * t[:, 1] - t[:, 0]`."""
+    nodes = f"{PARTS} {elements([1], 'z', 'u1', 'a')} c = Identity(a) h = Gather<axis = 1>(c, zero) n = Neg(h) "
+    nodes += f"u = Unsqueeze(n, at) {elements([2], 'c', 'u', 'b')} q = Gather<axis = 1>(b, one) n3 = Sin(q) "
+    nodes += f"w = Unsqueeze(n3, at) {elements([3], 'b', 'w', 'y')}"
+    operators = read(assigned(nodes.replace(PARTS, PARTS.split(" g2")[0])))
+    assert not {"Identity", "ScatterElements"}.intersection(operators)
+
+
 @pytest.mark.parametrize("end", ["y = {}", "b = {} y = Neg(b)"], ids=["an output", "a value"])
 @pytest.mark.parametrize("what", ["x", "z"])
 def test_what_has_a_name_of_its_own_keeps_it(what: str, end: str) -> None:

@@ -7,8 +7,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import superopt
+from superopt.api import Options
 from superopt.onnx_io import load, understand
-from tests.onnx_io.networks import run
+from tests.onnx_io.networks import assert_close, run
 from tests.onnx_io.otherwise.functions import Array, Network, even, exact_splines, splines
 from tests.onnx_io.otherwise.reading import operators_of
 
@@ -142,3 +144,14 @@ def test_opsets_before_an_operator_do_not_get_it() -> None:
     made = ir.to_proto(understand(load(source)).model)
     onnx.checker.check_model(made, full_check=True)
     assert [o.version for o in made.opset_import] == [13]
+
+
+def test_a_layer_of_splines_is_computed_faster_and_is_the_same(options: Options) -> None:
+    net = Network(4, 200)
+    functions, many = splines(net, even(-1, 1, CELLS, 3), 3)
+    source = net.model(net.layer(functions, many))
+    result = superopt.optimize(source, options)
+    assert result.report.outcome == "faster"
+    assert result.report.measured is not None
+    assert result.report.measured.speedup > 1.5
+    assert_close(run(result.proto()), run(source))

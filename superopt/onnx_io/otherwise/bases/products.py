@@ -14,6 +14,9 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.relations import are_equal, is_one
 
+MOST_NODES = 16
+"""What is added up is told by no more."""
+
 
 class Weighed(NamedTuple):
     """A value that has numbers and functions along its last two axes, and constants: of the shape `split`, in which
@@ -163,10 +166,6 @@ def _terms(
     if found is None and shape is not None and len(shape) > 2 and is_one(shape[-1]) and shape[-2] == sizes[0]:
         return [Weighed(value, None, (sizes[0], 1, sizes[1]), factors=factors)]
     return found
-
-
-MOST_NODES = 16
-"""What is added up is told by no more."""
 
 
 def _times(program: Program, node: ir.Node) -> tuple[ir.Value, ir.Value] | None:

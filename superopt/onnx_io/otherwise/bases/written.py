@@ -100,7 +100,7 @@ def _result(program: Program, whole: Sum, made: Nodes) -> ir.Value | None:
         sums = [_product(program, term, made) for term in whole.terms]
     except NotLaidError:
         return None
-    if not any(is_new for *_, is_new in sums):
+    if not any(is_new for *_, is_new in sums) or (to := told(whole.shape)) is None:
         return None
     (result, shape, _), *others = sums
     for other, *_ in others:
@@ -108,7 +108,7 @@ def _result(program: Program, whole: Sum, made: Nodes) -> ir.Value | None:
     if whole.more is not None:
         result = made.node("Add", [result, whole.more])
     if not equal_shapes(shape, whole.shape):
-        result = made.node("Reshape", [result, made.integers(told(whole.shape) or [])])
+        result = made.node("Reshape", [result, made.integers(to)])
     return result
 
 

@@ -17,8 +17,8 @@ Numbers = NDArray[np.float64]
 class Network:
     """A model of one input, of rows of numbers, whose nodes are added one by one."""
 
-    def __init__(self, rows: int | str, numbers: int, seed: int = 0) -> None:
-        self.rows, self.numbers = rows, numbers
+    def __init__(self, rows: int | str, numbers: int, seed: int = 0, more: Sequence[int | str] = ()) -> None:
+        self.rows, self.numbers, self._lead = rows, numbers, (rows, *more)
         self.draw = np.random.default_rng(seed)
         self._nodes: list[onnx.NodeProto] = []
         self._held: list[onnx.TensorProto] = []
@@ -57,7 +57,8 @@ class Network:
             scaled = self("Mul", each, self.weights(1, self.numbers, 3))
             base = self("Mul", self.at_end(), self.weights(1, self.numbers, 3))
             return self("ReduceSum", self("Add", base, scaled), self.held([1], "int64"), keepdims=0)
-        flat = self("Reshape", functions, self.held([-1, sizes[0] * sizes[1]], "int64"))
+        lead = [-1] if len(self._lead) == 1 else [0] * len(self._lead)
+        flat = self("Reshape", functions, self.held([*lead, sizes[0] * sizes[1]], "int64"))
         if spelled == "gemm":
             return self("Gemm", flat, self.weights(3, sizes[0] * sizes[1]), self.weights(3), transB=1)
         return self("MatMul", flat, self.weights(sizes[0] * sizes[1], 3))
@@ -68,9 +69,9 @@ class Network:
         for node in self._nodes:
             node.output[:] = [names.get(n, n) for n in node.output]
             node.input[:] = [names.get(n, n) for n in node.input]
-        told = shapes or [(self.rows, 3)]
+        told = shapes or [(*self._lead, 3)]
         given = [make_tensor_value_info(f"y{i}", 1, shape) for i, shape in enumerate(told)]
-        x = make_tensor_value_info("x", 1, (self.rows, self.numbers))
+        x = make_tensor_value_info("x", 1, (*self._lead, self.numbers))
         graph = helper.make_graph(self._nodes, "g", [x], given, self._held)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 

@@ -55,6 +55,13 @@ def test_any_number_of_rows(spelled: str, rows: int) -> None:
     assert is_laid(net.model(net.layer(bells(net), MANY, spelled)), numbers(rows))
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+def test_rows_may_have_steps_of_any_number(steps: int) -> None:
+    net = Network("rows", NUMBERS, more=("steps",))
+    x = np.random.default_rng(0).standard_normal((2, steps, NUMBERS)).astype(np.float32)
+    assert is_laid(net.model(net.layer(bells(net), MANY, "matmul")), x)
+
+
 def test_each_number_may_have_a_grid_of_its_own() -> None:
     net = Network(ROWS, NUMBERS)
     assert is_laid(net.model(net.layer(bells(net, net.draw.standard_normal((NUMBERS, MANY))), MANY)))

@@ -147,7 +147,7 @@ def test_opsets_before_an_operator_do_not_get_it() -> None:
 
 
 def test_a_layer_of_splines_is_computed_faster_and_is_the_same(options: Options) -> None:
-    net = Network(4, 200)
+    net = Network(2, 150)
     functions, many = splines(net, even(-1, 1, CELLS, 3), 3)
     source = net.model(net.layer(functions, many))
     result = superopt.optimize(source, options)

@@ -180,7 +180,7 @@ class Laid:
         if not is_full or not _are_equal(before[-2:], shape[-2:]) or whole.value is None:
             raise NotLaidError
         laid = self._layout.laid(shape[:-1], whole.many)
-        return Part(self._layout.viewed(whole.value, laid), laid, whole.many)
+        return Part(self._layout.viewed(whole.value, whole.shape, laid), laid, whole.many)
 
 
 def _are_equal(one: Shape, other: Shape) -> bool:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
-from superopt.onnx_io.otherwise.bases.views import shape_of
-from superopt.onnx_io.otherwise.reading import told
+from superopt.onnx_io.otherwise.bases.views import shape_of, sizes_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import are_equal
@@ -52,12 +51,12 @@ class Layout:
 
     def numbers(self, value: ir.Value, rows: Shape) -> ir.Value:
         """The elements of a value as numbers, each for one function."""
-        return self.viewed(value, self.laid(rows, 1))
+        return self.viewed(value, self.shape(value), self.laid(rows, 1))
 
-    def viewed(self, value: ir.Value, shape: Shape) -> ir.Value:
-        """The elements of a value in another shape. Raises `NotLaidError` where its sizes are not told."""
+    def viewed(self, value: ir.Value, of: Shape, shape: Shape) -> ir.Value:
+        """The elements of a value of a shape in another. Raises `NotLaidError` where its sizes are not told."""
         if (value, shape) not in self._viewed:
-            sizes = told(shape)
+            sizes = sizes_of(of, shape)
             if sizes is None:
                 raise NotLaidError
             self._viewed[value, shape] = self.made.node("Reshape", [value, self.made.integers(sizes)])

@@ -21,6 +21,15 @@ def shape_of(program: Program, value: ir.Value | None) -> Shape | None:
     return None if known is None else known.shape
 
 
+def sizes_of(of: Shape, to: Shape) -> list[int] | None:
+    """The sizes that a Reshape is told to make a shape of another: 0 for what stays where it is and is no number; None
+    where several are none and are elsewhere.
+    """
+    stays = [i < len(of) and are_equal(of[i], d) for i, d in enumerate(to)]
+    sizes = [d if isinstance(d, int) else 0 if same else -1 for d, same in zip(to, stays, strict=True)]
+    return sizes if sizes.count(-1) < 2 else None
+
+
 def same_elements(program: Program, value: ir.Value) -> ir.Value:
     """The first value from which on nothing but shapes is changed."""
     while (before := _before(program, value)) is not None:

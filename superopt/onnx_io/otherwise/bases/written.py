@@ -13,8 +13,8 @@ from superopt.dim import Shape
 from superopt.onnx_io.otherwise.bases.laid import Laid
 from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Sum, Weighed, sum_of
-from superopt.onnx_io.otherwise.bases.views import shape_of
-from superopt.onnx_io.otherwise.reading import is_a, told
+from superopt.onnx_io.otherwise.bases.views import shape_of, sizes_of
+from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
@@ -100,9 +100,9 @@ def _result(program: Program, whole: Sum, made: Nodes) -> ir.Value | None:
         sums = [_product(program, term, made) for term in whole.terms]
     except NotLaidError:
         return None
-    if not any(is_new for *_, is_new in sums) or (to := told(whole.shape)) is None:
-        return None
     (result, shape, _), *others = sums
+    if not any(is_new for *_, is_new in sums) or (to := sizes_of(shape, whole.shape)) is None:
+        return None
     for other, *_ in others:
         result = made.node("Add", [result, other])
     if whole.more is not None:
@@ -125,7 +125,7 @@ def _product(program: Program, term: Weighed, made: Nodes) -> tuple[ir.Value, Sh
     laid = Laid(program, made, axis)
     layers = [laid.functions(value) for value in values]
     lead = known.shape[term.layers : -2]
-    if not any(part.value is not None for parts in layers for part in parts) or told((*lead, last)) is None:
+    if not any(part.value is not None for parts in layers for part in parts):
         raise NotLaidError
     is_new = axis == -2 or bool(laid.shortened)
     return _multiplied(made, term, layers, lead, _ordered(program, made, term, axis), axis), (*lead, last), is_new
@@ -193,8 +193,10 @@ def _together(parts: Sequence[Part], axis: int) -> list[list[Part]]:
 
 
 def _flat(made: Nodes, part: Part, shape: Shape) -> ir.Value:
-    assert part.value is not None
-    return made.node("Reshape", [part.value, made.integers(told(shape) or [])])
+    sizes = sizes_of(part.shape, shape)
+    if part.value is None or sizes is None:
+        raise NotLaidError
+    return made.node("Reshape", [part.value, made.integers(sizes)])
 
 
 def _some(made: Nodes, value: ir.Value, start: int, end: int, axis: int, size: int) -> ir.Value:

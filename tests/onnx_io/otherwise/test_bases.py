@@ -113,6 +113,14 @@ def test_sizes_of_functions_may_be_read() -> None:
     assert is_laid(source)
 
 
+def test_functions_of_very_many_steps_stay() -> None:
+    net = Network(ROWS, NUMBERS)
+    functions = bells(net)
+    for _ in range(400):
+        functions = net("Sin", functions)
+    assert not is_laid(net.model(net.layer(functions, MANY)))
+
+
 def recursion(net: Network, join: Callable[[Network, list[str]], str]) -> str:
     """Polynomials, each of the two before it."""
     made = [net("Mul", "x", net.held(0.0)), "x"]

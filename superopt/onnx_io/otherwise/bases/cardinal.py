@@ -16,6 +16,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.recursion import Spline
+from superopt.onnx_io.otherwise.bases.waves import powers
 
 HIGHEST, ROUNDED = 5, 2.0**-19
 """Of higher degrees terms cancel more. Knots may be off by such a part of their distance, as they are rounded: splines
@@ -62,13 +63,13 @@ def write(
     half = (degree + 1) / 2
     ends = [half - m for m in range(degree // 2 + 1)]
     weights = [math.comb(degree + 1, m) * end**degree / math.factorial(degree) for m, end in enumerate(ends)]
-    powers = [
-        _power(made, _clipped(made, far, end * step, (weight / weights[0]) ** (1 / degree)), degree)
-        for end, weight in zip(ends, weights, strict=True)
+    parts = [(weight / weights[0]) ** (1 / degree) for weight in weights]
+    terms = [
+        powers(made, _clipped(made, far, end * step, part), degree)[-1] for end, part in zip(ends, parts, strict=True)
     ]
-    whole = powers[0]
-    for m, power in enumerate(powers[1:], 1):
-        whole = made.node("Sub" if m % 2 else "Add", [whole, power])
+    whole = terms[0]
+    for m, term in enumerate(terms[1:], 1):
+        whole = made.node("Sub" if m % 2 else "Add", [whole, term])
     return whole, weights[0]
 
 
@@ -76,12 +77,3 @@ def _clipped(made: NewNodes, far: ir.Value, end: float, largest: float) -> ir.Va
     """What falls from `largest`, which is 1 at most, to 0 at the end, and is 0 from there on."""
     line = [ir.AttrFloat32("alpha", -largest / end), ir.AttrFloat32("beta", largest)]
     return made.node("HardSigmoid", [far], line)
-
-
-def _power(made: NewNodes, x: ir.Value, degree: int) -> ir.Value:
-    """A power, by what runtimes compute at once: squares and cubes."""
-    if degree < 4:
-        return x if degree == 1 else made.node("Pow", [x, made.held(np.array(degree, np.float32))])
-    square = made.node("Mul", [x, x])
-    fourth = made.node("Mul", [square, square])
-    return fourth if degree == 4 else made.node("Mul", [fourth, x])

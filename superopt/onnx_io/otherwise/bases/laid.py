@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.otherwise.assignments import Assignments
-from superopt.onnx_io.otherwise.bases.layout import TYPE, Layout, NotLaidError, Part
+from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
 from superopt.onnx_io.otherwise.reading import data_of, is_a
@@ -36,7 +36,7 @@ class Laid:
         self._program, self._made, self._axis = program, made, axis
         self._known: dict[ir.Value, list[Part]] = {}
         self._shorter, self._assignments = Shorter(self._layout), Assignments(program)
-        self.shortened = 0
+        self._deep = self.shortened = 0
         """How often functions are computed in fewer steps."""
 
     def functions(self, value: ir.Value) -> list[Part]:
@@ -52,7 +52,11 @@ class Laid:
     def parts(self, value: ir.Value) -> list[Part]:
         """Functions in parts, which may be one for all. Raises `NotLaidError`."""
         if value not in self._known:
+            if self._deep == DEEPEST:
+                raise NotLaidError
+            self._deep += 1
             self._known[value] = self._parts(value)
+            self._deep -= 1
         return self._known[value]
 
     def _parts(self, value: ir.Value) -> list[Part]:

@@ -15,6 +15,9 @@ from superopt.relations import are_equal
 TYPE = "float32"
 """What is computed in other types runtimes lack operators for."""
 
+DEEPEST = 80
+"""What takes more steps one after the other is not read: each is read within the one behind it."""
+
 
 class NotLaidError(ValueError):
     """A value is none that can be laid out."""

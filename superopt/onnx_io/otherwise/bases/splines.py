@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.otherwise.bases.layout import DEEPEST
 from superopt.onnx_io.otherwise.bases.recursion import WAYS, Affine, Beyond, Never, Read, Spline
 from superopt.onnx_io.otherwise.bases.views import same_elements
 from superopt.onnx_io.otherwise.reading import data_of, is_a
@@ -25,6 +26,7 @@ class Splines:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._known: dict[ir.Value, Read | None] = {}
+        self._deep = 0
 
     def spline(self, value: ir.Value) -> Spline | None:
         """The splines that a value is, of degree 1 at least: those have no jumps, and so no ends of cells."""
@@ -36,8 +38,9 @@ class Splines:
         if value is None:
             return None
         if value not in self._known:
-            self._known[value] = None  # of what reads itself, which none does
-            self._known[value] = self._found(value)
+            self._deep += 1
+            self._known[value] = self._found(value) if self._deep <= DEEPEST else None
+            self._deep -= 1
         return self._known[value]
 
     def _found(self, value: ir.Value) -> Read | None:

@@ -46,8 +46,8 @@ def whole_numbers(program: Program, value: ir.Value | None, many: Dim) -> list[i
 
 
 def powers(made: NewNodes, x: ir.Value, most: int) -> list[ir.Value]:
-    """Powers of numbers, from the first on, each the product of two of half as much: a runtime takes its time for any
-    but squares and cubes.
+    """Powers of numbers, from the first on, each the product of two of half as much: for any but squares and cubes
+    runtimes take their time, and for these more than for products.
     """
     found = [x]
     while (k := len(found) + 1) <= most:

@@ -36,6 +36,7 @@ from superopt.onnx_io.otherwise.scattered import scattered
 from superopt.onnx_io.otherwise.side_by_side import side_by_side
 from superopt.onnx_io.otherwise.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.steps import steps
+from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.otherwise.unrolled import unrolled
 from superopt.onnx_io.program import Program
@@ -47,6 +48,7 @@ be side by side are so rather than in stacks.
 """
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
+    told_once,
     full_rank,
     dequantized,
     mapped,

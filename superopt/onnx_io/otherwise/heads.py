@@ -23,7 +23,7 @@ from superopt.onnx_io.otherwise.attending import attends, is_small_head, known_t
 from superopt.onnx_io.otherwise.columns import FLOATS, Columns
 from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
 from superopt.onnx_io.otherwise.layers import LAYERS
-from superopt.onnx_io.otherwise.small import is_small
+from superopt.onnx_io.otherwise.small import is_small, is_weighed_sum
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held
@@ -82,9 +82,11 @@ def _found(program: Program, columns: Columns, ends: Ends) -> Twins | None:
     working = sum(several[0].op_type not in _FREE for several in freed)
     if not (_are_floats(found) and len(freed) == len(found.nodes) if found.weights else placed and others <= working):
         return None
-    if attend and all(is_small_head(program, node) for node, *_ in found.nodes):
+    nodes = [node for node, *_ in found.nodes]
+    if attend and all(is_small_head(program, node) for node in nodes):
         return found
-    return found if all(is_small(program, node, bool(found.weights)) for node, *_ in found.nodes) else None
+    are_small = all(is_small(program, node, bool(found.weights)) for node in nodes)
+    return found if are_small or is_weighed_sum(program, nodes) else None
 
 
 def _are_many(ends: Ends, nodes: int, attend: bool, read: bool) -> bool:

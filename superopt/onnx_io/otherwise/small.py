@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from superopt.dim import product
@@ -20,6 +22,9 @@ fast as each; of images with few channels groups took longer from 8 branches of 
 MOST_ALONE = 2**12
 """What has no weights has no more elements: of more they are computed as fast one by one."""
 
+_WEIGHING = frozenset({"Add", "Mul", "Neg", "Sub", "Transpose", "Unsqueeze"})
+"""What stands around a sum of products of which matrices are made."""
+
 
 def is_small(program: Program, node: ir.Node, has_weights: bool) -> bool:
     """Whether what a node of a network computes takes little time."""
@@ -34,3 +39,17 @@ def is_small(program: Program, node: ir.Node, has_weights: bool) -> bool:
     most = MOST_CONVOLVED.get(len(shapes[0]), most) if convolves else most
     most_rows = MOST_ROWS if inner != (1,) else MOST_OUTER
     return isinstance(taken, int) and taken <= most and isinstance(rows, int) and rows <= most_rows
+
+
+def is_weighed_sum(program: Program, nodes: Sequence[ir.Node]) -> bool:
+    """Whether what nodes of a network compute is a sum of products with what is repeated for it, in the order in which
+    they run: all of several such sums are a product of matrices, however large what each would write is.
+    """
+    sums = [node for node in nodes if node.op_type in ("ReduceMean", "ReduceSum")]
+    products = [v.producer() for node in sums for v in node.inputs[:1] if v is not None]
+    of = next((node for node in nodes if node in products and node.op_type == "Mul"), None)
+    if of is None or len(sums) > 1 or any(node not in sums and node.op_type not in _WEIGHING for node in nodes):
+        return False
+    read = [program.values.get(v.name or "") for v in (*of.inputs, *of.outputs) if v is not None]
+    *factors, whole = [None if v is None else product(v.shape) for v in read]
+    return any(isinstance(size, int) and isinstance(whole, int) and size < whole for size in factors)

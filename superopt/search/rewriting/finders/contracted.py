@@ -10,11 +10,6 @@ much by its letters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import reduce
-from itertools import product as choices
-from typing import NamedTuple
-
 from superopt.dim import Shape, product
 from superopt.operators.constant import filled
 from superopt.operators.element_types import FLOATS
@@ -23,28 +18,12 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Div, Mul
 from superopt.operators.reductions import Mean, Sum
 from superopt.relations import are_equal, is_one
+from superopt.search.rewriting.finders.contractions import Factor, Parts, contracted, parted, parts_of
 from superopt.search.rewriting.finders.fewer import Fewer
-from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term
 
 MOST = 4
 """Of more factors nothing is looked for."""
-
-
-class Factor(NamedTuple):
-    """A value, and which axes of the products it has, in order; along all others it is the same."""
-
-    x: Term
-    axes: tuple[int, ...]
-
-
-class Parts(NamedTuple):
-    """Which axes are a stack of matrices, rows of the one, columns of the other, and contracted."""
-
-    stack: tuple[int, ...]
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    inner: tuple[int, ...]
 
 
 class Contracting(Fewer):
@@ -66,13 +45,13 @@ class Contracting(Fewer):
         if isinstance(op, MatMul):
             weights = term.inputs[1] if term.inputs[1].type.rank == 2 else term.inputs[1].inputs[0]
             x = Mul()(x, Expand(axes, x.shape)(reshaped(weights, x.shape[-1:])))
-        ways = [(one, other, _parts(one, other, axes)) for one, other in parted(x)]
+        ways = [(one, other, parts_of(one, other, axes)) for one, other in parted(factors_of(x), x.shape)]
         both = isinstance(op, MatMul)  # else it is one already
         fit = [(a, b, p) for a, b, p in ways if p.inner and (p.rows and p.columns if both else p.rows or p.columns)]
         best = max(fit, key=lambda way: len(way[2].rows) + len(way[2].columns), default=None)
         if best is None or not _is_whole(best[2], x.shape):
             return None
-        made = reshaped(_contracted(*best, x.shape), term.shape)
+        made = reshaped(contracted(*best, x.shape), term.shape)
         count = product([x.shape[a] for a in axes])
         if not isinstance(op, Mean):
             return made
@@ -92,24 +71,13 @@ def _is_of_rows(matrix: Term) -> bool:
     return rank == 2 or (isinstance(op, Expand) and op.axes == (rank - 2, rank - 1))
 
 
-def parted(x: Term) -> Iterator[tuple[Factor, Factor]]:
-    """All ways to part the factors of a product into two, of which the first has the first."""
-    factors = list(map(_factor, _factors(x)))
-    for sides in choices((True, False), repeat=len(factors) - 1):
-        if not all(sides):
-            one, other = (
-                [f for f, own in zip(factors, (True, *sides), strict=True) if own is side] for side in (True, False)
-            )
-            yield _joined(one, x.shape), _joined(other, x.shape)
-
-
-def _factors(x: Term) -> list[Term]:
+def factors_of(x: Term) -> list[Factor]:
     """What is multiplied; where that is too much, some of it."""
     found = [x]
     for _ in range(MOST - 1):
         if (at := next((n for n, f in enumerate(found) if isinstance(f.operator, Mul)), None)) is not None:
             found[at : at + 1] = found[at].inputs
-    return found
+    return list(map(_factor, found))
 
 
 def _factor(x: Term) -> Factor:
@@ -119,40 +87,6 @@ def _factor(x: Term) -> Factor:
     return Factor(reshaped(inner, tuple(x.shape[a] for a in kept)), kept)
 
 
-def _joined(factors: Sequence[Factor], shape: Shape) -> Factor:
-    """The product of some factors along the axes that these have."""
-    axes = tuple(sorted({a for f in factors for a in f.axes}))
-    to = tuple(shape[a] for a in axes)
-    each = [f.x if f.axes == axes else Expand(tuple(map(axes.index, f.axes)), to)(f.x) for f in factors]
-    return Factor(reduce(Mul(), each), axes)
-
-
-def _parts(one: Factor, other: Factor, summed: Sequence[int]) -> Parts:
-    both = [a for a in one.axes if a in other.axes]
-    rows, columns = ([a for a in f.axes if a not in both and a not in summed] for f in (one, other))
-    inner = [a for a in both if a in summed]
-    return Parts(tuple(a for a in both if a not in summed), tuple(rows), tuple(columns), tuple(inner))
-
-
 def _is_whole(parts: Parts, shape: Shape) -> bool:
     """Whether nothing is repeated for the sum, nor summed up of one factor alone."""
     return sorted(a for part in parts for a in part) == [a for a, d in enumerate(shape) if not is_one(d)]
-
-
-def _contracted(one: Factor, other: Factor, parts: Parts, shape: Shape) -> Term:
-    """The product of matrices, along the axes that stay, in order."""
-
-    def sizes(axes: Sequence[int]) -> Shape:
-        return tuple(shape[a] for a in axes)
-
-    stack, rows, columns, inner = parts
-    left = reshaped(moved(one, (*stack, *rows, *inner)), (*sizes(stack), product(sizes(rows)), product(sizes(inner))))
-    right = moved(other, (*stack, *inner, *columns))
-    right = reshaped(right, (*sizes(stack), product(sizes(inner)), product(sizes(columns))))
-    kept = (*stack, *rows, *columns)
-    return moved(Factor(reshaped(MatMul()(left, right), sizes(kept)), kept), sorted(kept))
-
-
-def moved(f: Factor, to: Sequence[int]) -> Term:
-    """A value with its axes in an order."""
-    return turned(f.x, list(map(f.axes.index, to)))

@@ -15,7 +15,8 @@ from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul
 from superopt.relations import equal_shapes, is_one
-from superopt.search.rewriting.finders.contracted import Factor, moved, parted
+from superopt.search.rewriting.finders.contracted import factors_of
+from superopt.search.rewriting.finders.contractions import Factor, moved, parted
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
 from superopt.search.rewriting.finders.turned import turned
@@ -62,7 +63,7 @@ def _pairs(x: Term) -> Iterator[tuple[Factor, Factor]]:
             one, other = (_turned(f, op.perm) for f in pair)
             yield one, other
     elif isinstance(op, Mul):
-        yield from parted(x)
+        yield from parted(factors_of(x), x.shape)
     elif isinstance(op, MatMul) and is_one(x.inputs[0].shape[-1]):
         stack, last = tuple(range(x.type.rank - 2)), x.type.rank - 1
         rows, columns = (reshaped(i, (*x.shape[:-2], x.shape[a])) for i, a in zip(x.inputs, (-2, -1), strict=True))

@@ -1,0 +1,98 @@
+"""Models with constants that say the same again and again along an axis: told once, as ONNX's operators broadcast.
+
+Scripts expand a weight to what it is subtracted from, and exporters fold that: of 64 centres of 128 numbers, repeated
+for 196 places, six megabytes, of which a file may have a copy for each centre. What is repeated is read as that then,
+which what computes with differences from it needs to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.dim import product
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import bury
+from superopt.onnx_io.turns.forms import ELEMENTWISE
+from superopt.relations import are_equal, is_one
+
+FIRST_OPSET = 7
+"""Before it, values are broadcast where an attribute says so."""
+
+LEAST, LEAST_TIMES, LEAST_RUN = 2**10, 8, 16
+"""Fewer elements, said less often, are left; and where fewer of them stand in a row or are the same beside each other:
+runtimes broadcast short rows slowly.
+"""
+
+
+def told_once(program: Program) -> dict[int, Put]:
+    """How to let constants say once what they repeat, by the places of what reads them."""
+    if (opset_of(program.model) or 1) < FIRST_OPSET:
+        return {}
+    found = ((place, _repeated(program, node)) for place, node in enumerate(program.model.graph))
+    return {place: partial(_put, constants) for place, constants in found if constants}
+
+
+def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:
+    """Which inputs of a node are constants that are repeated along axes that another one has, and what they repeat."""
+    names = [v.name or "" for v in node.inputs if v is not None] if is_a(node, *ELEMENTWISE) else []
+    if len(names) < max(len(node.inputs), 2) or any(name not in program.values for name in names) or _masks(node):
+        return {}
+    shapes = {name: program.values[name].shape for name in names}
+    others = [shapes[name] for name in names if name not in program.constants]
+    found = dict[int, Array]()
+    for which, name in enumerate(names):
+        rank, size = len(shapes[name]), product(shapes[name])
+        if name not in program.constants or not isinstance(size, int) or size < LEAST:
+            continue
+        along = [
+            a
+            for a, d in enumerate(shapes[name])
+            if not is_one(d) and any(len(o) >= rank - a and are_equal(o[a - rank], d) for o in others)
+        ]
+        if along and (data := data_of(program, node.inputs[which])) is not None:
+            once = _once(data, along)
+            if once.size * LEAST_TIMES <= data.size and _run(data.shape, once.shape) >= LEAST_RUN:
+                found[which] = once.copy()
+            program.constants.forget(name)  # of which little is kept
+    return found
+
+
+def _masks(node: ir.Node) -> bool:
+    """Whether a node gives scores of which shares are made: runtimes know masks of these as exporters write them."""
+    return any(is_a(user, "Softmax") for user, _ in node.outputs[0].uses())
+
+
+def _once(data: Array, axes: list[int]) -> Array:
+    """What is the same along some axes, at one place of these."""
+    for a in axes:
+        first, second = (data.take([i], axis=a) for i in (0, 1))
+        if (first == second).all() and (first == data).all():
+            data = first
+    return data
+
+
+def _run(shape: tuple[int, ...], once: tuple[int, ...]) -> int:
+    """How many elements beside each other are the same, or none of them."""
+    last = [a for a, d in enumerate(shape) if d > 1][::-1]
+    alike = [once[a] != shape[a] for a in last]
+    count = alike.index(not alike[0]) if (not alike[0]) in alike else len(alike)
+    return int(np.prod([shape[a] for a in last[:count]]))
+
+
+def _put(constants: Mapping[int, Array], draft: Draft, node: ir.Node) -> bool:
+    """Let a node read what is said once."""
+    made, given = NewNodes("once", draft.taken), [v for i, v in enumerate(node.inputs) if i in constants]
+    for which, data in constants.items():
+        node.replace_input_with(which, made.held(data))
+    draft.model.graph.insert_before(node, made.nodes)
+    bury(draft.model, [v for v in given if v is not None])
+    return True

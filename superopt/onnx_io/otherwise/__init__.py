@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
+from superopt.onnx_io.otherwise.as_rows import as_rows
 from superopt.onnx_io.otherwise.assigned import assigned
 from superopt.onnx_io.otherwise.bases import bases
 from superopt.onnx_io.otherwise.cast_once import cast_once
@@ -25,6 +26,7 @@ from superopt.onnx_io.otherwise.joined_steps import joined_steps
 from superopt.onnx_io.otherwise.larger import larger
 from superopt.onnx_io.otherwise.listed import listed
 from superopt.onnx_io.otherwise.mapped import mapped
+from superopt.onnx_io.otherwise.mixed import mixed
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.one_hot import one_hot
 from superopt.onnx_io.otherwise.pairs import pairs
@@ -66,9 +68,11 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     truths,
     counted,
     recurrences,
+    as_rows,
     restacked,
     heads,
     pairs,
+    mixed,
     monomials,
     bases,
     along_last,

@@ -1,0 +1,172 @@
+"""Models that mix what several layers give by weights of each row: mixed before these layers, which are one then.
+
+A mixture of low-rank experts (DCN-Mix, Wang et al. 2021) stacks the results of four layers, all scaled by the same row,
+and multiplies them by shares: `Σ_e g_e·s·(v_e·U_e + b) = s·([g_1·v_1, …]·[U_1; …] + Σ_e g_e·b)`. What is weighed are
+the few numbers of which each result is made, and one matrix multiplies all.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.otherwise.columns import FLOATS
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import number
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.turns.rows import Nodes
+from superopt.relations import equal_shapes, is_one
+
+LEAST_OPSET = 11
+"""Before it, axes were not counted from the last one."""
+
+LEAST_OF_ONE_AXIS = 13
+"""Before it, a softmax was of all axes from one on."""
+
+
+class _Layer(NamedTuple):
+    """A product of rows with a matrix, to which a row is added, if any, and that is scaled, if so."""
+
+    rows: ir.Value
+    matrix: Array
+    added: Array | None
+    scale: ir.Value | None
+
+
+class _Mixture(NamedTuple):
+    """Layers of the same scale, and a column of weights for each row of them."""
+
+    layers: list[_Layer]
+    weights: ir.Value
+
+
+def mixed(program: Program) -> dict[int, Put]:
+    """How to mix before layers, by the places of what mixes what they give."""
+    if (opset_of(program.model) or 1) < LEAST_OPSET:
+        return {}
+    nodes = enumerate(program.model.graph)
+    return {i: partial(_put, program) for i, node in nodes if _mixture(program, node) is not None}
+
+
+def _mixture(program: Program, node: ir.Node) -> _Mixture | None:
+    """What a node mixes: results of layers that are wider than what they are made of, and that nothing else reads."""
+    stack, weights = node.inputs if is_a(node, "MatMul") else (None, None)
+    joined = stack.producer() if stack is not None and len(stack.uses()) == 1 else None
+    known = [program.values.get(v.name or "") for v in (stack, weights) if v is not None]
+    if joined is None or weights is None or len(known) < 2 or not is_a(joined, "Concat"):
+        return None
+    if known[0] is None or known[1] is None or known[0].type.rank != 3 or known[0].type.dtype not in FLOATS:
+        return None
+    along_last = number(joined, "axis", 0) in (-1, 2) and known[1].type.rank == 3 and is_one(known[1].shape[-1])
+    if not along_last or not equal_shapes(known[0].shape[:1], known[1].shape[:1]):
+        return None
+    rows = [_unsqueezed(program, v) for v in joined.inputs]
+    layers = [None if row is None else _layer(program, row) for row in rows]
+    found = [layer for layer in layers if layer is not None]
+    if len(found) < max(len(layers), 2) or any(layer.scale is not found[0].scale for layer in found):
+        return None
+    (inner, width), *others = [layer.matrix.shape for layer in found]
+    return _Mixture(found, weights) if inner < width and all(shape == (inner, width) for shape in others) else None
+
+
+def _unsqueezed(program: Program, value: ir.Value | None) -> ir.Value | None:
+    """The rows of which a value is a column each, if nothing else reads the value."""
+    node = None if value is None else value.producer()
+    below = node.inputs[0] if node is not None and is_a(node, "Unsqueeze", "Reshape") else None
+    known = [None if v is None else program.values.get(v.name or "") for v in (value, below)]
+    if value is None or known[0] is None or known[1] is None or len(value.uses()) > 1 or value.is_graph_output():
+        return None
+    whole, less = known[0].shape, known[1].shape
+    return below if len(less) == 2 and is_one(whole[-1]) and equal_shapes(whole[:-1], less) else None
+
+
+def _layer(program: Program, value: ir.Value) -> _Layer | None:
+    """The layer that gives rows, if nothing else reads what it computes."""
+    node = value.producer()
+    if node is None or len(value.uses()) > 1 or value.is_graph_output():
+        return None
+    if is_a(node, "Mul"):
+        for scaled, scale in (node.inputs, node.inputs[::-1]):
+            found = None if scaled is None else _layer(program, scaled)
+            if found is not None and found.scale is None and scale is not None and _are_alike(program, scale, value):
+                return found._replace(scale=scale)
+        return None
+    if is_a(node, "Add"):
+        for product, added in (node.inputs, node.inputs[::-1]):
+            found, data = None if product is None else _layer(program, product), data_of(program, added)
+            if found is not None and (found.added, found.scale) == (None, None) and data is not None:
+                width = found.matrix.shape[1]
+                is_row = data.ndim < 2 or data.shape[0] == 1
+                return found._replace(added=np.broadcast_to(data, (1, width))) if is_row and data.ndim < 3 else None
+        return None
+    return _product(program, node)
+
+
+def _product(program: Program, node: ir.Node) -> _Layer | None:
+    """A product of rows with a constant matrix."""
+    if not is_a(node, "MatMul", "Gemm") or (rows := node.inputs[0]) is None or (rows.name or "") in program.constants:
+        return None
+    matrix, known = data_of(program, node.inputs[1]), program.values.get(rows.name or "")
+    if matrix is None or known is None or (matrix.ndim, known.type.rank) != (2, 2):
+        return None
+    if is_a(node, "MatMul"):
+        return _Layer(rows, matrix, None, None)
+    matrix = matrix.T if number(node, "transB", 0) else matrix
+    added = data_of(program, node.inputs[2]) if len(node.inputs) > 2 else None
+    fits = added is None or (added.ndim < 2 or added.shape[0] == 1)
+    if is_scaled(node) or number(node, "transA", 0) or not fits or (len(node.inputs) > 2 and added is None):
+        return None
+    return _Layer(rows, matrix, None if added is None else np.broadcast_to(added, (1, matrix.shape[1])), None)
+
+
+def _are_alike(program: Program, one: ir.Value, other: ir.Value) -> bool:
+    """Whether two values have the same shape."""
+    known = [program.values.get(v.name or "") for v in (one, other)]
+    return known[0] is not None and known[1] is not None and equal_shapes(known[0].shape, known[1].shape)
+
+
+def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Weigh the rows of all layers, multiply them by all matrices, and scale the result."""
+    found = _mixture(program, node)
+    if found is None:  # what another one changed
+        return False
+    made, layers = Nodes("mixed", draft.taken, opset_of(draft.model)), found.layers
+    inner = layers[0].matrix.shape[0]
+    beside = made.node("Concat", [layer.rows for layer in layers], [ir.AttrInt64("axis", 1)])
+    apart = made.node("Reshape", [beside, made.integers([-1, len(layers), inner])])
+    weighed = made.node("Mul", [apart, found.weights])
+    rows = made.node("Reshape", [weighed, made.integers([-1, len(layers) * inner])])
+    result = made.node("MatMul", [rows, made.held(np.concatenate([layer.matrix for layer in layers]))])
+    result = _with_added(made, result, found)
+    if layers[0].scale is not None:
+        result = made.node("Mul", [result, layers[0].scale])
+    result = made.over(result, "Unsqueeze", [-1], 13)
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [result])
+    return True
+
+
+def _with_added(made: Nodes, product: ir.Value, mixture: _Mixture) -> ir.Value:
+    """A product, and what layers add, by their weights; by none where all add the same and these are shares."""
+    rows = [layer.added for layer in mixture.layers]
+    if (none := next((row for row in rows if row is not None), None)) is None:
+        return product
+    added = [np.zeros_like(none) if row is None else row for row in rows]
+    softmax = mixture.weights.producer()
+    if all((row == added[0]).all() for row in added) and softmax is not None and _shares(softmax, made.opset):
+        return made.node("Add", [product, made.held(added[0].copy())])
+    weights = made.over(mixture.weights, "Squeeze", [-1], 13)
+    return made.node("Add", [product, made.node("MatMul", [weights, made.held(np.concatenate(added))])])
+
+
+def _shares(node: ir.Node, opset: int) -> bool:
+    """Whether a node gives shares of each row's columns, which stand along the second of three axes."""
+    return is_a(node, "Softmax") and opset >= LEAST_OF_ONE_AXIS and number(node, "axis", -1) in (1, -2)

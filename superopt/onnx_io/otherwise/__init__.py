@@ -17,6 +17,7 @@ from superopt.onnx_io.otherwise.cells import cells
 from superopt.onnx_io.otherwise.counted import counted
 from superopt.onnx_io.otherwise.cumulated import cumulated
 from superopt.onnx_io.otherwise.dequantized import dequantized
+from superopt.onnx_io.otherwise.forests import forests
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.gathered import gathered
 from superopt.onnx_io.otherwise.heads import heads
@@ -44,9 +45,9 @@ from superopt.onnx_io.otherwise.unrolled import unrolled
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
-FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side)
-"""What is written otherwise before anything else is: of what is left of a cell, none could be told. Networks that can
-be side by side are so rather than in stacks.
+FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side, forests)
+"""What is written otherwise before anything else is: of what is left of a cell or a tree, none could be told. Networks
+that can be side by side are so rather than in stacks.
 """
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (

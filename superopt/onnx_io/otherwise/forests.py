@@ -1,0 +1,178 @@
+"""Models that are forests of soft decisions: all trees at once, level by level.
+
+A tree sends a row to the left with a chance and to the right with what is left of it, and weighs what is at its leaves
+by the chances of their paths (Kontschieder et al. 2015). Scripts compute the paths of each tree by themselves, in rows
+of two, or gather the chances of each path. Here the places of one level of all trees stand beside each other, so that
+each level is two products in long rows, and the leaves of all trees are one matrix. What a place is is told by what is
+multiplied there (`literals.py`), however that is spelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.otherwise.ends import ends_of
+from superopt.onnx_io.otherwise.literals import Products, UnreadError
+from superopt.onnx_io.otherwise.merged_layers import linear
+from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.trees import Tree, apart, tree_of
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import replace_node
+from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.turns.rows import Nodes
+
+LEAST_OPSET = 13
+"""Before it, a Split told its sizes otherwise."""
+
+FEWEST_FOR_LEVELS = 3
+"""So many values for each level that are computed otherwise are worth it: so many are here."""
+
+
+class Forest(NamedTuple):
+    """What all trees read, by which weights each of their chances is made, and the trees."""
+
+    rows: ir.Value
+    weights: Array
+    added: Array
+    trees: list[Tree]
+    column: dict[tuple[str, int], int]
+
+
+def forests(program: Program) -> dict[int, Put]:
+    """How to compute all trees of a forest at once, by the places of what adds up what these give."""
+    if (opset_of(program.model) or 1) < LEAST_OPSET or not any(is_a(node, "Sigmoid") for node in program.model.graph):
+        return {}
+    found = {i: node for i, node in enumerate(program.model.graph) if _forest(program, node) is not None}
+    inner = {v.producer() for node in found.values() for v in _added(program, node) or () if v.producer() is not node}
+    return {i: partial(_put, program) for i, node in found.items() if node not in inner}
+
+
+def _forest(program: Program, node: ir.Node) -> Forest | None:
+    """The trees whose results a node adds up, or multiplies the chances of by what is at the leaves."""
+    values = _added(program, node)
+    if values is None:
+        return None
+    trees, products = list[Tree](), Products(program)
+    try:
+        for value in values:
+            trees += _trees(program, products, value)
+    except UnreadError:
+        return None
+    if not trees or len({(len(t.levels), t.leaves.shape) for t in trees}) > 1 or len(trees[0].levels) < 2:
+        return None
+    if products.count < FEWEST_FOR_LEVELS * len(trees[0].levels):
+        return None
+    return _of_the_same(program, products, trees)
+
+
+def _added(program: Program, node: ir.Node) -> Sequence[ir.Value] | None:
+    """What a node adds up, each of which nothing else reads; the value that it gives where that is a product itself."""
+    if is_a(node, "MatMul", "Gemm", "Einsum"):
+        return node.outputs
+    values: Sequence[ir.Value | None] = ()
+    if is_a(node, "Add"):
+        ends = ends_of(node)
+        values = ends[0].values if ends else ()
+    elif is_a(node, "ReduceSum") and not number(node, "keepdims", 1):
+        values = _stacked(program, node)
+    given = [v for v in values if v is not None and len(v.uses()) == 1 and not v.is_graph_output()]
+    return given if len(given) == len(values) > 1 else None
+
+
+def _stacked(program: Program, node: ir.Node) -> Sequence[ir.Value | None]:
+    """What is stacked along the axis that a node adds up."""
+    join, axes = node.inputs[0].producer() if node.inputs[0] is not None else None, listed(node, "axes")
+    known = program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+    if join is None or known is None or not is_a(join, "Concat") or not axes or len(axes) > 1:
+        return ()
+    axis = axes[0] % known.type.rank
+    several = [v.producer() for v in join.inputs if v is not None and len(v.uses()) == 1]
+    if number(join, "axis", 0) % known.type.rank != axis or len(several) < len(join.inputs):
+        return ()
+    spread = [
+        n for n in several if n is not None and is_a(n, "Unsqueeze") and listed(n, "axes") in ([axis], [axis - 3])
+    ]
+    return [n.inputs[0] for n in spread] if len(spread) == len(several) and known.type.rank == 3 else ()
+
+
+def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
+    """The trees whose leaves make a value. Raises `UnreadError`."""
+    node = value.producer()
+    if node is None or not is_a(node, "MatMul", "Gemm", "Einsum") or node.inputs[0] is None:
+        raise UnreadError
+    leaves, paths = data_of(program, node.inputs[1]), program.values.get(node.inputs[0].name or "")
+    if leaves is None or paths is None or leaves.ndim < 2 or len(node.inputs[0].uses()) > 1:
+        raise UnreadError
+    if is_a(node, "Gemm"):
+        if is_scaled(node) or number(node, "transA", 0) or len(node.inputs) > 2:
+            raise UnreadError
+        leaves = leaves.T if number(node, "transB", 0) else leaves
+    told = node.attributes["equation"].as_string() if is_a(node, "Einsum") else ""
+    if told and not _is_product(told.replace(" ", "")):
+        raise UnreadError
+    if paths.type.rank != leaves.ndim or (not told and leaves.ndim != 2):
+        raise UnreadError
+    cells = products.of(node.inputs[0])
+    if cells.rows != 0:
+        raise UnreadError
+    found = [products.literals(i) for i in cells.ids.ravel().tolist()]
+    every = leaves.reshape(len(found), -1)
+    return [tree_of([(found[i], every[i]) for i in several]) for several in apart(found)]
+
+
+def _is_product(equation: str) -> bool:
+    """Whether an Einsum sums up all axes of rows but the first with those of a second value, but for its last."""
+    left, _, result = equation.partition("->")
+    one, _, other = left.partition(",")
+    fits = len(one) > 1 and one[1:] == other[:-1] and result == one[:1] + other[-1:]
+    return fits and len(set(one + other[-1:])) == len(one) + 1
+
+
+def _of_the_same(program: Program, products: Products, trees: list[Tree]) -> Forest | None:
+    """Trees whose chances are all made of the same rows by linear layers."""
+    names = dict.fromkeys(x.of for tree in trees for level in tree.levels for x in level)
+    layers = {name: linear(program, products.sources[name].producer()) for name in names}
+    found = {name: layer for name, layer in layers.items() if layer is not None}
+    if len(found) < len(names) or len({layer[0] for layer in found.values()}) > 1:
+        return None
+    column, first = dict[tuple[str, int], int](), 0
+    for name, (_, weights, _) in found.items():
+        column.update({(name, i): first + i for i in range(weights.shape[1])})
+        first += weights.shape[1]
+    rows = next(iter(found.values()))[0]
+    beside = np.concatenate([weights for _, weights, _ in found.values()], 1)
+    return Forest(rows, beside, np.concatenate([added for *_, added in found.values()]), trees, column)
+
+
+def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Compute the paths of all trees level by level, and what they give as one product."""
+    found = _forest(program, node)
+    if found is None:  # what another one changed
+        return False
+    made, (rows, weights, added, trees, column) = Nodes("forest", draft.taken, opset_of(draft.model)), found
+    levels = [[t.levels[n][i] for i in range(2**n) for t in trees] for n in range(len(trees[0].levels))]
+    order = [column[x.of, x.column] for level in levels for x in level]
+    product = made.node("MatMul", [rows, made.held(np.ascontiguousarray(weights[:, order]))])
+    chances = made.node("Sigmoid", [made.node("Add", [product, made.held(added[order])])])
+    left = made.node("Sub", [made.held(np.ones((1, 1), weights.dtype)), chances])
+    sizes, along = made.integers([len(level) for level in levels]), [ir.AttrInt64("axis", 1)]
+    ones, others = (made.several("Split", [v, sizes], along, len(levels)) for v in (chances, left))
+    paths: ir.Value | None = None
+    for one, other in zip(ones, others, strict=True):
+        both = [one, other] if paths is None else [made.node("Mul", [paths, v]) for v in (one, other)]
+        paths = made.node("Concat", both, along)
+    assert paths is not None
+    leaves = np.stack([t.leaves for t in trees], 1)
+    result = made.node("MatMul", [paths, made.held(leaves.reshape(-1, leaves.shape[-1]))])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [result])
+    return True

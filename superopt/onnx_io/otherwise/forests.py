@@ -17,6 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.ends import ends_of
 from superopt.onnx_io.otherwise.literals import Products, UnreadError
 from superopt.onnx_io.otherwise.merged_layers import linear
@@ -29,6 +30,7 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import Nodes
+from superopt.relations import are_equal
 
 LEAST_OPSET = 13
 """Before it, a Split told its sizes otherwise."""
@@ -71,7 +73,12 @@ def _forest(program: Program, node: ir.Node) -> Forest | None:
         return None
     if products.count < FEWEST_FOR_LEVELS * len(trees[0].levels):
         return None
-    return _of_the_same(program, products, trees)
+    found = _of_the_same(program, products, trees)
+    known = program.values.get(node.outputs[0].name or "")
+    rows = None if found is None else program.values.get(found.rows.name or "")
+    if known is None or rows is None or not are_equal(known.shape[0], rows.shape[0]):  # all have as many rows
+        return None
+    return found if known.type.dtype in FLOATS else None
 
 
 def _added(program: Program, node: ir.Node) -> Sequence[ir.Value] | None:
@@ -109,8 +116,12 @@ def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
     node = value.producer()
     if node is None or not is_a(node, "MatMul", "Gemm", "Einsum") or node.inputs[0] is None:
         raise UnreadError
-    leaves, paths = data_of(program, node.inputs[1]), program.values.get(node.inputs[0].name or "")
-    if leaves is None or paths is None or leaves.ndim < 2 or len(node.inputs[0].uses()) > 1:
+    given, paths = node.inputs[1], program.values.get(node.inputs[0].name or "")
+    if given is None or (given.name or "") not in program.constants or len(node.inputs[0].uses()) > 1:
+        raise UnreadError
+    cells = products.of(node.inputs[0])  # before weights are read, which may be large
+    leaves = data_of(program, given)
+    if leaves is None or paths is None or leaves.ndim < 2:
         raise UnreadError
     if is_a(node, "Gemm"):
         if is_scaled(node) or number(node, "transA", 0) or len(node.inputs) > 2:
@@ -121,7 +132,6 @@ def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
         raise UnreadError
     if paths.type.rank != leaves.ndim or (not told and leaves.ndim != 2):
         raise UnreadError
-    cells = products.of(node.inputs[0])
     if cells.rows != 0:
         raise UnreadError
     found = [products.literals(i) for i in cells.ids.ravel().tolist()]

@@ -82,6 +82,9 @@ class Products:
     def _read(self, value: ir.Value) -> Cells | None:
         shape, node = self._program.values[value.name or ""].shape, value.producer()
         if (value.name or "") in self._program.constants:
+            size = product(shape)
+            if not isinstance(size, int) or size > MOST:  # of which no data are asked for
+                return None
             return _constant(data_of(self._program, value))
         if node is None:
             return None

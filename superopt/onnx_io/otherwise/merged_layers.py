@@ -19,7 +19,10 @@ def linear(program: Program, node: ir.Node | None) -> tuple[ir.Value, Array, Arr
     while value is not None and (layer := _layer(program, value)) is not None:
         x, weights, added = layer
         if found is not None:
-            weights, added = weights @ found[1], added @ found[1] + found[2]
+            if weights.shape[0] * found[1].shape[1] > weights.size + found[1].size:
+                break  # few numbers between are less than one layer
+            wide, dtype = found[1].astype(np.float64), weights.dtype
+            weights, added = (weights @ wide).astype(dtype), (added @ wide + found[2]).astype(dtype)
         value, found = x, (x, weights, added)
     return found
 

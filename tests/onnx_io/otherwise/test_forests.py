@@ -122,3 +122,23 @@ def test_others_are_left(source: onnx.ModelProto) -> None:
 
 def test_a_forest_is_faster_so() -> None:
     assert gain(forest(GATHERED, ADDED, 5, rows="64"), feeds(64)) > 1.5
+
+
+def test_what_repeats_its_one_row_for_others_is_left() -> None:
+    repeated = GATHERED.replace("g{i} = Gather", "r{i} = Gather").replace("a{i} =", "g{i} = Mul(r{i}, four) a{i} =")
+    source = forest(repeated, STACKED, rows="1")
+    source.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 4
+    source.graph.initializer.append(numpy_helper.from_array(np.ones((4, 1, 1), np.float32), "four"))
+    assert "ReduceProd" in operators_of(source, feeds(1))
+
+
+def test_few_numbers_between_layers_stay_between_them() -> None:
+    source = forest(LEVELS, STACKED)
+    for node in source.graph.node:
+        if node.op_type == "Gemm" and node.input[0] == "x":
+            node.input[0] = "wide"
+    for x, w, y, shape in (("x", "u", "few", (WIDTH, 2)), ("few", "v", "wide", (2, WIDTH))):
+        source.graph.node.insert(0 if y == "few" else 1, onnx.helper.make_node("MatMul", [x, w], [y]))
+        source.graph.initializer.append(numpy_helper.from_array(RNG.standard_normal(shape).astype(np.float32), w))
+    found = operators_of(source, feeds())
+    assert (found.count("MatMul"), found.count("Sigmoid")) == (3, 1)

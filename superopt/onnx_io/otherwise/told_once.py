@@ -60,7 +60,8 @@ def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:
         ]
         if along and (data := data_of(program, node.inputs[which])) is not None:
             once = _once(data, along)
-            if once.size * LEAST_TIMES <= data.size and _run(data.shape, once.shape) >= LEAST_RUN:
+            several = once.size > 1  # a number that is everywhere is folded as any other weight is
+            if several and once.size * LEAST_TIMES <= data.size and _run(data.shape, once.shape) >= LEAST_RUN:
                 found[which] = once.copy()
             program.constants.forget(name)  # of which little is kept
     return found

@@ -51,7 +51,8 @@ def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:
     found = dict[int, Array]()
     for which, name in enumerate(names):
         rank, size = len(shapes[name]), product(shapes[name])
-        if name not in program.constants or not isinstance(size, int) or size < LEAST:
+        is_long = isinstance(size, int) and size >= LEAST
+        if name not in program.constants or not is_long or sum(not is_one(d) for d in shapes[name]) < 2:
             continue
         along = [
             a

@@ -55,16 +55,17 @@ class Twins:
         tensors = [tensor for v in values if (tensor := self._known(v)) is not None]
         if any(tensor.size > MOST_HELD for tensor in tensors):
             return False
-        data = [np.asarray(tensor.numpy()) for tensor in tensors]
-        is_one = all(are_equal(a, data[0]) for a in data) if len(data) == len(values) else are_one(values)
+        are_constants = len(tensors) == len(values)  # else none of them is read, which may lie in a file
+        data = [np.asarray(tensor.numpy()) for tensor in tensors if are_constants]
+        is_one = all(are_equal(a, data[0]) for a in data) if are_constants else are_one(values)
         row = None if is_one else values
         if values[0] in self._places:
             return self._places[values[0]] == row
         self._places[values[0]] = row
         if row is None:
             return True
-        if values[0] in self._given or 0 < len(data) < len(row):
-            self.is_mixed |= len(data) > 0
+        if values[0] in self._given or 0 < len(tensors) < len(row):
+            self.is_mixed |= len(tensors) > 0
             self.read.append(row)
             return True
         if data:

@@ -39,8 +39,10 @@ def are_same(one: ir.Value | None, other: ir.Value | None) -> bool:
     """Whether two values are one, or constants that are the same."""
     if one is other:
         return True
-    data = [np.asarray(tensor.numpy()) for v in (one, other) if (tensor := held(v)) is not None]
-    return len(data) == 2 and are_equal(*data)
+    tensors = held(one), held(other)
+    if tensors[0] is None or tensors[1] is None or tensors[0].size != tensors[1].size:
+        return False
+    return are_equal(*(np.asarray(tensor.numpy()) for tensor in tensors if tensor is not None))
 
 
 def _is(one: ir.Value | None, other: ir.Value | None, seen: _Seen) -> bool:

@@ -20,6 +20,7 @@ from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.forests import forests
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.gathered import gathered
+from superopt.onnx_io.otherwise.guarded import guarded
 from superopt.onnx_io.otherwise.heads import heads
 from superopt.onnx_io.otherwise.hidden_in_nodes import hidden_in_nodes
 from superopt.onnx_io.otherwise.hidden_keys import hidden_keys
@@ -82,6 +83,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     cumulated,
     larger,
     unrolled,
+    guarded,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

@@ -21,9 +21,10 @@ from superopt.operators.activations import Elu, LeakyRelu
 from superopt.operators.casts import Cast
 from superopt.operators.constant import Scalar, filled, number_of
 from superopt.operators.conv import Conv
-from superopt.operators.differences import Neg, Sub
+from superopt.operators.differences import Abs, Neg, Sub
 from superopt.operators.extrema import Max, Min
-from superopt.operators.functions import Sigmoid, Tanh
+from superopt.operators.facts import known_facts
+from superopt.operators.functions import Log, Sigmoid, Softplus, Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.logic import Not, Where
 from superopt.operators.matmul import MatMul
@@ -46,7 +47,9 @@ STEPS = (
     Relu,
     LeakyRelu,
     Elu,
+    Abs,
     Sigmoid,
+    Softplus,
     Tanh,
     Softmax,
     Transpose,
@@ -112,7 +115,8 @@ def _is_of_products(x: Term) -> bool:
         found = found or isinstance(term.operator, PRODUCTS)
         if term in seen or isinstance(term.operator, PRODUCTS) or _is_number(term):
             continue
-        if not (isinstance(term.operator, STEPS) or _is_divided(term)) or len(seen) > FARTHEST:
+        is_step = isinstance(term.operator, STEPS) or _is_divided(term) or _is_log(term)
+        if not is_step or len(seen) > FARTHEST:
             return False
         seen.add(term)
         stack += term.inputs[:1] if isinstance(term.operator, Div) else term.inputs
@@ -122,6 +126,15 @@ def _is_of_products(x: Term) -> bool:
 def _is_divided(term: Term) -> bool:
     """Whether it is divided by a number, as scores are by the root of their width."""
     return isinstance(term.operator, Div) and bool(number_of(term.inputs[1]))
+
+
+def _is_log(term: Term) -> bool:
+    """Whether it is the logarithm of a number above 0 and what is not below it."""
+    of = term.inputs[0] if isinstance(term.operator, Log) else None
+    if of is None or not isinstance(of.operator, Add):
+        return False
+    sides = ((number_of(one), other) for one, other in (of.inputs, of.inputs[::-1]))
+    return any(n is not None and n > 0.0 and "nonnegative" in known_facts(other) for n, other in sides)
 
 
 def _is_number(term: Term) -> bool:

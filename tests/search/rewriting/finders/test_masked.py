@@ -12,11 +12,12 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate, sample
 from superopt.operators.activations import LeakyRelu
 from superopt.operators.constant import filled
-from superopt.operators.functions import Exp
+from superopt.operators.differences import Abs, Neg
+from superopt.operators.functions import Exp, Log, Softplus
 from superopt.operators.layout import Expand, Transpose
 from superopt.operators.logic import Not, Where
 from superopt.operators.matmul import MatMul
-from superopt.operators.pointwise import Add, Div
+from superopt.operators.pointwise import Add, Div, Relu
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import TRUTH, Term, subterms, variable
@@ -39,6 +40,8 @@ MASKED = {
     "scores over a root": Where()(MASK, Div()(SUM, number(2.0)), number(LOW)),
     "the number where the mask is": Where()(MASK, number(1.5), SCORES),
     "columns": Where()(ROW, SUM, number(LOW)),
+    "logarithms of what is above 0": Where()(MASK, Log()(Add()(Relu()(SCORES), number(0.5))), SUM),
+    "absolute values": Where()(MASK, Neg()(Softplus()(Abs()(SCORES))), SUM),
     "one of two": Where()(MASK, SCORES, SUM),
     "columns of two": Where()(ROW, SCORES, SUM),
 }
@@ -50,6 +53,9 @@ LEFT = {
     "minus infinity": Where()(MASK, SCORES, number(-math.inf)),
     "one of scores and an input": Where()(MASK, SCORES, X),
     "one of scores and an exponential": Where()(MASK, Exp()(SCORES), SUM),
+    "a logarithm of what may be 0": Where()(MASK, Log()(Relu()(SCORES)), SUM),
+    "a logarithm of what may be below": Where()(MASK, Log()(Add()(SCORES, number(0.5))), SUM),
+    "a logarithm beside 0": Where()(MASK, Log()(Add()(Relu()(SCORES), number(0.0))), SUM),
     "numbers alone": Where()(MASK, number(0.0), number(1.0)),
     "a constant mask": Where()(variable("m", (N, N), TRUTH, constant=True), SCORES, number(0.0)),
     "over zero": Where()(MASK, Div()(SCORES, number(0.0)), number(0.0)),

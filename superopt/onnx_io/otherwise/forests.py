@@ -19,8 +19,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.ends import ends_of
-from superopt.onnx_io.otherwise.literals import Products, UnreadError
+from superopt.onnx_io.otherwise.literals import Products
 from superopt.onnx_io.otherwise.merged_layers import linear
+from superopt.onnx_io.otherwise.places import UnreadError
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.otherwise.trees import Tree, apart, tree_of
 from superopt.onnx_io.program import Program
@@ -53,17 +54,20 @@ def forests(program: Program) -> dict[int, Put]:
     """How to compute all trees of a forest at once, by the places of what adds up what these give."""
     if (opset_of(program.model) or 1) < LEAST_OPSET or not any(is_a(node, "Sigmoid") for node in program.model.graph):
         return {}
-    found = {i: node for i, node in enumerate(program.model.graph) if _forest(program, node) is not None}
+    unread = set[str]()
+    found = {i: node for i, node in enumerate(program.model.graph) if _forest(program, node, unread) is not None}
     inner = {v.producer() for node in found.values() for v in _added(program, node) or () if v.producer() is not node}
     return {i: partial(_put, program) for i, node in found.items() if node not in inner}
 
 
-def _forest(program: Program, node: ir.Node) -> Forest | None:
-    """The trees whose results a node adds up, or multiplies the chances of by what is at the leaves."""
+def _forest(program: Program, node: ir.Node, unread: set[str]) -> Forest | None:
+    """The trees whose results a node adds up, or multiplies the chances of by what is at the leaves; values that are
+    none of such are noted as `unread`.
+    """
     values = _added(program, node)
     if values is None:
         return None
-    trees, products = list[Tree](), Products(program)
+    trees, products = list[Tree](), Products(program, unread)
     try:
         for value in values:
             trees += _trees(program, products, value)
@@ -119,7 +123,7 @@ def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
     given, paths = node.inputs[1], program.values.get(node.inputs[0].name or "")
     if given is None or (given.name or "") not in program.constants or len(node.inputs[0].uses()) > 1:
         raise UnreadError
-    cells = products.of(node.inputs[0])  # before weights are read, which may be large
+    places = products.of(node.inputs[0])  # before weights are read, which may be large
     leaves = data_of(program, given)
     if leaves is None or paths is None or leaves.ndim < 2:
         raise UnreadError
@@ -132,9 +136,9 @@ def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
         raise UnreadError
     if paths.type.rank != leaves.ndim or (not told and leaves.ndim != 2):
         raise UnreadError
-    if cells.rows != 0:
+    if places.rows != 0:
         raise UnreadError
-    found = [products.literals(i) for i in cells.ids.ravel().tolist()]
+    found = [products.literals(i) for i in places.ids.ravel().tolist()]
     every = leaves.reshape(len(found), -1)
     return [tree_of([(found[i], every[i]) for i in several]) for several in apart(found)]
 
@@ -165,7 +169,7 @@ def _of_the_same(program: Program, products: Products, trees: list[Tree]) -> For
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Compute the paths of all trees level by level, and what they give as one product."""
-    found = _forest(program, node)
+    found = _forest(program, node, set())
     if found is None:  # what another one changed
         return False
     made, (rows, weights, added, trees, column) = Nodes("forest", draft.taken, opset_of(draft.model)), found

@@ -132,6 +132,17 @@ def test_what_repeats_its_one_row_for_others_is_left() -> None:
     assert "ReduceProd" in operators_of(source, feeds(1))
 
 
+def test_what_takes_very_many_steps_is_left() -> None:
+    steps = " ".join(f"v{i + 1} = Mul(v{i}, one)" for i in range(400))
+    source = model(
+        f"g (float[n, {LEAVES}] x) => (float[n, {CLASSES}] y) <float one = {{1.0}}> "
+        f"{{ v0 = Sigmoid(x) {steps} y = MatMul(v400, l) }}",
+        17,
+    )
+    source.graph.initializer.append(numpy_helper.from_array(np.ones((LEAVES, CLASSES), np.float32), "l"))
+    assert "Sigmoid" in operators_of(source, {"x": np.ones((2, LEAVES), np.float32)})
+
+
 def test_few_numbers_between_layers_stay_between_them() -> None:
     source = forest(LEVELS, STACKED)
     for node in source.graph.node:

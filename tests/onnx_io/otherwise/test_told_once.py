@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.told_once import LEAST, LEAST_RUN, LEAST_TIMES
+from superopt.onnx_io.otherwise.told_once import LEAST, LEAST_ADDED, LEAST_RUN, LEAST_TIMES
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import Array
 from tests.onnx_io.otherwise.reading import operators_of
@@ -44,10 +44,16 @@ def read(source: onnx.ModelProto, shape: tuple[int, ...] = (2, 3, 8, 64)) -> lis
     return [tuple(t.dims) for name, t in held.items() if name in used]
 
 
-@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Max"])
+@pytest.mark.parametrize("op", ["Sub", "Mul", "Div", "Max"])
 @pytest.mark.parametrize("turned", [False, True], ids=["behind", "in front"])
 def test_what_is_the_same_along_an_axis_is_told_once(op: str, turned: bool) -> None:
     assert read(by(op, repeated(2, 3, 8, 1), turned=turned)) == [(2, 3, 8, 1)]
+
+
+def test_so_is_what_is_added_to_much() -> None:
+    shape = (LEAST_ADDED // 64, 64)
+    source = by("Add", repeated(1, 64, to=shape), f"{shape[0]}, 64")
+    assert read(source, shape) == [(1, 64)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,8 @@ LEFT = {
     "short rows that are repeated": by(
         "Sub", repeated(1, LEAST_RUN - 1, to=(256, LEAST_RUN - 1)), f"256, {LEAST_RUN - 1}"
     ),
-    "masks": by("Add", repeated(1, 1, 1, 64), after="Softmax"),
+    "what is added to little": by("Add", repeated(2, 3, 8, 1)),
+    "masks": by("Add", repeated(1, 64, to=(LEAST_ADDED // 64, 64)), f"{LEAST_ADDED // 64}, 64", after="Softmax"),
 }
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
@@ -68,8 +69,12 @@ def outputs_of(graph: ir.Graph) -> dict[ir.Node, Ends]:
     return {max(values, key=lambda node: places[node]): Ends(tuple(values.values()), (), -1) for values in several}
 
 
-def ends_at(node: ir.Node, outputs: Mapping[ir.Node, Ends]) -> list[Ends]:
-    """What ends at a node: outputs of a graph the last of which it gives, or else what it joins or adds up."""
+def ends_at(program: Program, node: ir.Node, outputs: Mapping[ir.Node, Ends]) -> list[Ends]:
+    """What ends at a node: outputs of a graph the last of which it gives, or else what it joins or adds up; nothing at
+    constants and sizes, which no networks compute.
+    """
+    if all((v.name or "") in program.constants or (v.name or "") in program.sizes for v in node.outputs):
+        return []
     return [outputs[node]] if node in outputs else ends_of(node)
 
 

@@ -55,7 +55,7 @@ def heads(program: Program) -> dict[int, Put]:
     columns = Columns(program)
     outputs = outputs_of(program.model.graph)
     for i, node in enumerate(program.model.graph):
-        if any(_found(program, columns, ends) is not None for ends in ends_at(node, outputs)):
+        if any(_found(program, columns, ends) is not None for ends in ends_at(program, node, outputs)):
             puts[i] = partial(_put, program, columns)
     return puts
 
@@ -117,7 +117,7 @@ def _are_floats(found: Twins) -> bool:
 
 def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool:
     """Let what is joined or added up be computed at once."""
-    known = ((e, _found(program, columns, e)) for e in ends_at(end, outputs_of(draft.model.graph)))
+    known = ((e, _found(program, columns, e)) for e in ends_at(program, end, outputs_of(draft.model.graph)))
     ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
     if ends is None or found is None:  # what another one changed
         return False

@@ -22,6 +22,9 @@ _Seen: TypeAlias = "dict[tuple[ir.Value, ir.Value], bool]"
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
+_PLAIN = (ir.AttributeType.INT, ir.AttributeType.INTS, ir.AttributeType.STRING, ir.AttributeType.STRINGS)
+"""What is compared as it is: other numbers have zeros of two signs, and what is held is compared as it is written."""
+
 
 def are_one(values: tuple[ir.Value, ...]) -> bool:
     """Whether all of some values are what the first is."""
@@ -57,6 +60,7 @@ def _is(one: ir.Value | None, other: ir.Value | None, seen: _Seen) -> bool:
 
 
 def _is_computed_as(one: ir.Value, other: ir.Value, seen: _Seen) -> bool:
+    """Whether nodes compute values alike: weights, which stand behind what they weigh, tell others apart at once."""
     node, like = one.producer(), other.producer()
     if node is None or like is None or node is like or one.index() != other.index():
         return False
@@ -64,7 +68,7 @@ def _is_computed_as(one: ir.Value, other: ir.Value, seen: _Seen) -> bool:
         does_as(node, like)
         and node.op_type not in RANDOM
         and not any(a.type in _GRAPHS for a in node.attributes.values())
-        and all(_is(v, w, seen) for v, w in zip(node.inputs, like.inputs, strict=True))
+        and all(_is(v, w, seen) for v, w in zip(node.inputs[::-1], like.inputs[::-1], strict=True))
     )
 
 
@@ -76,7 +80,7 @@ def does_as(node: ir.Node, other: ir.Node) -> bool:
         and len(node.outputs) == len(other.outputs)
         and [v is None for v in node.inputs] == [v is None for v in other.inputs]
         and len(node.attributes) == len(other.attributes)
-        and (not node.attributes or _said(node) == _said(other))
+        and all(_are_said(a, other.attributes.get(name)) for name, a in node.attributes.items())
     )
 
 
@@ -85,6 +89,8 @@ def are_equal(one: Array, other: Array) -> bool:
     return one is other or ((one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes())
 
 
-def _said(node: ir.Node) -> dict[str, str]:
-    """What attributes say."""
-    return {name: str(a) for name, a in node.attributes.items()}
+def _are_said(one: ir.Attr, other: ir.Attr | None) -> bool:
+    """Whether two attributes say the same."""
+    if other is None or one.type != other.type:
+        return False
+    return bool(one.value == other.value) if one.type in _PLAIN else str(one) == str(other)

@@ -38,7 +38,7 @@ def side_by_side(program: Program) -> dict[int, Put]:
 
 
 def _ends(program: Program, node: ir.Node, outputs: Mapping[ir.Node, Ends]) -> list[Ends]:
-    return [*ends_at(node, outputs), *stacked_ends(program, node)]
+    return [*ends_at(program, node, outputs), *stacked_ends(program, node)]
 
 
 def _found(program: Program, ends: Ends) -> Twins | None:

@@ -1,11 +1,18 @@
-"""Layers that multiply rows by constant matrices, of which each step of a series has its own: what they have alike."""
+"""Layers that multiply rows by constant matrices: what they have alike, of which each step of a series has its own, and
+by which constants they compute.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import onnx_ir as ir
 
+from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
@@ -49,3 +56,47 @@ def multiplied(made: NewNodes, node: ir.Node, x: ir.Value) -> ir.Value:
     for row in bias:
         whole = whole if row is None else made.node("Add", [whole, row])
     return whole
+
+
+class Layer(NamedTuple):
+    """Rows that are multiplied by a matrix, what is added to each, if anything, and the nodes that do so."""
+
+    rows: ir.Value
+    matrix: Array
+    added: Array | None
+    nodes: tuple[ir.Node, ...]
+
+
+def layer_of(program: Program, value: ir.Value) -> Layer | None:
+    """The layer that gives a matrix of rows; None of what is something else."""
+    node = value.producer()
+    if node is None or not is_a(node, "Add"):
+        return None if node is None else _product(program, node)
+    for product, row in (node.inputs, node.inputs[::-1]):
+        is_held = row is not None and (row.name or "") in program.constants
+        found = layer_of(program, product) if is_held and product is not None else None
+        added = None if found is None else _repeated(data_of(program, row), found.matrix.shape[1])
+        if found is not None and added is not None:
+            more = added if found.added is None else found.added + added
+            return found._replace(added=more, nodes=(*found.nodes, node))
+    return None
+
+
+def _product(program: Program, node: ir.Node) -> Layer | None:
+    """What a single node multiplies and adds."""
+    rows = node.inputs[0] if node.inputs else None
+    known = None if rows is None else program.values.get(rows.name or "")
+    if rows is None or known is None or known.type.rank != 2 or not is_linear(program, node, 2):
+        return None
+    matrix, *others = (data_of(program, v) for v in node.inputs[1:] if v is not None)
+    if matrix is None:
+        return None
+    matrix = matrix.T if number(node, "transB", 0) else matrix
+    added = _repeated(others[0], matrix.shape[1]) if others else None
+    return Layer(rows, matrix, added, (node,)) if added is not None or not others else None
+
+
+def _repeated(data: Array | None, width: int) -> Array | None:
+    """The row that a constant is which is added to all rows of so many numbers; None of others."""
+    is_row = data is not None and data.ndim < 3 and data.size in (1, *data.shape[-1:]) and data.size in (1, width)
+    return np.broadcast_to(data.reshape(-1), width) if data is not None and is_row else None

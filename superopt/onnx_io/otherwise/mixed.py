@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.columns import FLOATS
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.linear import Layer, layer_of
+from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import equal_shapes, is_one
 
@@ -32,19 +31,18 @@ LEAST_OF_ONE_AXIS = 13
 """Before it, a softmax was of all axes from one on."""
 
 
-class _Layer(NamedTuple):
-    """A product of rows with a matrix, to which a row is added, if any, and that is scaled, if so."""
+class _Scaled(NamedTuple):
+    """A layer, and what its rows are scaled by, if they are."""
 
-    rows: ir.Value
-    matrix: Array
-    added: Array | None
+    layer: Layer
     scale: ir.Value | None
 
 
 class _Mixture(NamedTuple):
-    """Layers of the same scale, and a column of weights for each row of them."""
+    """Layers, by what all of them are scaled, if they are, and a column of weights for each row of them."""
 
-    layers: list[_Layer]
+    layers: list[Layer]
+    scale: ir.Value | None
     weights: ir.Value
 
 
@@ -69,12 +67,13 @@ def _mixture(program: Program, node: ir.Node) -> _Mixture | None:
     if not along_last or not equal_shapes(known[0].shape[:1], known[1].shape[:1]):
         return None
     rows = [_unsqueezed(program, v) for v in joined.inputs]
-    layers = [None if row is None else _layer(program, row) for row in rows]
-    found = [layer for layer in layers if layer is not None]
-    if len(found) < max(len(layers), 2) or any(layer.scale is not found[0].scale for layer in found):
+    found = [scaled for row in rows if row is not None and (scaled := _scaled(program, row)) is not None]
+    if len(found) < max(len(rows), 2) or any(one.scale is not found[0].scale for one in found):
         return None
-    (inner, width), *others = [layer.matrix.shape for layer in found]
-    return _Mixture(found, weights) if inner < width and all(shape == (inner, width) for shape in others) else None
+    layers = [one.layer for one in found]
+    (inner, width), *others = [layer.matrix.shape for layer in layers]
+    is_wider = inner < width and all(shape == (inner, width) for shape in others)
+    return _Mixture(layers, found[0].scale, weights) if is_wider else None
 
 
 def _unsqueezed(program: Program, value: ir.Value | None) -> ir.Value | None:
@@ -88,43 +87,21 @@ def _unsqueezed(program: Program, value: ir.Value | None) -> ir.Value | None:
     return below if len(less) == 2 and is_one(whole[-1]) and equal_shapes(whole[:-1], less) else None
 
 
-def _layer(program: Program, value: ir.Value) -> _Layer | None:
-    """The layer that gives rows, if nothing else reads what it computes."""
-    node = value.producer()
-    if node is None or len(value.uses()) > 1 or value.is_graph_output():
-        return None
-    if is_a(node, "Mul"):
-        for scaled, scale in (node.inputs, node.inputs[::-1]):
-            found = None if scaled is None else _layer(program, scaled)
-            if found is not None and found.scale is None and scale is not None and _are_alike(program, scale, value):
-                return found._replace(scale=scale)
-        return None
-    if is_a(node, "Add"):
-        for product, added in (node.inputs, node.inputs[::-1]):
-            found, data = None if product is None else _layer(program, product), data_of(program, added)
-            if found is not None and (found.added, found.scale) == (None, None) and data is not None:
-                width = found.matrix.shape[1]
-                is_row = data.ndim < 2 or data.shape[0] == 1
-                return found._replace(added=np.broadcast_to(data, (1, width))) if is_row and data.ndim < 3 else None
-        return None
-    return _product(program, node)
-
-
-def _product(program: Program, node: ir.Node) -> _Layer | None:
-    """A product of rows with a constant matrix."""
-    if not is_a(node, "MatMul", "Gemm") or (rows := node.inputs[0]) is None or (rows.name or "") in program.constants:
-        return None
-    matrix, known = data_of(program, node.inputs[1]), program.values.get(rows.name or "")
-    if matrix is None or known is None or (matrix.ndim, known.type.rank) != (2, 2):
-        return None
-    if is_a(node, "MatMul"):
-        return _Layer(rows, matrix, None, None)
-    matrix = matrix.T if number(node, "transB", 0) else matrix
-    added = data_of(program, node.inputs[2]) if len(node.inputs) > 2 else None
-    fits = added is None or (added.ndim < 2 or added.shape[0] == 1)
-    if is_scaled(node) or number(node, "transA", 0) or not fits or (len(node.inputs) > 2 and added is None):
-        return None
-    return _Layer(rows, matrix, None if added is None else np.broadcast_to(added, (1, matrix.shape[1])), None)
+def _scaled(program: Program, value: ir.Value) -> _Scaled | None:
+    """The layer that gives rows, and perhaps what scales these, if nothing else reads what is computed."""
+    node, ways = value.producer(), list[tuple[ir.Value | None, ir.Value | None]]()
+    if node is not None and is_a(node, "Mul"):
+        one, other = node.inputs
+        ways = [(one, other), (other, one)]
+    for of, scale in ways or [(value, None)]:
+        found = layer_of(program, of) if of is not None else None
+        if found is None or (found.rows.name or "") in program.constants:
+            continue
+        read = [value, *(n.outputs[0] for n in found.nodes)]
+        are_alone = all(len(v.uses()) == 1 and not v.is_graph_output() for v in read)
+        if are_alone and (scale is None or _are_alike(program, scale, value)):
+            return _Scaled(found, scale)
+    return None
 
 
 def _are_alike(program: Program, one: ir.Value, other: ir.Value) -> bool:
@@ -146,8 +123,8 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     rows = made.node("Reshape", [weighed, made.integers([-1, len(layers) * inner])])
     result = made.node("MatMul", [rows, made.held(np.concatenate([layer.matrix for layer in layers]))])
     result = _with_added(made, result, found)
-    if layers[0].scale is not None:
-        result = made.node("Mul", [result, layers[0].scale])
+    if found.scale is not None:
+        result = made.node("Mul", [result, found.scale])
     result = made.over(result, "Unsqueeze", [-1], 13)
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, [result])
@@ -164,7 +141,7 @@ def _with_added(made: Nodes, product: ir.Value, mixture: _Mixture) -> ir.Value:
     if all((row == added[0]).all() for row in added) and softmax is not None and _shares(softmax, made.opset):
         return made.node("Add", [product, made.held(added[0].copy())])
     weights = made.over(mixture.weights, "Squeeze", [-1], 13)
-    return made.node("Add", [product, made.node("MatMul", [weights, made.held(np.concatenate(added))])])
+    return made.node("Add", [product, made.node("MatMul", [weights, made.held(np.stack(added))])])
 
 
 def _shares(node: ir.Node, opset: int) -> bool:

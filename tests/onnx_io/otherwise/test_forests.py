@@ -132,6 +132,17 @@ def test_what_repeats_its_one_row_for_others_is_left() -> None:
     assert "ReduceProd" in operators_of(source, feeds(1))
 
 
+def test_what_is_added_to_each_row_is_no_bias() -> None:
+    source = forest(LEVELS, STACKED, rows=str(LEAVES - 1))
+    for i, node in reversed(list(enumerate(source.graph.node))):
+        if node.op_type == "Gemm":
+            source.graph.node.insert(i + 1, onnx.helper.make_node("Add", [node.output[0], "column"], [f"a{i}"]))
+            source.graph.node[i + 2].input[0] = f"a{i}"  # the Sigmoid's
+    column = RNG.standard_normal((LEAVES - 1, 1)).astype(np.float32)
+    source.graph.initializer.append(numpy_helper.from_array(column, "column"))
+    assert operators_of(source, feeds(LEAVES - 1)).count("Sigmoid") == 3
+
+
 def test_what_takes_very_many_steps_is_left() -> None:
     steps = " ".join(f"v{i + 1} = Mul(v{i}, one)" for i in range(400))
     source = model(

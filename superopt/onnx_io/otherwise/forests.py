@@ -109,10 +109,9 @@ def _stacked(program: Program, node: ir.Node) -> Sequence[ir.Value | None]:
     several = [v.producer() for v in join.inputs if v is not None and len(v.uses()) == 1]
     if number(join, "axis", 0) % known.type.rank != axis or len(several) < len(join.inputs):
         return ()
-    spread = [
-        n for n in several if n is not None and is_a(n, "Unsqueeze") and listed(n, "axes") in ([axis], [axis - 3])
-    ]
-    return [n.inputs[0] for n in spread] if len(spread) == len(several) and known.type.rank == 3 else ()
+    new = [n for n in several if n is not None and is_a(n, "Unsqueeze")]
+    are_new = len(new) == len(several) and all(listed(n, "axes") in ([axis], [axis - 3]) for n in new)
+    return [n.inputs[0] for n in new] if are_new and known.type.rank == 3 else ()
 
 
 def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:

@@ -73,11 +73,10 @@ def _stack(program: Program, value: ir.Value | None) -> _Stack | None:
         return None
     rank, inputs = known.type.rank, [v for v in join.inputs if v is not None]
     axis, nodes = number(join, "axis", 0) % rank, [v.producer() for v in inputs]
-    new = [
-        n for n in nodes if n is not None and n.op_type == "Unsqueeze" and listed(n, "axes") in ([axis], [axis - rank])
-    ]
+    new = [n for n in nodes if n is not None and n.op_type == "Unsqueeze"]
     values = [n.inputs[0] for n in new if n.inputs[0] is not None]
-    if len(values) < len(join.inputs) or not all(map(_is_alone, inputs)):
+    are_alike = all(listed(n, "axes") in ([axis], [axis - rank]) for n in new)
+    if len(values) < len(join.inputs) or not are_alike or not all(map(_is_alone, inputs)):
         return None
     return _Stack(tuple(values), axis, rank, (join, *new))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.alike import Alike, Twins
+from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.ends import Ends
+from superopt.onnx_io.otherwise.last_layers import PRODUCTS, Last, last_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, number
 from superopt.onnx_io.turns.forms import is_scaled
@@ -22,7 +23,7 @@ from superopt.relations import equal_shapes
 MOST_IN_BLOCKS, MOST_MULTIPLIED, MOST = 2**14, 2**17, 2**16
 """Matrices with blocks have no more numbers, are multiplied no more often, and no more is computed of all at once."""
 
-_PRODUCTS, _BINARY = ("Gemm", "MatMul"), ("Add", "Mul", "Sub")
+_BINARY = ("Add", "Mul", "Sub")
 
 _BOUNDED = ("Clip", "Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softsign", "Tanh")
 _GROWING = ("Abs", "Elu", "Gelu", "HardSwish", "Identity", "LeakyRelu", "Mish", "Neg", "Relu", "Selu", "Softplus")
@@ -35,42 +36,6 @@ class _Wide(NamedTuple):
 
     value: ir.Value
     width: int
-
-
-class _Last(NamedTuple):
-    """What weighs, where something does, what a last product of networks gives, with a bias, before it is added up."""
-
-    nodes: list[ir.Node]
-    product: ir.Node
-    bias: ir.Value | None
-    gates: Alike | None
-
-    @staticmethod
-    def of(nodes: Sequence[ir.Node], read: Mapping[ir.Value, Alike]) -> _Last | None:
-        """Of the nodes of the first network, and what each reads of its own."""
-        taken, gates, bias, node = [nodes[-1]], None, None, nodes[-1]
-        if read:
-            if (
-                node.op_type != "Mul"
-                or len(weighed := [v for v in node.inputs if v not in read]) != 1
-                or not weighed[0]
-            ):
-                return None
-            gates = next(row for row in read.values())
-            node = weighed[0].producer() or node
-            taken.append(node)
-        if node.op_type == "Add":
-            both = [(v.producer(), w) for v, w in zip(node.inputs, node.inputs[::-1], strict=True) if v is not None]
-            products = [(n, w) for n, w in both if n is not None and n in nodes and n.op_type in _PRODUCTS]
-            if len(products) != 1:
-                return None
-            node, bias = products[0]
-            taken.append(node)
-        if node not in nodes or node.op_type not in _PRODUCTS or (bias is not None and len(node.inputs) > 2):
-            return None
-        if any(user not in taken for n in taken[1:] for user, _ in n.outputs[0].uses()):
-            return None
-        return _Last(taken, node, bias if len(node.inputs) < 3 else node.inputs[2], gates)
 
 
 class WideLayers:
@@ -88,7 +53,7 @@ class WideLayers:
         first = [node for node, *_ in self._found.nodes]
         if self._ends.axis is not None:
             return self._wide[first[-1].outputs[0]].value if all(map(self._layer, first)) else None
-        last = _Last.of(first, {row[0]: row for row in self._found.read})
+        last = last_of(first, {row[0]: row for row in self._found.read})
         if last is None or not all(map(self._layer, [node for node in first if node not in last.nodes])):
             return None
         return self._added(last)
@@ -98,7 +63,7 @@ class WideLayers:
         if len(node.outputs) != 1 or None in node.inputs:
             return False
         read = [v for v in node.inputs if v is not None]
-        make = self._multiplied if node.op_type in _PRODUCTS else self._combined if node.op_type in _BINARY else None
+        make = self._multiplied if node.op_type in PRODUCTS else self._combined if node.op_type in _BINARY else None
         if make is None and node.op_type in _UNARY and not any(v in self._own or self._data(v) for v in read[1:]):
             make = self._mapped
         made = None if make is None else make(node, read)
@@ -147,7 +112,7 @@ class WideLayers:
         x = self._wide[read[0]]
         return _Wide(self._node(node.op_type, [x.value, *read[1:]], list(node.attributes.values())), x.width)
 
-    def _added(self, last: _Last) -> ir.Value | None:
+    def _added(self, last: Last) -> ir.Value | None:
         """The sum of what last products give, each weighed."""
         x, matrices = last.product.inputs[0], self._matrices(last.product)
         if x not in self._wide or matrices is None:
@@ -180,12 +145,7 @@ class WideLayers:
     def _matrices(self, node: ir.Node) -> list[Array] | None:
         """The matrices that the networks have for a product."""
         data = self._data(node.inputs[1])
-        if (
-            data is None
-            or data[0].ndim != 2
-            or (node.op_type == "Gemm" and is_scaled(node))
-            or number(node, "transA", 0)
-        ):
+        if data is None or data[0].ndim != 2 or is_scaled(node) or number(node, "transA", 0):
             return None
         return [a.T for a in data] if number(node, "transB", 0) else data
 

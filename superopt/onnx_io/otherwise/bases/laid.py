@@ -22,7 +22,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.onnx_io.turns.rows import Nodes, common
-from superopt.relations import are_equal, is_one
+from superopt.relations import are_equal, equal_shapes, is_one
 
 POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
 """What computes each element of its own."""
@@ -45,7 +45,7 @@ class Laid:
         if not are_equal(sum(part.many for part in parts if isinstance(part.many, int)), shape[-1]):
             raise NotLaidError
         wanted = [self._layout.laid(shape[:-1], part.many) for part in parts]
-        if any(p.value is not None and not _are_equal(p.shape, w) for p, w in zip(parts, wanted, strict=True)):
+        if any(p.value is not None and not equal_shapes(p.shape, w) for p, w in zip(parts, wanted, strict=True)):
             raise NotLaidError
         return parts
 
@@ -112,7 +112,7 @@ class Laid:
         if (one := uniform(self._program, value)) is not None:
             return [Part(None, (), shape[-1], one)]
         parts = self.parts(value)
-        if not all(_are_equal(p.shape, self._layout.laid(shape[:-1], p.many)) for p in parts if p.value is not None):
+        if not all(equal_shapes(p.shape, self._layout.laid(shape[:-1], p.many)) for p in parts if p.value is not None):
             raise NotLaidError
         return parts
 
@@ -180,15 +180,11 @@ class Laid:
     def _viewed(self, value: ir.Value, shape: Shape) -> Part:
         """The same numbers and functions, with other axes in front."""
         before, whole = self._layout.shape(value), self._whole(value)
-        is_full = _are_equal(whole.shape, self._layout.laid(before[:-1], before[-1]))
-        if not is_full or not _are_equal(before[-2:], shape[-2:]) or whole.value is None:
+        is_full = equal_shapes(whole.shape, self._layout.laid(before[:-1], before[-1]))
+        if not is_full or not equal_shapes(before[-2:], shape[-2:]) or whole.value is None:
             raise NotLaidError
         laid = self._layout.laid(shape[:-1], whole.many)
         return Part(self._layout.viewed(whole.value, whole.shape, laid), laid, whole.many)
-
-
-def _are_equal(one: Shape, other: Shape) -> bool:
-    return len(one) == len(other) and all(map(are_equal, one, other))
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:

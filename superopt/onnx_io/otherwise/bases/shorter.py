@@ -72,10 +72,8 @@ class Shorter:
         """Whole powers of numbers."""
         if not is_a(node, "Pow") or node.inputs[0] is None:
             return []
-        x, exponents = (
-            same_numbers(self._program, node.inputs[0]),
-            whole_numbers(self._program, node.inputs[1], shape[-1]),
-        )
+        x = same_numbers(self._program, node.inputs[0])
+        exponents = whole_numbers(self._program, node.inputs[1], shape[-1])
         if not exponents or max(exponents) == 0 or not self._layout.are_of(x, shape[:-1]):
             return []
         laid = self._layout.laid(shape[:-1], 1)

@@ -119,27 +119,32 @@ def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
     node = value.producer()
     if node is None or not is_a(node, "MatMul", "Gemm", "Einsum") or node.inputs[0] is None:
         raise UnreadError
-    given, paths = node.inputs[1], program.values.get(node.inputs[0].name or "")
-    if given is None or (given.name or "") not in program.constants or len(node.inputs[0].uses()) > 1:
+    given, is_read_else = node.inputs[1], len(node.inputs[0].uses()) > 1
+    if given is None or (given.name or "") not in program.constants or is_read_else:
         raise UnreadError
     places = products.of(node.inputs[0])  # before weights are read, which may be large
-    leaves = data_of(program, given)
-    if leaves is None or paths is None or leaves.ndim < 2:
-        raise UnreadError
-    if is_a(node, "Gemm"):
-        if is_scaled(node) or number(node, "transA", 0) or len(node.inputs) > 2:
-            raise UnreadError
-        leaves = leaves.T if number(node, "transB", 0) else leaves
-    told = node.attributes["equation"].as_string() if is_a(node, "Einsum") else ""
-    if told and not _is_product(told.replace(" ", "")):
-        raise UnreadError
-    if paths.type.rank != leaves.ndim or (not told and leaves.ndim != 2):
-        raise UnreadError
+    leaves = _leaves(program, node, program.values[node.inputs[0].name or ""].type.rank)
     if places.rows != 0:
         raise UnreadError
     found = [products.literals(i) for i in places.ids.ravel().tolist()]
     every = leaves.reshape(len(found), -1)
     return [tree_of([(found[i], every[i]) for i in several]) for several in apart(found)]
+
+
+def _leaves(program: Program, node: ir.Node, rank: int) -> Array:
+    """What is at the leaves that a node multiplies by paths of a rank, along all axes but the last. Raises
+    `UnreadError`.
+    """
+    leaves = data_of(program, node.inputs[1])
+    told = node.attributes["equation"].as_string().replace(" ", "") if is_a(node, "Einsum") else ""
+    fits = _is_product(told) if told else rank == 2
+    if leaves is None or leaves.ndim < 2 or leaves.ndim != rank or not fits:
+        raise UnreadError
+    if not is_a(node, "Gemm"):
+        return leaves
+    if is_scaled(node) or number(node, "transA", 0) or len(node.inputs) > 2:
+        raise UnreadError
+    return leaves.T if number(node, "transB", 0) else leaves
 
 
 def _is_product(equation: str) -> bool:

@@ -28,6 +28,9 @@ from superopt.term import Term
 MOST_SUMMANDS, MOST_FACTORS = 4, 4
 """Of more nothing is looked for."""
 
+DEEPEST = 32
+"""What takes more steps one after the other is taken as it stands: each is read within the one behind it."""
+
 NOWHERE = -1
 """Where an axis of one place is that none of all is."""
 
@@ -76,14 +79,23 @@ class Weighing(Fewer):
 
 
 class _Summands:
-    """What values along some axes are sums of."""
+    """What values along some axes are sums of, each read once: a residual is there twice in each layer."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._whole = frozenset(a for a, d in enumerate(shape) if not is_one(d))
+        self._known: dict[tuple[Term, tuple[int, ...]], Sequence[Summand]] = {}
+        self._deep = 0
 
-    def of(self, x: Term, at: tuple[int, ...]) -> list[Summand]:
+    def of(self, x: Term, at: tuple[int, ...]) -> Sequence[Summand]:
         """The summands of a value whose axes are these of all, in any order."""
+        if (x, at) not in self._known:
+            self._deep += 1
+            self._known[x, at] = self._read(x, at) if self._deep <= DEEPEST else [Summand((self._factor(x, at),))]
+            self._deep -= 1
+        return self._known[x, at]
+
+    def _read(self, x: Term, at: tuple[int, ...]) -> Sequence[Summand]:
         (x,) = narrowed((x,)) if x.constant else (x,)
         op, inputs = x.operator, x.inputs
         if isinstance(op, Expand):
@@ -96,13 +108,13 @@ class _Summands:
             return [s._replace(negative=not s.negative) for s in self.of(inputs[0], at)]
         if isinstance(op, Mul):
             one, other = (self.of(i, at) for i in inputs)
-            if min(len(one), len(other)) == 1:
+            if min(len(one), len(other)) == 1 and _most(one) + _most(other) <= MOST_FACTORS:
                 return [Summand(s.factors + t.factors, s.negative != t.negative) for s in one for t in other]
         if isinstance(op, Add | Sub) and not x.constant:
             one, other = (self.of(i, at) for i in inputs)
             if self._makes_more(one, other):
                 less = isinstance(op, Sub)
-                return one + [s._replace(negative=s.negative != less) for s in other]
+                return [*one, *(s._replace(negative=s.negative != less) for s in other)]
         return [Summand((self._factor(x, at),))]
 
     def _makes_more(self, one: Sequence[Summand], other: Sequence[Summand]) -> bool:
@@ -115,6 +127,11 @@ class _Summands:
         kept = [a for a in at if a != NOWHERE and not is_one(self._shape[a])]
         squeezed = Factor(reshaped(x, tuple(self._shape[a] for a in kept)), tuple(kept))
         return Factor(moved(squeezed, sorted(kept)), tuple(sorted(kept)))
+
+
+def _most(summands: Sequence[Summand]) -> int:
+    """How many factors one of some summands has at most."""
+    return max(len(s.factors) for s in summands)
 
 
 def _unsqueezed(x: Term, at: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ from superopt.operators.pointwise import Add, Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.search.rewriting.finders.weighed import MOST_FACTORS, MOST_SUMMANDS, Weighing
 from superopt.search.rewriting.rewrites import Less, rewrites_of
-from superopt.term import REAL, Term, running, variable
+from superopt.term import REAL, Operator, Term, running, variable
 from tests.models import assert_same
 from tests.onnx_io.models import model
 
@@ -168,3 +168,11 @@ def test_a_descriptor_of_places_is_faster_and_the_same(options: Options) -> None
     assert result.report.measured is not None
     assert result.report.measured.speedup > 1.5
     assert_same(result.proto(), given)
+
+
+@pytest.mark.parametrize("op", [Add(), Mul()], ids=["added", "multiplied"])
+def test_what_each_of_many_layers_reads_twice_is_read_once(op: Operator) -> None:
+    x = value("x", 0, 1, 2, 3)
+    for i in range(48):
+        x = op(x, Mul()(x, value(f"c{i}", 0, 1, 2, 3, constant=True)))
+    assert Weighing().of(total(x, SHARES)) is None

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.known_sizes import MEASURES
-from superopt.onnx_io.otherwise.same_values import are_equal, are_one, are_same, does_as, itself
+from superopt.onnx_io.otherwise.same_values import Told, are_equal, are_one, are_same, does_as, itself
 from superopt.onnx_io.said import held
 
 MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16
@@ -33,7 +33,7 @@ class Twins:
         given: Collection[ir.Value] = (),
         known: Callable[[ir.Value], ir.TensorProtocol | None] = held,
     ) -> None:
-        self._kinds, self._given, self._known = kinds, given, known
+        self._kinds, self._given, self._known, self._told = kinds, given, known, Told()
         self.nodes: list[tuple[ir.Node, ...]] = []
         """Nodes that stand in the same places, in the order in which they run."""
         self.weights: dict[Alike, list[Array]] = {}
@@ -57,7 +57,7 @@ class Twins:
             return False
         are_constants = len(tensors) == len(values)  # else none of them is read, which may lie in a file
         data = [np.asarray(tensor.numpy()) for tensor in tensors if are_constants]
-        is_one = all(are_equal(a, data[0]) for a in data) if are_constants else are_one(values)
+        is_one = all(are_equal(a, data[0]) for a in data) if are_constants else are_one(values, self._told)
         row = None if is_one else values
         if values[0] in self._places:
             return self._places[values[0]] == row

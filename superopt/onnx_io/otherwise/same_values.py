@@ -18,7 +18,8 @@ from superopt.onnx_io.skeleton import ONNX_DOMAIN
 MOST_NODES = 32
 """What computes two values is compared as far as so many nodes."""
 
-_Seen: TypeAlias = "dict[tuple[ir.Value, ir.Value], bool]"
+Told: TypeAlias = dict[tuple[ir.Value, ir.Value], bool]
+"""Of pairs of values, whether they are one."""
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
@@ -26,9 +27,17 @@ _PLAIN = (ir.AttributeType.INT, ir.AttributeType.INTS, ir.AttributeType.STRING, 
 """What is compared as it is: other numbers have zeros of two signs, and what is held is compared as it is written."""
 
 
-def are_one(values: tuple[ir.Value, ...]) -> bool:
-    """Whether all of some values are what the first is."""
-    return all(_is(v, values[0], {}) for v in values[1:])
+def are_one(values: tuple[ir.Value, ...], told: Told) -> bool:
+    """Whether all of some values are what the first is; of what they are computed of that is told, too, as far as it is
+    compared.
+    """
+    for value in values[1:]:
+        seen = Told()
+        is_one, is_whole = _is(value, values[0], told, seen), len(seen) <= MOST_NODES
+        told.update({pair: same for pair, same in seen.items() if same or is_whole})
+        if not is_one:
+            return False
+    return True
 
 
 def itself(value: ir.Value) -> ir.Value:
@@ -48,18 +57,20 @@ def are_same(one: ir.Value | None, other: ir.Value | None) -> bool:
     return are_equal(*(np.asarray(tensor.numpy()) for tensor in tensors if tensor is not None))
 
 
-def _is(one: ir.Value | None, other: ir.Value | None, seen: _Seen) -> bool:
-    """Whether a value is another one, as far as `seen`, which is told here."""
+def _is(one: ir.Value | None, other: ir.Value | None, told: Told, seen: Told) -> bool:
+    """Whether a value is another one, by what is told and what is seen now, to which this is added."""
     if one is None or other is None:
         return one is other
-    one, other = itself(one), itself(other)
-    if (one, other) not in seen:
-        seen[one, other] = False
-        seen[one, other] = are_same(one, other) or (len(seen) <= MOST_NODES and _is_computed_as(one, other, seen))
-    return seen[one, other]
+    pair = itself(one), itself(other)
+    if pair in told:
+        return told[pair]
+    if pair not in seen:
+        seen[pair] = False
+        seen[pair] = are_same(*pair) or (len(seen) <= MOST_NODES and _is_computed_as(*pair, told, seen))
+    return seen[pair]
 
 
-def _is_computed_as(one: ir.Value, other: ir.Value, seen: _Seen) -> bool:
+def _is_computed_as(one: ir.Value, other: ir.Value, told: Told, seen: Told) -> bool:
     """Whether nodes compute values alike: weights, which stand behind what they weigh, tell others apart at once."""
     node, like = one.producer(), other.producer()
     if node is None or like is None or node is like or one.index() != other.index():
@@ -68,7 +79,7 @@ def _is_computed_as(one: ir.Value, other: ir.Value, seen: _Seen) -> bool:
         does_as(node, like)
         and node.op_type not in RANDOM
         and not any(a.type in _GRAPHS for a in node.attributes.values())
-        and all(_is(v, w, seen) for v, w in zip(node.inputs[::-1], like.inputs[::-1], strict=True))
+        and all(_is(v, w, told, seen) for v, w in zip(node.inputs[::-1], like.inputs[::-1], strict=True))
     )
 
 

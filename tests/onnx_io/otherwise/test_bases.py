@@ -167,6 +167,24 @@ def test_kinds_of_functions_that_are_summed_up_one_behind_the_other_are_beside_e
     assert kinds.count("Cos") == kinds.count("Sin") == 1
 
 
+@pytest.mark.parametrize("axis", [1, -4, 4])
+def test_what_is_joined_along_another_axis_than_is_summed_up_first_stays(axis: int) -> None:
+    net = Network(ROWS, NUMBERS, more=(2,))
+    sizes = net.held([1, ROWS, 2, NUMBERS, MANY], "int64")
+    both = net("Concat", *(net("Reshape", f(net), sizes) for f in (bells, bells)), axis=axis)
+    y = net("Einsum", both, net.weights(1, 3, NUMBERS, MANY * (2 if axis == 4 else 1)), equation="gabik,gjik->abj")
+    source = net.model(y, shapes=[(ROWS if axis == 4 else 2 * ROWS, 2, 3)])
+    x = np.random.default_rng(0).standard_normal((ROWS, 2, NUMBERS)).astype(np.float32)
+    assert "Einsum" in operators_of(source, {"x": x})
+
+
+def test_constants_that_are_repeated_for_each_number_stay() -> None:
+    net = Network(ROWS, NUMBERS)
+    functions = net("Pow", net.at_end(), net.held(np.arange(MANY)))
+    y = net("Einsum", functions, net.weights(1, 3, MANY), equation="bid,iod->bo")
+    assert "Einsum" in operators_of(net.model(y), {"x": numbers()})
+
+
 def test_functions_times_constants_of_each_result_are_one_product() -> None:
     net = Network(ROWS, NUMBERS)
     angles = net("Mul", net("Reshape", "x", net.held([ROWS, 1, NUMBERS, 1], "int64")), net.held(GRID))

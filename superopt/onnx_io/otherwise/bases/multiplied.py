@@ -42,8 +42,8 @@ def _layers(program: Program, term: Weighed) -> list[ir.Value]:
     """What is summed up of one behind the other along the first axis; none where that is not told."""
     if not term.layers:
         return [term.of]
-    join = term.of.producer()
-    if join is None or not is_a(join, "Concat") or number(join, "axis", 0) % len(term.order) != 0:
+    join, rank = term.of.producer(), len(shape_of(program, term.of) or ())
+    if join is None or not is_a(join, "Concat") or number(join, "axis", 0) not in (0, -rank):
         return []
     values = [v for v in join.inputs if v is not None]
     shapes = [shape_of(program, v) for v in values]

@@ -93,7 +93,9 @@ def _einsum(program: Program, node: ir.Node, apart: bool) -> Weighed | None:
         kept = own[len(first) : -2]
         if gone != [*first, *own[-2:]] or len(first) > 1 or len(last) != 1 or not kept:
             continue
-        if result == kept + (own[-2] if apart else "") + last[0] and sorted(theirs) == sorted((*gone, *last)):
+        is_sum = result == kept + (own[-2] if apart else "") + last[0] and sorted(theirs) == sorted((*gone, *last))
+        # what runtimes would repeat is none of as many numbers
+        if is_sum and all(are_equal(split[theirs.index(a)], shape[own.index(a)]) for a in gone):
             return Weighed(of, weights, split, tuple(theirs.index(a) for a in (*gone, *last)), bool(first))
     return None
 

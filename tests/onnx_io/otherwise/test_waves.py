@@ -12,7 +12,7 @@ from tests.onnx_io.networks import run
 from tests.onnx_io.otherwise.functions import Array, Network
 from tests.onnx_io.otherwise.reading import operators_of
 
-ROWS, NUMBERS = 6, 20
+ROWS, NUMBERS = 100, 20
 
 
 def numbers(low: float, high: float, rows: int = ROWS, many: int = NUMBERS, seed: int = 0) -> Array:
@@ -55,6 +55,14 @@ def test_degrees_may_come_in_any_order() -> None:
 def test_other_multiples_are_computed(degrees: list[float]) -> None:
     net = Network(ROWS, NUMBERS)
     assert "Cos" in read(net, chebyshev(net, degrees), len(degrees), numbers(-1, 1))
+
+
+def test_functions_of_few_numbers_are_computed() -> None:
+    net = Network(2, 8)
+    functions = [chebyshev(net, [1, 2, 3]), fourier(net, [1, 2, 3]), net("Pow", net.at_end(), net.held([1, 2, 3]))]
+    layers = [net.layer(f, many) for f, many in zip(functions, (3, 6, 3), strict=True)]
+    kinds = operators_of(net.model(net("Sum", *layers)), {"x": numbers(-1, 1, 2, 8)})
+    assert (kinds.count("Cos"), kinds.count("Sin"), kinds.count("Pow")) == (2, 1, 1)
 
 
 def test_what_is_no_cosine_is_no_number() -> None:

@@ -12,8 +12,12 @@ from superopt.onnx_io.otherwise.bases.layout import TYPE, Layout, Part
 from superopt.onnx_io.otherwise.bases.splines import Splines
 from superopt.onnx_io.otherwise.bases.views import same_numbers
 from superopt.onnx_io.otherwise.bases.waves import (
+    COMPUTED,
     FEWEST,
+    RAISED,
+    TURNED,
     Turns,
+    are_many,
     is_bounded,
     multiples,
     polynomials,
@@ -61,10 +65,14 @@ class Shorter:
             x = same_numbers(self._program, inner.inputs[0])
             if not self._layout.are_of(x, shape[:-1]) or max(of.numbers) < 2:
                 return []
+            if not are_many(shape[:-1], COMPUTED, of.numbers):
+                return []
             bounded = is_bounded(self._program, x)
             found = polynomials(self._made, self._layout.numbers(x, shape[:-1]), max(of.numbers), bounded)
             return [Part(found[k - 1], laid, 1) if k else Part(None, (), 1) for k in of.numbers]
         if len(of.numbers) < FEWEST or 0 in of.numbers or not self._layout.are_of(of.of, shape[:-1]):
+            return []
+        if not are_many(shape[:-1], TURNED * max(of.numbers) // len(of.numbers), of.numbers):
             return []
         return [Part(self._turned(of.of, shape[:-1]).of(k, node.op_type), laid, 1) for k in of.numbers]
 
@@ -75,6 +83,8 @@ class Shorter:
         x = same_numbers(self._program, node.inputs[0])
         exponents = whole_numbers(self._program, node.inputs[1], shape[-1])
         if not exponents or max(exponents) == 0 or not self._layout.are_of(x, shape[:-1]):
+            return []
+        if not are_many(shape[:-1], RAISED, exponents):
             return []
         laid = self._layout.laid(shape[:-1], 1)
         found = powers(self._made, self._layout.numbers(x, shape[:-1]), max(exponents))

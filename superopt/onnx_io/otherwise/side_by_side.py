@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
+import numpy as np
 import onnx_ir as ir
 
+from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
@@ -50,7 +53,7 @@ def _found(program: Program, ends: Ends) -> Twins | None:
         return None
     if len(found.freed(ends.nodes, ends.values)) < len(found.nodes) or not found.weights:
         return None
-    if any(a.dtype.name not in FLOATS for data in found.weights.values() for a in data) or found.is_mixed:
+    if not all(map(_is_plain, chain.from_iterable(found.weights.values()))) or found.is_mixed:
         return None
     if len(ends.values) * len(found.nodes) < FEWEST_NODES or len(found.read) > (ends.axis is None):
         return None
@@ -58,6 +61,11 @@ def _found(program: Program, ends: Ends) -> Twins | None:
     is_last = ends.axis is None or (len(shape) > 0 and ends.axis % len(shape) == len(shape) - 1)
     can = len(shape) > 1 and is_last and WideLayers(program, None, found, ends).take() is not None
     return found if can else None
+
+
+def _is_plain(weights: Array) -> bool:
+    """Whether weights are numbers: what is infinite in one network would be none in all, by zeros beside blocks."""
+    return weights.dtype.name in FLOATS and bool(np.isfinite(weights).all())
 
 
 def _put(program: Program, draft: Draft, end: ir.Node) -> bool:

@@ -101,6 +101,15 @@ def test_others_stay(given: onnx.ModelProto) -> None:
     assert not understand(load(given)).otherwise
 
 
+def test_what_is_infinite_in_one_is_none_in_others() -> None:
+    given = networks(lambda i: two_layers(i).replace("Relu", "LeakyRelu"))
+    for held in given.graph.initializer:
+        if held.name == "b1":
+            held.CopyFrom(onnx.numpy_helper.from_array(np.array([1, -np.inf, 0], np.float32), "b1"))
+    assert np.isinf(run(given, {"x": X[:2]})[0]).sum() == 4
+    operators_of(given, {"x": X[:2]})  # which also compares where numbers are infinite
+
+
 def test_many_numbers_are_not_put_beside_zeros() -> None:
     made = ir.to_proto(understand(load(given := networks(two_layers, rows="4096"))).model)
     assert made == ir.to_proto(load(given))

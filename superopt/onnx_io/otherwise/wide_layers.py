@@ -23,6 +23,9 @@ from superopt.relations import equal_shapes
 MOST_IN_BLOCKS, MOST_MULTIPLIED, MOST = 2**14, 2**17, 2**16
 """Matrices with blocks have no more numbers, are multiplied no more often, and no more is computed of all at once."""
 
+OPEN = 16
+"""So many rows an open size counts as there: many rows lose by the zeros beside blocks what one of them gains."""
+
 _BINARY = ("Add", "Mul", "Sub")
 
 _BOUNDED = ("Clip", "Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softsign", "Tanh")
@@ -79,7 +82,7 @@ class WideLayers:
         width, blocks = matrices[0].shape[1], x in self._wide
         if blocks:
             size = self._count**2 * matrices[0].size
-            if size > MOST_IN_BLOCKS or size * elements(self._shape(x)[:-1]) > MOST_MULTIPLIED:
+            if size > MOST_IN_BLOCKS or size * elements(self._shape(x)[:-1], OPEN) > MOST_MULTIPLIED:
                 return None
             whole = _in_blocks(matrices)
         elif x in self._own or self._data(x) is not None:

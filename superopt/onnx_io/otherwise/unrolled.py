@@ -5,7 +5,7 @@ Its RNN (1.32) computes hyperbolic tangents number by number, in some 18 ns each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -25,8 +25,10 @@ MOST_STEPS = 64
 FEWEST_NUMBERS = 256
 """In smaller states, of all rows together, starting the nodes of a step takes longer than its numbers."""
 
-BOUNDS = ("Tanh", "Relu", "Sigmoid")
-"""What may be between the steps: operators of the same name."""
+BOUNDS = {"Tanh": FEWEST_NUMBERS, "Relu": 2 * FEWEST_NUMBERS, "Sigmoid": FEWEST_NUMBERS}
+"""What may be between the steps, operators of the same name, and from how many numbers on their steps are faster: an
+RNN is slow at tangents and logistic functions alone.
+"""
 
 TURNED = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """Of each direction, whether it goes from the last step to the first."""
@@ -58,6 +60,11 @@ def unrolled(program: Program) -> dict[int, Put]:
     return {i: partial(_put, program) for i, node in nodes if is_a(node, "RNN") and _network(program, node)}
 
 
+def fewest_numbers(bounds: Iterable[str]) -> int:
+    """From how many numbers of a state on steps of their own are faster than an RNN of these bounds."""
+    return max(BOUNDS[bound] for bound in bounds)
+
+
 def _network(program: Program, node: ir.Node) -> _Network | None:
     """What a node computes, where its sizes and weights are known, and its states large."""
     x, w, r, b, lengths, first = (*node.inputs, None, None, None)[:6]
@@ -68,7 +75,8 @@ def _network(program: Program, node: ir.Node) -> _Network | None:
     ways = _ways(node, *data) if b is None or data[2] is not None else None
     if not ways or not isinstance(steps, int) or not isinstance(rows, int) or not 0 < steps <= MOST_STEPS:
         return None
-    return _Network(x, first, steps, rows, ways) if rows * len(ways[0].matrix) >= FEWEST_NUMBERS else None
+    fewest = fewest_numbers([way.bound for way in ways])
+    return _Network(x, first, steps, rows, ways) if rows * len(ways[0].matrix) >= fewest else None
 
 
 def _ways(node: ir.Node, w: Array | None, r: Array | None, b: Array | None) -> list[_Way] | None:
@@ -76,7 +84,7 @@ def _ways(node: ir.Node, w: Array | None, r: Array | None, b: Array | None) -> l
     said = node.attributes
     turned = TURNED[said["direction"].as_string() if "direction" in said else "forward"]
     bounds = list(said["activations"].as_strings()) if "activations" in said else ["Tanh"] * len(turned)
-    if w is None or r is None or not set(bounds) <= set(BOUNDS) or "clip" in said or number(node, "layout", 0):
+    if w is None or r is None or not set(bounds) <= BOUNDS.keys() or "clip" in said or number(node, "layout", 0):
         return None
     more = [None] * len(turned) if b is None else b.reshape(len(turned), 2, -1).sum(axis=1)
     return [_Way(*way) for way in zip(turned, bounds, w.swapaxes(1, 2), r.swapaxes(1, 2), more, strict=True)]

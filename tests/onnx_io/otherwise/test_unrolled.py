@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from superopt.onnx_io.otherwise.unrolled import FEWEST_NUMBERS, MOST_STEPS
+from superopt.onnx_io.otherwise.unrolled import BOUNDS, FEWEST_NUMBERS, MOST_STEPS
 from tests.onnx_io.otherwise.reading import operators_of
 
 STEPS, READ, WIDTH = 4, 3, 16
@@ -69,11 +69,12 @@ def test_each_step_is_a_product_and_its_bound(direction: str, inputs: str, outpu
 
 @pytest.mark.parametrize("bound", ["Relu", "Sigmoid"])
 def test_other_bounds_are_operators_of_the_same_name(bound: str) -> None:
-    assert read(network(bounds=bound)).count(bound) == STEPS
+    assert read(network(bounds=bound, rows=BOUNDS[bound] // WIDTH)).count(bound) == STEPS
 
 
 LEFT = {
     "small states": network(rows=ROWS - 1),
+    "states that are rectified, and not large": network(bounds="Relu", rows=BOUNDS["Relu"] // WIDTH - 1),
     "any number of rows": network(rows="N"),
     "many steps": network(steps=MOST_STEPS + 1),
     "steps of their own for each row": network(inputs="xwrbhl"),

@@ -12,7 +12,7 @@ from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.equations import ways
 from superopt.onnx_io.otherwise.cells.rows import Rows
-from superopt.onnx_io.otherwise.unrolled import FEWEST_NUMBERS
+from superopt.onnx_io.otherwise.unrolled import fewest_numbers
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal, is_one
@@ -40,12 +40,14 @@ def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
             rows = Rows(program, [before] if before is not value else [], least_used)
             for cell in way(rows, value, before):
                 found += [one for one in (cell, *_fed(rows, cell)) if _fits(rows, one)]
-    return [cell for cell in found if _is_faster(cell.op_type, known.shape)]
+    return [cell for cell in found if _is_faster(cell, known.shape)]
 
 
-def _is_faster(op_type: str, state: Shape) -> bool:
+def _is_faster(cell: Cell, state: Shape) -> bool:
     """Whether an operator takes less for states of a shape than nodes for each of them."""
-    return elements(state) < FEWEST_NUMBERS if op_type == "RNN" else elements(state[:-1]) <= MOST_ROWS[op_type]
+    if cell.op_type == "RNN":
+        return elements(state) < fewest_numbers(cell.bounds)
+    return elements(state[:-1]) <= MOST_ROWS[cell.op_type]
 
 
 def _may_be_state(known: Term) -> bool:

@@ -27,14 +27,15 @@ from superopt.relations import are_equal, is_one
 FIRST_OPSET = 7
 """Before it, values are broadcast where an attribute says so."""
 
-LEAST, LEAST_TIMES, LEAST_RUN = 2**10, 8, 16
+LEAST, LEAST_TIMES, LEAST_RUN = 2**10, 8, 128
 """Fewer elements, said less often, are left; and where fewer of them stand in a row or are the same beside each other:
 runtimes broadcast short rows slowly.
 """
 
-LEAST_ADDED = 2**18
-"""Sums, which are no differences, are left where fewer elements are repeated: onnxruntime 1.32 takes 22 µs to add one
-row of 384 to 128, and 20 to add as many; to 512 rows of 768 it takes 242, and 297.
+LARGE, LEAST_RUN_OF_LARGE = 2**18, 48
+"""Of so many elements, reading all takes longer than broadcasting rows that are not so short. Of fewer, sums are left,
+which are no differences: onnxruntime 1.32 takes 22 µs to add one row of 384 to 128, and 20 to add as many; to 512 rows
+of 768 it takes 242, and 297.
 """
 
 
@@ -56,7 +57,7 @@ def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:
     found = dict[int, Array]()
     for which, name in enumerate(names):
         rank, size = len(shapes[name]), product(shapes[name])
-        is_long = isinstance(size, int) and size >= (LEAST_ADDED if node.op_type == "Add" else LEAST)
+        is_long = isinstance(size, int) and size >= (LARGE if node.op_type == "Add" else LEAST)
         if name not in program.constants or not is_long or sum(not is_one(d) for d in shapes[name]) < 2:
             continue
         along = [
@@ -67,7 +68,8 @@ def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:
         if along and (data := data_of(program, node.inputs[which])) is not None:
             once = _once(data, along)
             several = once.size > 1  # a number that is everywhere is folded as any other weight is
-            if several and once.size * LEAST_TIMES <= data.size and _run(data.shape, once.shape) >= LEAST_RUN:
+            least = LEAST_RUN if data.size < LARGE else LEAST_RUN_OF_LARGE
+            if several and once.size * LEAST_TIMES <= data.size and _run(data.shape, once.shape) >= least:
                 found[which] = once.copy()
             program.constants.forget(name)  # of which little is kept
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.reading import data_of, is_a
@@ -89,10 +88,8 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         result = _row(program, made, read[0])
     else:
         if node.op_type == "MatMul":
-            weights = data_of(program, read[0])
-            if weights is None:
-                return False
-            row = made.node("MatMul", [_row(program, made, read[1]), made.held(np.ascontiguousarray(weights.T))])
+            turned = made.node("Transpose", [read[0]], [ir.AttrInt64s("perm", [1, 0])])  # one for all that read it
+            row = made.node("MatMul", [_row(program, made, read[1]), turned])
         else:
             row = made.node(node.op_type, [_row(program, made, v) for v in read], list(node.attributes.values()))
         result = made.over(row, "Unsqueeze", [-1], 13)

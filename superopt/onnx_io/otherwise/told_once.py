@@ -81,12 +81,13 @@ def _masks(node: ir.Node) -> bool:
 
 
 def _once(data: Array, axes: list[int]) -> Array:
-    """What is the same along some axes, at one place of these."""
+    """What is the same along some axes to the last bit, at one place of these."""
+    bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}")  # zeros have signs
     for a in axes:
-        first, second = (data.take([i], axis=a) for i in (0, 1))
-        if (first == second).all() and (first == data).all():
-            data = first
-    return data
+        first, second = (bits.take([i], axis=a) for i in (0, 1))
+        if (first == second).all() and (first == bits).all():
+            bits = first
+    return bits.view(data.dtype)
 
 
 def _run(shape: tuple[int, ...], once: tuple[int, ...]) -> int:

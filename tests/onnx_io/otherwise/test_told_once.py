@@ -92,7 +92,10 @@ def test_how_many_rows_there_are_may_be_open() -> None:
 
 
 SMALL = numbers(2, 3, 8, 128)
+SIGNS = np.copysign(np.float32(0), SMALL)
+SIGNS[..., 0] = 1
 LEFT = {
+    "zeros of two signs": by("Sub", SIGNS),
     "what differs": by("Sub", SMALL),
     "what is seldom repeated": by("Sub", repeated(2, 3, 8, 128, to=(2, 3, 8, 128))),
     "one number": by("Sub", repeated(1, 1, 1, 1)),

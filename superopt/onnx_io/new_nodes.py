@@ -33,6 +33,10 @@ class NewNodes:
             rename(value, self._taken)
         return made.outputs
 
+    def joined(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
+        """Values one behind the other along an axis; one alone as it is."""
+        return self.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+
     def held(self, data: Array) -> ir.Value:
         """A constant."""
         return self.node("Constant", [], [ir.AttrTensor("value", ir.tensor(data))])

@@ -66,7 +66,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         behind = [_from(piece, max(piece.start, one.end)) for piece in pieces if piece.end > one.end]
         pieces = [*before, _Piece(one.start, one.end, one, 0), *behind]
     values = [_value(program, made, chain[0], piece) for piece in pieces]
-    joined = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    joined = made.joined(values, axis)
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, [joined])
     return True

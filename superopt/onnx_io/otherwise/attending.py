@@ -13,6 +13,7 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.known_sizes import MEASURES
 from superopt.onnx_io.otherwise.alike import MOST_HELD
+from superopt.onnx_io.otherwise.linear import PRODUCTS
 from superopt.onnx_io.otherwise.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held
@@ -24,13 +25,11 @@ MOST = 2**17
 MOST_NODES = 16
 """So many nodes compute a constant at most, each of which is run for it."""
 
-_PRODUCTS = ("Gemm", "MatMul")
-
 
 def attends(program: Program, node: ir.Node) -> bool:
     """Whether a node multiplies matrices that are both computed, as queries and keys are, and shares and values."""
     read = [program.values.get(v.name or "") for v in node.inputs[:2] if v is not None]
-    return node.op_type in _PRODUCTS and not any(term is None or term.constant for term in read)
+    return node.op_type in PRODUCTS and not any(term is None or term.constant for term in read)
 
 
 def is_small_head(program: Program, node: ir.Node) -> bool:
@@ -39,7 +38,7 @@ def is_small_head(program: Program, node: ir.Node) -> bool:
     shapes = [program.values[name].shape for name in names if name in program.values]
     if len(shapes) < 2 or elements(shapes[0]) > MOST_ALONE or node.op_type == "Conv":
         return False
-    return node.op_type not in _PRODUCTS or elements(shapes[0]) * elements(shapes[1][-1:]) <= MOST
+    return node.op_type not in PRODUCTS or elements(shapes[0]) * elements(shapes[1][-1:]) <= MOST
 
 
 def may_be_open(axis: int | None, shape: Shape) -> bool:

@@ -134,7 +134,7 @@ class Wholes:
 def _in_front(made: NewNodes, values: Sequence[ir.Value], like: Placed) -> ir.Value:
     """The places of values of one type, one behind the other along the first axis."""
     axis = like.axis or 0
-    joined = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    joined = made.joined(values, axis)
     if like.axis is None:
         return made.node("Reshape", [joined, made.integers([len(values), *_numbers(like.type.shape)])])
     order = [axis, *(a for a in range(like.type.rank) if a != axis)]

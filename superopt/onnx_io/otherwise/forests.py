@@ -20,13 +20,14 @@ from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.ends import ends_of
 from superopt.onnx_io.otherwise.literals import Products
-from superopt.onnx_io.otherwise.merged_layers import linear
+from superopt.onnx_io.otherwise.merged_layers import merged
 from superopt.onnx_io.otherwise.places import UnreadError
 from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.stacked_ends import stacked_ends
 from superopt.onnx_io.otherwise.trees import Tree, apart, tree_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import is_scaled
@@ -89,29 +90,12 @@ def _added(program: Program, node: ir.Node) -> Sequence[ir.Value] | None:
     """What a node adds up, each of which nothing else reads; the value that it gives where that is a product itself."""
     if is_a(node, "MatMul", "Gemm", "Einsum"):
         return node.outputs
-    values: Sequence[ir.Value | None] = ()
-    if is_a(node, "Add"):
-        ends = ends_of(node)
-        values = ends[0].values if ends else ()
-    elif is_a(node, "ReduceSum") and not number(node, "keepdims", 1):
-        values = _stacked(program, node)
-    given = [v for v in values if v is not None and len(v.uses()) == 1 and not v.is_graph_output()]
+    ends = ends_of(node) if is_a(node, "Add") else []
+    if is_a(node, "ReduceSum"):
+        ends = [one for one in stacked_ends(program, node) if one.weighed is None]
+    values = ends[0].values if ends else ()
+    given = [v for v in values if len(v.uses()) == 1 and not v.is_graph_output()]
     return given if len(given) == len(values) > 1 else None
-
-
-def _stacked(program: Program, node: ir.Node) -> Sequence[ir.Value | None]:
-    """What is stacked along the axis that a node adds up."""
-    join, axes = node.inputs[0].producer() if node.inputs[0] is not None else None, listed(node, "axes")
-    known = program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
-    if join is None or known is None or not is_a(join, "Concat") or not axes or len(axes) > 1:
-        return ()
-    axis = axes[0] % known.type.rank
-    several = [v.producer() for v in join.inputs if v is not None and len(v.uses()) == 1]
-    if number(join, "axis", 0) % known.type.rank != axis or len(several) < len(join.inputs):
-        return ()
-    new = [n for n in several if n is not None and is_a(n, "Unsqueeze")]
-    are_new = len(new) == len(several) and all(listed(n, "axes") in ([axis], [axis - 3]) for n in new)
-    return [n.inputs[0] for n in new] if are_new and known.type.rank == 3 else ()
 
 
 def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
@@ -158,17 +142,15 @@ def _is_product(equation: str) -> bool:
 def _of_the_same(program: Program, products: Products, trees: list[Tree]) -> Forest | None:
     """Trees whose chances are all made of the same rows by linear layers."""
     names = dict.fromkeys(x.of for tree in trees for level in tree.levels for x in level)
-    layers = {name: linear(program, products.sources[name].producer()) for name in names}
+    layers = {name: merged(program, products.sources[name]) for name in names}
     found = {name: layer for name, layer in layers.items() if layer is not None}
-    if len(found) < len(names) or len({layer[0] for layer in found.values()}) > 1:
+    if len(found) < len(names) or len({layer.rows for layer in found.values()}) > 1:
         return None
-    column, first = dict[tuple[str, int], int](), 0
-    for name, (_, weights, _) in found.items():
-        column.update({(name, i): first + i for i in range(weights.shape[1])})
-        first += weights.shape[1]
-    rows = next(iter(found.values()))[0]
-    beside = np.concatenate([weights for _, weights, _ in found.values()], 1)
-    return Forest(rows, beside, np.concatenate([added for *_, added in found.values()]), trees, column)
+    column, beside = dict[tuple[str, int], int](), list(found.values())
+    for name, layer in found.items():
+        column.update({(name, i): len(column) + i for i in range(layer.matrix.shape[1])})
+    added = [np.zeros(x.matrix.shape[1], x.matrix.dtype) if x.added is None else x.added for x in beside]
+    return Forest(beside[0].rows, np.concatenate([x.matrix for x in beside], 1), np.concatenate(added), trees, column)
 
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.alike import Alike
-
-PRODUCTS = ("Gemm", "MatMul")
+from superopt.onnx_io.otherwise.linear import PRODUCTS
 
 
 class Last(NamedTuple):

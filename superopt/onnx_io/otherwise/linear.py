@@ -20,13 +20,16 @@ from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
 
+PRODUCTS = ("Gemm", "MatMul")
+"""What multiplies matrices."""
+
 LEAST_STEPS, MOST_ROWS = 4, 32
 """So many steps are multiplied at once, of which each has so many rows: the matrix of larger ones is read seldom."""
 
 
 def is_linear(program: Program, node: ir.Node, rank: int) -> bool:
     """Whether a node multiplies rows, in a tensor of this rank, by a constant matrix, and adds one row at most."""
-    if node.op_type not in ("Gemm", "MatMul") or node.domain not in ONNX_DOMAIN or node.inputs[0] is None:
+    if node.op_type not in PRODUCTS or node.domain not in ONNX_DOMAIN or node.inputs[0] is None:
         return False
     names = [v.name or "" for v in node.inputs[1:] if v is not None]
     if any(name not in program.constants or name not in program.values for name in names):

@@ -40,8 +40,8 @@ class Products:
 
     def __init__(self, program: Program, unread: set[str]) -> None:
         self._program, self._unread, self._deep = program, unread, 0
-        self.sources: dict[str, ir.Value] = {}
-        """The values that chances are columns of, by name."""
+        self.sources: dict[str, ir.Value | None] = {}
+        """What chances are logistic functions of, by the names of the values whose columns they are."""
         self._known: dict[str, Places] = {}
         self._terms: list[frozenset[Literal] | None] = [None, frozenset()]
         self._ids: dict[frozenset[Literal] | None, int] = {None: ZERO, frozenset(): ONE}
@@ -85,7 +85,7 @@ class Products:
         if node is None:
             raise UnreadError
         if is_a(node, "Sigmoid"):
-            return self._columns(value, shape)
+            return self._columns(name, node, shape)
         if (fill := _filled(self._program, node)) is not None:
             return _of_one_row(fill, shape)
         if is_a(node, "Mul", "Add", "Sub"):
@@ -98,12 +98,11 @@ class Products:
             raise UnreadError
         return moved(self._program, node, self.of(node.inputs[0]), shape)
 
-    def _columns(self, value: ir.Value, shape: Shape) -> Places:
+    def _columns(self, name: str, node: ir.Node, shape: Shape) -> Places:
         """Chances, each in a column of its own."""
         if len(shape) != 2 or not isinstance(shape[1], int) or shape[1] > MOST:
             raise UnreadError
-        name = value.name or ""
-        self.sources[name] = value
+        self.sources[name] = node.inputs[0]
         each = [self._id(frozenset({Literal(name, i)})) for i in range(shape[1])]
         return Places(np.array([each], np.int64), 0)
 

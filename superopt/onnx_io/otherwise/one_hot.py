@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.linear import is_linear
+from superopt.onnx_io.otherwise.linear import PRODUCTS, is_linear
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -49,7 +49,7 @@ def one_hot(program: Program) -> dict[int, Put]:
     """How to take rows, by the places of the products."""
     if opset_of(program.model) < 13:  # OneHot had other places before 11, and axes were attributes before 13
         return {}
-    nodes = [(i, node) for i, node in enumerate(program.model.graph) if node.op_type in ("Gemm", "MatMul")]
+    nodes = [(i, node) for i, node in enumerate(program.model.graph) if node.op_type in PRODUCTS]
     found = ((i, _hot(program, node.inputs[0]), node) for i, node in nodes)
     return {i: lambda draft, n: _take(program, draft, n) for i, hot, node in found if hot and _pays(program, hot, node)}
 

@@ -104,7 +104,7 @@ def _put(program: Program, columns: Columns, draft: Draft, join: ir.Node) -> boo
     def joined(values: Sequence[ir.Value], like: Placed) -> ir.Value:
         if like.axis is None and found.is_new:
             values = [made.over(v, "Unsqueeze", [found.axis], 13) for v in values]
-        return made.node("Concat", values, [along]) if len(values) > 1 else values[0]
+        return made.joined(values, found.axis)
 
     wholes, now = Wholes(placed, joined), dict[ir.Value, ir.Value]()
     for row, p in zip(found.read, placed, strict=True):

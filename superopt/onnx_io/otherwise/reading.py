@@ -31,6 +31,12 @@ def data_of(program: Program, value: ir.Value | None) -> Array | None:
         return None
 
 
+def shape_of(program: Program, value: ir.Value | None) -> Shape | None:
+    """The shape of a value, where it is known."""
+    known = None if value is None else program.values.get(value.name or "")
+    return None if known is None else known.shape
+
+
 def told(shape: Sequence[Dim]) -> list[int] | None:
     """The sizes of a shape as a Reshape takes them, which tells one that is no number; None where several are none."""
     sizes = [d if isinstance(d, int) else -1 for d in shape]

@@ -107,7 +107,7 @@ def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
     if not runs:
         return False
     values = [value for value in read if value is not None]
-    result = made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
+    result = made.joined(values, axis)
     draft.model.graph.insert_before(join, made.nodes)
     replace_node(draft.model, join, [result])
     return True

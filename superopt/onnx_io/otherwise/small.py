@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from superopt.dim import product
+from superopt.onnx_io.otherwise.linear import PRODUCTS
 from superopt.onnx_io.program import Program
 
 MOST, MOST_ROWS, MOST_OUTER = 2**14, 8, 32
@@ -28,7 +29,7 @@ _WEIGHING = frozenset({"Add", "Mul", "Neg", "Sub", "Transpose", "Unsqueeze"})
 
 def is_small(program: Program, node: ir.Node, has_weights: bool) -> bool:
     """Whether what a node of a network computes takes little time."""
-    multiplies, convolves = node.op_type in ("Gemm", "MatMul"), node.op_type == "Conv"
+    multiplies, convolves = node.op_type in PRODUCTS, node.op_type == "Conv"
     names = [v.name or "" for v in (*node.outputs, *node.inputs[: 2 if convolves else 1]) if v is not None]
     shapes = [program.values[name].shape for name in names if name in program.values]
     if len(shapes) < len(names) or any(not isinstance(d, int) for shape in shapes for d in shape):

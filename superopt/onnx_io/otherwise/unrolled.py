@@ -5,7 +5,7 @@ Its RNN (1.32) computes hyperbolic tangents number by number, in some 18 ns each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -97,9 +97,9 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         return False
     states = [_states(made, network, number) for number in range(len(network.ways))]
     sizes = made.integers([network.steps, 1, network.rows, -1])
-    every = [made.node("Reshape", [_joined(made, one, 0), sizes]) for one in states]
+    every = [made.node("Reshape", [made.joined(one, 0), sizes]) for one in states]
     last = [one[0 if way.turned else -1] for one, way in zip(states, network.ways, strict=True)]
-    found = zip(node.outputs, (_joined(made, every, 1), _joined(made, last, 0)), strict=False)
+    found = zip(node.outputs, (made.joined(every, 1), made.joined(last, 0)), strict=False)
     results = [value if _is_read(old) else made.node("Identity", [value]) for old, value in found]
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, results)
@@ -109,10 +109,6 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _is_read(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
-
-
-def _joined(made: NewNodes, values: Sequence[ir.Value], axis: int) -> ir.Value:
-    return made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]
 
 
 def _states(made: NewNodes, network: _Network, number: int) -> list[ir.Value]:

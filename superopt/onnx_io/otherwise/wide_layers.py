@@ -13,18 +13,17 @@ from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.alike import Twins
 from superopt.onnx_io.otherwise.ends import Ends
-from superopt.onnx_io.otherwise.last_layers import PRODUCTS, Last, last_of
+from superopt.onnx_io.otherwise.last_layers import Last, last_of
+from superopt.onnx_io.otherwise.linear import PRODUCTS
+from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, number
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import elements
+from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
 
 MOST_IN_BLOCKS, MOST_MULTIPLIED, MOST = 2**14, 2**17, 2**16
 """Matrices with blocks have no more numbers, are multiplied no more often, and no more is computed of all at once."""
-
-OPEN = 16
-"""So many rows an open size counts as there: many rows lose by the zeros beside blocks what one of them gains."""
 
 _BINARY = ("Add", "Mul", "Sub")
 
@@ -169,8 +168,7 @@ class WideLayers:
 
     def _shape(self, value: ir.Value | None) -> Shape:
         """The shape of a value; none of one that is not known."""
-        known = None if value is None else self._program.values.get(value.name or "")
-        return () if known is None else known.shape
+        return shape_of(self._program, value) or ()
 
     def _node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
         return ir.Value() if self._made is None else self._made.node(op_type, inputs, attributes)

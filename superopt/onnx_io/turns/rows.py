@@ -57,6 +57,10 @@ def common(dims: Sequence[Dim]) -> Dim | None:
     return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
 
 
+OPEN = 16
+"""What an open size is taken for where many numbers are to be worth it, or few to be slower."""
+
+
 def elements(shape: Shape, size: int = 1) -> int:
     """How many elements a shape has where all symbolic sizes are this one."""
     whole = product(shape)

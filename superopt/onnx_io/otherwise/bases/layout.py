@@ -7,7 +7,8 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
-from superopt.onnx_io.otherwise.bases.views import shape_of, sizes_of
+from superopt.onnx_io.otherwise.bases.views import sizes_of
+from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import are_equal

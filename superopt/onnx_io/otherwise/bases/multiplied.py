@@ -12,8 +12,8 @@ from superopt.dim import Shape
 from superopt.onnx_io.otherwise.bases.laid import Laid
 from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Weighed
-from superopt.onnx_io.otherwise.bases.views import shape_of, sizes_of
-from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.otherwise.bases.views import sizes_of
+from superopt.onnx_io.otherwise.reading import is_a, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.rows import Nodes
@@ -86,7 +86,7 @@ def _multiplied(
                 continue
             weights.append(which if scale == 1.0 else made.node("Mul", [which, made.held(np.array(scale, TYPE))]))
             flat += [_flat(made, part, (*lead, numbers * part.many)) for part in some]
-    result = made.node("MatMul", [_joined(made, flat, -1), _joined(made, weights, 0)])
+    result = made.node("MatMul", [made.joined(flat, -1), made.joined(weights, 0)])
     for one in more:
         result = made.node("Add", [result, one])
     return result
@@ -110,7 +110,3 @@ def _some(made: Nodes, value: ir.Value, start: int, end: int, axis: int, size: i
     """Places along an axis of so many."""
     bounds = [made.integers([n]) for n in (start, end, axis)]
     return value if end - start == size else made.node("Slice", [value, *bounds])
-
-
-def _joined(made: Nodes, values: Sequence[ir.Value], axis: int) -> ir.Value:
-    return made.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]

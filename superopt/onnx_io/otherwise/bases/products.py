@@ -7,9 +7,8 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
-from superopt.onnx_io.otherwise.bases.views import shape_of
 from superopt.onnx_io.otherwise.linear import is_linear
-from superopt.onnx_io.otherwise.reading import is_a, reduction
+from superopt.onnx_io.otherwise.reading import is_a, reduction, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.relations import are_equal, is_one

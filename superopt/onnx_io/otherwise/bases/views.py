@@ -6,19 +6,13 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of, is_a, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.relations import are_equal, is_one
 
 _VIEWS = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Gather")
 """What gives the same elements in the same order, where it gives as many; of gathered ones, from an axis of one."""
-
-
-def shape_of(program: Program, value: ir.Value | None) -> Shape | None:
-    """The shape of a value, where it is known."""
-    known = None if value is None else program.values.get(value.name or "")
-    return None if known is None else known.shape
 
 
 def sizes_of(of: Shape, to: Shape) -> list[int] | None:

@@ -8,10 +8,10 @@ import onnx_ir as ir
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import TYPE
-from superopt.onnx_io.otherwise.bases.views import same_numbers, shape_of
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.bases.views import same_numbers
+from superopt.onnx_io.otherwise.reading import data_of, is_a, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.turns.rows import elements
+from superopt.onnx_io.turns.rows import OPEN, elements
 
 MOST, FEWEST = 8, 3
 """Of the largest multiple, as a cosine's error grows with its square where it turns; and so many are worth it."""
@@ -21,9 +21,6 @@ TURNED, COMPUTED, RAISED = 100, 32, 16
 fewer the nodes take longer to start than the functions. Waves are turned to all below, and each that is one saves time:
 of 64 numbers five cosines and sines take onnxruntime 1.32 12 µs and 19 by turns, of 4,096 205 and 78.
 """
-
-OPEN = 16
-"""What a size is taken for that is open."""
 
 
 class Multiples:

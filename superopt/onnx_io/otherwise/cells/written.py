@@ -84,7 +84,7 @@ def all_steps(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequen
     last one leaves, (1, rows, width).
     """
     x, width = [one.value for one in read], cell.gates[0].width
-    whole = made.node("Concat", x, [ir.AttrInt64("axis", 2)]) if len(x) > 1 else x[0]
+    whole = made.joined(x, 2)
     first = [made.node("Reshape", [v, made.integers([1, -1, width])]) for v in begins]
     given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *first]
     return made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.literals import Literal
-from superopt.onnx_io.otherwise.places import UnreadError
+from superopt.onnx_io.otherwise.forests.literals import Literal
+from superopt.onnx_io.otherwise.forests.places import UnreadError
 
 DEEPEST = 12
 """Of deeper trees nothing is told."""

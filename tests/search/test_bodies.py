@@ -23,7 +23,7 @@ from superopt.search.variants import attempted
 from tests.models import normalized, weight
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
-from tests.onnx_io.otherwise.test_recurrences import series
+from tests.onnx_io.otherwise.series.test_recurrences import series
 from tests.search.test_branches import IMAGE, solve, trial
 
 TURNS = 3

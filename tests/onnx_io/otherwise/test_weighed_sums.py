@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from superopt.onnx_io.otherwise.small import MOST
+from superopt.onnx_io.otherwise.networks.small import MOST
 from tests.onnx_io.models import model
 from tests.onnx_io.otherwise.reading import operators_of
 

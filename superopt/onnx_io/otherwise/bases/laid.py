@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.otherwise.assignments import Assignments
 from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
+from superopt.onnx_io.otherwise.places.assignments import Assignments
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number

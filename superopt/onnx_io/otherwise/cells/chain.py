@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.kinds import cells
-from superopt.onnx_io.otherwise.same_values import are_same, does_as
+from superopt.onnx_io.otherwise.networks.same_values import are_same, does_as
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import subgraphs
 from superopt.relations import are_equal

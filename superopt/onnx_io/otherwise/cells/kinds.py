@@ -12,7 +12,7 @@ from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.equations import ways
 from superopt.onnx_io.otherwise.cells.rows import Rows
-from superopt.onnx_io.otherwise.unrolled import fewest_numbers
+from superopt.onnx_io.otherwise.series.unrolled import fewest_numbers
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal, is_one

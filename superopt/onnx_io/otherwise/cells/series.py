@@ -11,7 +11,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.columns import Columns, Placed
+from superopt.onnx_io.otherwise.networks.columns import Columns, Placed
 from superopt.onnx_io.otherwise.reading import data_of, is_a
 from superopt.onnx_io.program import Program
 

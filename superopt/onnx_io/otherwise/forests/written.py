@@ -17,14 +17,14 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.columns import FLOATS
-from superopt.onnx_io.otherwise.ends import ends_of
 from superopt.onnx_io.otherwise.forests.literals import Products
 from superopt.onnx_io.otherwise.forests.merged_layers import merged
 from superopt.onnx_io.otherwise.forests.places import UnreadError
 from superopt.onnx_io.otherwise.forests.trees import Tree, apart, tree_of
+from superopt.onnx_io.otherwise.networks.columns import FLOATS
+from superopt.onnx_io.otherwise.networks.ends import ends_of
+from superopt.onnx_io.otherwise.networks.stacked_ends import stacked_ends
 from superopt.onnx_io.otherwise.reading import data_of, is_a
-from superopt.onnx_io.otherwise.stacked_ends import stacked_ends
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
-from superopt.onnx_io.otherwise.steps import Step, pays, step_of
+from superopt.onnx_io.otherwise.series.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.image_layers import IMAGE_LAYERS
+from superopt.onnx_io.otherwise.networks.image_layers import IMAGE_LAYERS
 from superopt.onnx_io.said import held, listed, number
 from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common

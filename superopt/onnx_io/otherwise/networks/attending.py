@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.known_sizes import MEASURES
-from superopt.onnx_io.otherwise.alike import MOST_HELD
 from superopt.onnx_io.otherwise.linear import PRODUCTS
-from superopt.onnx_io.otherwise.small import MOST_ALONE
+from superopt.onnx_io.otherwise.networks.alike import MOST_HELD
+from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held
 from superopt.onnx_io.turns.rows import elements

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.known_sizes import MEASURES
-from superopt.onnx_io.otherwise.same_values import Told, are_equal, are_one, are_same, does_as, itself
+from superopt.onnx_io.otherwise.networks.same_values import Told, are_equal, are_one, are_same, does_as, itself
 from superopt.onnx_io.said import held
 
 MOST_NODES, MOST_PLACES, MOST_HELD = 24, 96, 2**16

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import superopt
 from superopt.api import Options
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.pairs import pairs
+from superopt.onnx_io.otherwise.networks.pairs import pairs
 from tests.models import model, weight
 from tests.onnx_io import models
 from tests.onnx_io.networks import run

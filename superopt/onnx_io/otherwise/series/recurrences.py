@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.weighed import WAYS, Sum, sums_of
+from superopt.onnx_io.otherwise.series.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number

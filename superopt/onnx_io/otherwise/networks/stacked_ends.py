@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.ends import Ends
+from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import listed, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN

@@ -17,10 +17,10 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.blocks import Block, worth
-from superopt.onnx_io.otherwise.hiding import hidden
+from superopt.onnx_io.otherwise.attention.blocks import Block, worth
+from superopt.onnx_io.otherwise.attention.hiding import hidden
+from superopt.onnx_io.otherwise.attention.scores import Scores, sliced
 from superopt.onnx_io.otherwise.reading import is_a
-from superopt.onnx_io.otherwise.scores import Scores, sliced
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import opset_of

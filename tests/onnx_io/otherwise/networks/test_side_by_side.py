@@ -11,8 +11,8 @@ import pytest
 
 from superopt.onnx_io import load, understand
 from tests.onnx_io.networks import run
+from tests.onnx_io.otherwise.networks.test_heads import networks, two_layers
 from tests.onnx_io.otherwise.reading import operators_of
-from tests.onnx_io.otherwise.test_heads import networks, two_layers
 
 X = np.random.default_rng(0).standard_normal((32, 6)).astype(np.float32)
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.alike import Alike
 from superopt.onnx_io.otherwise.linear import PRODUCTS
+from superopt.onnx_io.otherwise.networks.alike import Alike
 
 
 class Last(NamedTuple):

@@ -14,7 +14,7 @@ from onnx import TensorProto, numpy_helper
 import superopt
 from superopt.api import Options
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.unrolled import FEWEST_NUMBERS
+from superopt.onnx_io.otherwise.series.unrolled import FEWEST_NUMBERS
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import assert_close, run
 from tests.onnx_io.otherwise.reading import operators_of

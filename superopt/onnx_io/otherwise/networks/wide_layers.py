@@ -11,10 +11,10 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.alike import Twins
-from superopt.onnx_io.otherwise.ends import Ends
-from superopt.onnx_io.otherwise.last_layers import Last, last_of
 from superopt.onnx_io.otherwise.linear import PRODUCTS
+from superopt.onnx_io.otherwise.networks.alike import Twins
+from superopt.onnx_io.otherwise.networks.ends import Ends
+from superopt.onnx_io.otherwise.networks.last_layers import Last, last_of
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, number

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from onnx import numpy_helper
 
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.blocks import Costs, blocks_of
+from superopt.onnx_io.otherwise.attention.blocks import Costs, blocks_of
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.repeats import Repeated, repeated, repeats
+from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated, repeats
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.assignments import Assigned, Assignments
+from superopt.onnx_io.otherwise.places.assignments import Assigned, Assignments
 from superopt.onnx_io.otherwise.reading import is_a, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.otherwise.alike import Alike, Twins
-from superopt.onnx_io.otherwise.columns import FLOATS, Columns, Placed, Wholes
+from superopt.onnx_io.otherwise.networks.alike import Alike, Twins
+from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns, Placed, Wholes
+from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.otherwise.reading import is_a
-from superopt.onnx_io.otherwise.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import listed, number

@@ -18,12 +18,12 @@ import onnx_ir as ir
 from superopt.dim import product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.alike import Twins
-from superopt.onnx_io.otherwise.attending import attends, is_small_head, known_tensor, may_be_open
-from superopt.onnx_io.otherwise.columns import FLOATS, Columns
-from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
-from superopt.onnx_io.otherwise.layers import LAYERS
-from superopt.onnx_io.otherwise.small import is_small, is_weighed_sum
+from superopt.onnx_io.otherwise.networks.alike import Twins
+from superopt.onnx_io.otherwise.networks.attending import attends, is_small_head, known_tensor, may_be_open
+from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns
+from superopt.onnx_io.otherwise.networks.ends import Ends, ends_at, given_of, outputs_of, replace_ends
+from superopt.onnx_io.otherwise.networks.layers import LAYERS
+from superopt.onnx_io.otherwise.networks.small import is_small, is_weighed_sum
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held

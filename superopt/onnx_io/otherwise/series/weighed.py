@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.errors import InvalidModel
-from superopt.onnx_io.otherwise.steps import step_of
+from superopt.onnx_io.otherwise.series.steps import step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 

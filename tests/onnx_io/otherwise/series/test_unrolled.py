@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from superopt.onnx_io.otherwise.unrolled import BOUNDS, FEWEST_NUMBERS, MOST_STEPS
+from superopt.onnx_io.otherwise.series.unrolled import BOUNDS, FEWEST_NUMBERS, MOST_STEPS
 from tests.onnx_io.otherwise.reading import operators_of
 
 STEPS, READ, WIDTH = 4, 3, 16

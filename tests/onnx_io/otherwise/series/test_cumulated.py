@@ -8,7 +8,7 @@ import pytest
 
 import superopt
 from superopt.api import Options
-from superopt.onnx_io.otherwise.cumulated import LEAST, ROWS
+from superopt.onnx_io.otherwise.series.cumulated import LEAST, ROWS
 from tests.models import assert_same
 from tests.onnx_io.models import as_read, model
 from tests.onnx_io.networks import run

@@ -14,10 +14,10 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.blocks import Block, worth
-from superopt.onnx_io.otherwise.hiding import HIDDEN
+from superopt.onnx_io.otherwise.attention.blocks import Block, worth
+from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
+from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
 from superopt.onnx_io.otherwise.reading import data_of, is_a
-from superopt.onnx_io.otherwise.scores import cut_out, sliced
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number

@@ -16,12 +16,12 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.alike import Twins
-from superopt.onnx_io.otherwise.columns import FLOATS
-from superopt.onnx_io.otherwise.ends import Ends, ends_at, given_of, outputs_of, replace_ends
-from superopt.onnx_io.otherwise.heads import twins_of
-from superopt.onnx_io.otherwise.stacked_ends import stacked_ends
-from superopt.onnx_io.otherwise.wide_layers import WideLayers
+from superopt.onnx_io.otherwise.networks.alike import Twins
+from superopt.onnx_io.otherwise.networks.columns import FLOATS
+from superopt.onnx_io.otherwise.networks.ends import Ends, ends_at, given_of, outputs_of, replace_ends
+from superopt.onnx_io.otherwise.networks.heads import twins_of
+from superopt.onnx_io.otherwise.networks.stacked_ends import stacked_ends
+from superopt.onnx_io.otherwise.networks.wide_layers import WideLayers
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import opset_of

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.columns import FLOATS
 from superopt.onnx_io.otherwise.linear import Layer, layer_of
+from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put

@@ -88,6 +88,7 @@ def prepared(model: Model, options: Options, progress: Progress) -> Iterator[tup
             one_by_one=take_much(before.bytes, values),
             bytes=before.bytes,
             start=start,
+            writing_s=reading,
         )
         yield before, trial
 

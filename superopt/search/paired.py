@@ -33,7 +33,7 @@ LOOKS = 2
 USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 48, 24
 """How many times an inference could run, about, while two models are measured: in six to ten pairs of sessions, each of
 them run four times and more; long ones four times in each of six pairs; and in as few pairs as tell anything. Loading
-them comes on top, which for large weights takes as long.
+them comes on top, which for large weights takes as long, and for thousands of nodes longer.
 """
 
 
@@ -90,10 +90,13 @@ def loses(paired: Paired) -> bool:
     return paired.ratio <= 1 / LEAST_GAIN or paired.high < 1.0
 
 
-def measuring_s(inference_s: float, at_least: bool = False) -> float:
-    """The seconds that `compare` takes, about, for models that take so many; and what it takes at least."""
+def measuring_s(inference_s: float, loading_s: float, at_least: bool = False) -> float:
+    """The seconds that `compare` takes, about, for models that take so many for an inference and to be loaded; and what
+    it takes at least.
+    """
     usual = LONG_RUNS if inference_s > LONG_S else USUAL_RUNS
-    return (FEWEST_RUNS if at_least else usual) * inference_s
+    runs, sessions = (FEWEST_RUNS, FEWEST_SESSIONS) if at_least else (usual, LEAST_SESSIONS)
+    return runs * inference_s + 2 * sessions * loading_s
 
 
 def compare(

@@ -59,8 +59,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     all_s, own_s = taken_as_they_stand(cover), taken_as_they_stand(compress(cover, plain))
     fewer = any(written_in_fewer(trial.program, s.places) for s in compress(cover, plain))
     is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * all_s  # other nodes for as many take about as long
-    in_time = measuring_s(all_s, at_least=True) <= MEASURED_SHARE * trial.left
-    saved_s = _saved(cover, more, trial, memory) if own_s and is_much and in_time else 0.0
+    saved_s = _saved(cover, more, trial, memory) if own_s and is_much and _is_in_time(all_s, trial) else 0.0
     if not saved_s:
         return cover
     gain = own_s / max(own_s - saved_s, LEAST_LEFT * own_s)
@@ -69,6 +68,12 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
         if memory:
             memory.keep(s)
     return gaining
+
+
+def _is_in_time(inference_s: float, trial: Trial) -> bool:
+    """Whether two models can be written and measured in the share of the time that is left for that."""
+    takes_s = 2 * trial.writing_s + measuring_s(inference_s, trial.loading_s, at_least=True)
+    return takes_s <= MEASURED_SHARE * trial.left
 
 
 def _gains_nothing_here(program: Program, solved: Solved) -> bool:

@@ -61,8 +61,7 @@ def judged(tried: Attempt, trial: Trial, found: Sequence[Placement], memory: Mem
         question(memory, (trial.working, tried.candidate), trial.seed, trial.settings, trial.sample) if memory else None
     )
     try:
-        expected_s = _expected_s(tried, trial)
-        tried.agreement, tried.earlier = _agreement(trial, tried.candidate, all_placed, asked, expected_s)
+        tried.agreement, tried.earlier = _agreement(tried, trial, tried.candidate, all_placed, asked)
     except RuntimeFailed as error:
         return original(tried, trial, f"nothing could be compared: {error}{advice(error, program)}")
     except OutOfTime as error:
@@ -99,10 +98,10 @@ def advice(error: SuperoptError, program: Program) -> str:
 
 
 def _agreement(
-    trial: Trial, candidate: Path, placed: Placement, asked: Question | None, expected_s: float
+    tried: Attempt, trial: Trial, candidate: Path, placed: Placement, asked: Question | None
 ) -> tuple[Agreement, Judgement | None]:
     """How a candidate compares with the original, and the judgement that it came to before, if that still holds: else
-    it is to be measured, for so many seconds.
+    it is to be measured, and time is kept for that.
     """
     earlier = asked.recall() if asked else None
     if earlier:
@@ -110,13 +109,13 @@ def _agreement(
         found = compared(trial, candidate, placed, other, few)
         if found.agrees and found.examined:
             return found, earlier
-    return compared(replace(trial, kept_s=expected_s), candidate, placed, trial.seed, DRAWS), None
+    return compared(replace(trial, kept_s=_expected_s(tried, trial)), candidate, placed, trial.seed, DRAWS), None
 
 
 def _expected_s(tried: Attempt, trial: Trial) -> float:
     """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
     inference_s = trial.objective.seconds([taken_as_they_stand(tried.cover)])
-    return len(trial.settings) * measuring_s(inference_s)
+    return len(trial.settings) * measuring_s(inference_s, trial.loading_s)
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:

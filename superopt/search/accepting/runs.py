@@ -54,6 +54,11 @@ def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) 
     runtime.run(session, runtime.feeds(session, 0, draw))
 
 
+def load_once(runtime: Runtime, model: Path) -> None:
+    """Load a model, with the runtime's optimizations. Raises `RuntimeFailed`."""
+    runtime.session(model)
+
+
 def run_on(runtime: Runtime, model: Path, feeds: Feeds, optimize: bool = False) -> None:
     """The same on some inputs."""
     runtime.run(runtime.session(model, optimize), feeds)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ from superopt.cost.bench import Bench
 from superopt.cost.inputs import PHOTOGRAPH, Draw, Feeds
 from superopt.cost.measured import MeasuredCost
 from superopt.cost.whole import around
+from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Program, opset_of
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
+from superopt.search.accepting.runs import load_once
 from superopt.search.cutting.pieces import Piece
 from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
@@ -92,7 +95,8 @@ class Trial:
     run while nothing else holds as much. `limit` is in seconds from the `start`, a time of `time.monotonic`. Where it
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
     which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
-    that is left so many seconds are kept for measuring (`kept_s`), as far as that is known. Where the program computes
+    that is left so many seconds are kept for measuring (`kept_s`), as far as that is known; writing and checking a
+    candidate takes about `writing_s`, as reading the model did. Where the program computes
     in 32 bits what the original does in 16, the model that it is of lies at `wide`. In which `way` the model is
     written is told where a report says so, and known of what was found; None where all are to be tried.
     """
@@ -114,6 +118,7 @@ class Trial:
     branched: bool = False
     is_branch: bool = False
     kept_s: float = 0.0
+    writing_s: float = 0.0
     wide: Path | None = None
     way: Way | None = None
 
@@ -155,6 +160,16 @@ class Trial:
             return (self,)
         own = [tuple(s for s in self.settings if tuple(sorted(s.deciding.items())) == one) for one in ways]
         return tuple(replace(self, settings=s, inputs=[i for i in self.inputs if s[0].decides_as(i)]) for s in own)
+
+    @cached_property
+    def loading_s(self) -> float:
+        """The seconds that the runtime takes to load the model, with its optimizations; 0 where it does not."""
+        start = time.monotonic()
+        try:
+            self.bench.child.call(self.longest, load_once, self.bench.runtime, self.working)
+        except RuntimeFailed:  # what crashes it, or never ends, is told of where kernels are timed
+            return 0.0
+        return time.monotonic() - start
 
     @property
     def sample(self) -> str:

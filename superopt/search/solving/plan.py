@@ -14,6 +14,11 @@ COMPARING_RUNS = 24
 inputs, two of them without the runtime's optimizations, which take half as long again and more.
 """
 
+COMPARING_SESSIONS = 3
+"""How many times a model could be loaded, about, until then: four sessions, of which three load without the runtime's
+optimizations.
+"""
+
 TIMING = 4.0
 """How many times longer than timing the kernels of a model as it stands it may take to search its pieces once, where
 that is more than their share of the limit.
@@ -34,6 +39,7 @@ class Times:
     `latest` pieces may be searched again whose time was over, where judging leaves so much, or until the `patient`
     where the first searches gained nothing. All of them are searched once in `once_s` seconds, or where timing the
     kernels of the model as it stands takes long in up to `once_most_s`: timing what a search makes of them does too.
+    Loading the model takes `loading_s`, and writing a candidate `writing_s`: of thousands of nodes that is much.
     """
 
     end: float
@@ -42,6 +48,8 @@ class Times:
     settings: int = 1
     once_s: float = math.inf
     once_most_s: float = math.inf
+    loading_s: float = 0.0
+    writing_s: float = 0.0
 
     def searching_s(self, timing_s: float) -> float:
         """The seconds in which all pieces are searched once, where timing their kernels took so many."""
@@ -94,17 +102,19 @@ class Plan:
 
 def planned(times: Times, inference_s: float, started: float, ends: float) -> Plan:
     """What is done when in a search whose timing of kernels `started` then, and which `ends` then in any case."""
-    now, (judging_s, least_s) = time.monotonic(), _judging(inference_s, times.settings)
+    now, (judging_s, least_s) = time.monotonic(), _judging(inference_s, times)
     runs_s = SEARCHED_RUNS * inference_s
     searching_s = max(times.searching_s(now - started), runs_s)
     joined = min(ends, max(times.end - judging_s, min(times.end - least_s, now + searching_s)))
     return Plan(times, now, min(joined, now + searching_s), joined, searching_s, runs_s, judging_s, least_s)
 
 
-def _judging(inference_s: float, settings: int) -> tuple[float, float]:
-    """The seconds that a candidate takes to be compared and measured in so many settings, and those at least."""
-    comparing_s = COMPARING_RUNS * inference_s
-    usual_s, least_s = (settings * measuring_s(inference_s, at_least) for at_least in (False, True))
+def _judging(inference_s: float, times: Times) -> tuple[float, float]:
+    """The seconds that a candidate takes to be written, compared, and measured in all settings, and those at least."""
+    comparing_s = times.writing_s + COMPARING_SESSIONS * times.loading_s + COMPARING_RUNS * inference_s
+    usual_s, least_s = (
+        times.settings * measuring_s(inference_s, times.loading_s, at_least) for at_least in (False, True)
+    )
     return comparing_s + usual_s, comparing_s + least_s
 
 

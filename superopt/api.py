@@ -62,6 +62,7 @@ class Result:
         return to_proto(self.model)
 
 
+@seldom_collecting()
 def optimize(model: Model, options: Options | None = None, progress: Progress | None = None) -> Result:
     """Optimize a model, given as a path, an onnx.ModelProto or an onnx_ir.Model; the argument is never changed.
 
@@ -92,12 +93,12 @@ def _silent(stage: str, done: float) -> None:
 
 
 def _rewrites(files: Sequence[Path], options: Options, progress: Progress) -> list[Rewrite]:
-    with seldom_collecting():
-        proved = trusted_rules(files, progress)
-        rules = [*proved, *otherwise(proved)]
-        return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
+    proved = trusted_rules(files, progress)
+    rules = [*proved, *otherwise(proved)]
+    return rewrites_of(rules, definitions(), SPELLINGS) if options.definitions else rewrites_of(rules, [])
 
 
+@seldom_collecting()
 def replay(
     report: parts.Report, model: Model, options: Options | None = None, progress: Progress | None = None
 ) -> Result:

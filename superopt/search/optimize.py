@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 
 from superopt.errors import NoRoom, OutOfTime, VerificationFailed
-from superopt.memory import seldom_collecting
 from superopt.onnx_io import left_to_chance
 from superopt.search.accepting.anew import with_anew
 from superopt.search.accepting.judge import Unusable, original
@@ -49,10 +48,7 @@ def attempt(
         )
         return original(tried, trial, reason)
     try:
-        with seldom_collecting():
-            searched(
-                tried, trial, cut, Search(Matching(given, cost.bench.sizes), trial.objective, strategy, alpha, memory)
-            )
+        searched(tried, trial, cut, Search(Matching(given, cost.bench.sizes), trial.objective, strategy, alpha, memory))
     except TooShort as error:
         return original(tried, trial, str(error))
     if cost.bench.unwritable and not any(s.gain > 1.0 for s in tried.cover):

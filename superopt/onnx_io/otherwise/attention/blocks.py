@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
 from superopt.onnx_io.turns.rows import elements
@@ -46,18 +48,32 @@ class Costs(NamedTuple):
         return block.scores + self.start + (self.key * own if own < keys else 0.0)
 
 
-def blocks_of(seen: Array, costs: Costs) -> list[Block]:
+class Seen(NamedTuple):
+    """The first key that each query sees, and the one behind the last, of so many keys."""
+
+    first: Array
+    last: Array
+    keys: int
+
+    @classmethod
+    def of(cls, seen: Array) -> Seen:
+        """By a matrix of what each query sees, which is anything."""
+        return cls(seen.argmax(1), seen.shape[1] - seen[:, ::-1].argmax(1), seen.shape[1])
+
+
+def blocks_of(seen: Seen, costs: Costs) -> list[Block]:
     """The blocks that take least, of all whose ends are at so many places: by what is best before each of these."""
-    count, keys = seen.shape
-    first, last = seen.argmax(1), keys - seen[:, ::-1].argmax(1)
+    count = len(seen.first)
     places = [*range(0, count, -(-count // FINEST)), count]
+    first = np.minimum.reduceat(seen.first, places[:-1]).tolist()
+    last = np.maximum.reduceat(seen.last, places[:-1]).tolist()
     best: list[tuple[float, list[Block]]] = [(0.0, [])]
     for end in range(1, len(places)):
-        found = []
-        for begin in range(end):
-            rows = slice(places[begin], places[end])
-            block = Block(rows, slice(int(first[rows].min()), int(last[rows].max())))
-            found.append((best[begin][0] + costs.of(block, keys), begin, block))
+        found, low, high = [], seen.keys, 0
+        for begin in reversed(range(end)):
+            low, high = min(low, first[begin]), max(high, last[begin])
+            block = Block(slice(places[begin], places[end]), slice(low, high))
+            found.append((best[begin][0] + costs.of(block, seen.keys), begin, block))
         taken, begin, block = min(found, key=lambda each: each[0])
         best.append((taken, [*best[begin][1], block]))
     return best[-1][1]
@@ -71,6 +87,9 @@ def worth(hidden: Array, stack: Shape, values: Shape) -> list[Block] | None:
         return None
     many = prod(max(elements((dim,)), 1) for dim in stack)  # n - 1 are none of one
     costs = Costs(BLOCK_NS / SCORE_NS / many, NUMBER_NS / SCORE_NS * elements(values[-1:]))
-    blocks = blocks_of(~hidden, costs)
+    seen = Seen.of(~hidden)
+    if (seen.last - seen.first).sum() > WORTH * hidden.size:  # were each query a block of its own
+        return None
+    blocks = blocks_of(seen, costs)
     taken = sum(costs.of(block, hidden.shape[1]) for block in blocks)
     return blocks if taken <= WORTH * hidden.size else None

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from onnx import numpy_helper
 
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.attention.blocks import Costs, blocks_of
+from superopt.onnx_io.otherwise.attention.blocks import Costs, Seen, blocks_of
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import run
 
@@ -248,7 +248,7 @@ def test_attention_nodes_stay(attributes: str, inputs: str) -> None:
 def test_blocks_hold_each_query_once_and_all_keys_that_it_sees(seen: np.ndarray, start: float, key: float) -> None:
     seen = seen | np.eye(24, 16, dtype=bool) | (np.arange(24) >= 16)[:, None]
     costs = Costs(start, key)
-    blocks = blocks_of(seen, costs)
+    blocks = blocks_of(Seen.of(seen), costs)
     left = seen.copy()
     for block in blocks:
         left[block] = False

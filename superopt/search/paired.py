@@ -20,9 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from superopt.cost.runtime import WARM_UP
 from superopt.errors import OutOfTime
 from superopt.search.interval import CONFIDENCE, interval
-from superopt.search.rounds import FEWEST_SESSIONS, LEAST_SESSIONS, LONG_S, Harness, Model, Progress, rounds_of
+from superopt.search.rounds import (
+    FEWEST_SESSIONS,
+    LEAST_RUNS,
+    LEAST_SESSIONS,
+    LONG_S,
+    Harness,
+    Model,
+    Progress,
+    rounds_of,
+)
 
 SESSIONS = 10
 """How many pairs of sessions a look has."""
@@ -30,10 +40,9 @@ LEAST_GAIN = 1.01
 LOOK_S = 4.0
 """What a look at two models may take. Of short ones the spread is between sessions: more runs would not narrow it."""
 LOOKS = 2
-USUAL_RUNS, LONG_RUNS, FEWEST_RUNS = 77, 48, 24
-"""How many times an inference could run, about, while two models are measured: in six to ten pairs of sessions, each of
-them run four times and more; long ones four times in each of six pairs; and in as few pairs as tell anything. Loading
-them comes on top, which for large weights takes as long, and for thousands of nodes longer.
+USUAL_RUNS = 77
+"""How many times an inference could run, about, while two models that take not long are measured: in six to ten pairs
+of sessions, each of them run four times and more.
 """
 
 
@@ -92,11 +101,13 @@ def loses(paired: Paired) -> bool:
 
 def measuring_s(inference_s: float, loading_s: float, at_least: bool = False) -> float:
     """The seconds that `compare` takes, about, for models that take so many for an inference and to be loaded; and what
-    it takes at least.
+    it takes at least: in as few pairs of sessions as tell anything. Loading takes as long as running where weights are
+    large, and longer where nodes are thousands.
     """
-    usual = LONG_RUNS if inference_s > LONG_S else USUAL_RUNS
-    runs, sessions = (FEWEST_RUNS, FEWEST_SESSIONS) if at_least else (usual, LEAST_SESSIONS)
-    return runs * inference_s + 2 * sessions * loading_s
+    is_long = inference_s > LONG_S
+    sessions = 2 * (FEWEST_SESSIONS if at_least else LEAST_SESSIONS)
+    runs = sessions * (WARM_UP + (1 if is_long else LEAST_RUNS))
+    return (runs if at_least or is_long else USUAL_RUNS) * inference_s + sessions * loading_s
 
 
 def compare(

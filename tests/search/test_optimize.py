@@ -212,11 +212,12 @@ def test_a_candidate_that_is_not_confirmed_is_tried_without_what_gains_nothing_a
 def test_without_time_to_judge_what_it_finds_nothing_is_searched(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: int
 ) -> None:
-    runs = plan.COMPARING_RUNS + settings * paired.FEWEST_RUNS
-    monkeypatch.setattr(Latency, "seconds", lambda self, costs: 0.5 / settings)
+    inference_s = 0.5 / settings
+    all_s = plan.COMPARING_RUNS * inference_s + settings * paired.measuring_s(inference_s, 0.0, at_least=True)
+    monkeypatch.setattr(Latency, "seconds", lambda self, costs: inference_s)
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path, settings=settings)
     assert (found.accepted, found.solved) == (False, [])
-    takes = f"comparing and measuring a candidate takes about {0.5 / settings * runs:.0f} s"
+    takes = f"comparing and measuring a candidate takes about {all_s:.0f} s"
     said = re.fullmatch(rf"{re.escape(takes)}; allow (\d+)0 s more with --time", found.reason)
     assert said is not None
     assert int(said[1]) > 0
@@ -225,7 +226,7 @@ def test_without_time_to_judge_what_it_finds_nothing_is_searched(
 def test_a_long_model_is_searched_where_it_can_be_measured_at_least(
     cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual, least = (plan.COMPARING_RUNS + runs for runs in (paired.LONG_RUNS, paired.FEWEST_RUNS))
+    usual, least = (plan.COMPARING_RUNS + paired.measuring_s(1.0, 0.0, at_least) for at_least in (False, True))
     limit = 1000.0
     for runs, searched in ((usual, True), ((usual + least) / 2, True), (0.99 * least, False)):
         monkeypatch.setattr(Latency, "seconds", lambda self, costs, runs=runs: limit / runs)

@@ -25,6 +25,7 @@ from superopt.onnx_io.otherwise.networks.heads import heads
 from superopt.onnx_io.otherwise.networks.mixed import mixed
 from superopt.onnx_io.otherwise.networks.pairs import pairs
 from superopt.onnx_io.otherwise.networks.side_by_side import side_by_side
+from superopt.onnx_io.otherwise.places.added import added
 from superopt.onnx_io.otherwise.places.assigned import assigned
 from superopt.onnx_io.otherwise.places.counted import counted
 from superopt.onnx_io.otherwise.places.gathered import gathered
@@ -58,6 +59,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     mapped,
     sampled,
     scattered,
+    added,
     assigned,
     gathered,
     rejoined,

@@ -6,8 +6,8 @@ in a place, as where cameras stand fast and what they see is added up from above
 go to the same are gathered, with rows of zeros where they are fewer than elsewhere, and summed.
 
 A ScatterND that adds is no way to do so: onnxruntime 1.32 adds rows in several threads at once, and loses some where
-they meet. So what goes to computed places stays, which may be the same: the edges of a graph network (Fey and Lenssen
-2019), of which 20,000 rows of 64 would take 240 µs for 6,900.
+they meet. So what goes to computed places stays, which may be the same, but for few (`added.py`): the edges of a large
+graph (Fey and Lenssen 2019), of which 20,000 rows of 64 would take 240 µs for 6,900.
 """
 
 from __future__ import annotations

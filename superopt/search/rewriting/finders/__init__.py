@@ -25,6 +25,7 @@ from superopt.search.rewriting.finders.repeated import Repeating
 from superopt.search.rewriting.finders.summed import Summing
 from superopt.search.rewriting.finders.tables import LookingUp
 from superopt.search.rewriting.finders.unfolded import Unfolding
+from superopt.search.rewriting.finders.unmade import Unmaking
 from superopt.search.rewriting.finders.weighed import Weighing
 
 FINDERS: tuple[type[Fewer], ...] = (
@@ -48,6 +49,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Densing,
     Contracting,
     Weighing,
+    Unmaking,
     Outering,
     Pooling,
     Picturing,

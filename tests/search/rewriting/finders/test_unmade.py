@@ -1,0 +1,127 @@
+"""What few queries or keys meet is not made by a layer: its weights are multiplied by them first, exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from superopt.arithmetic.field import FIELD
+from superopt.dim import Dim
+from superopt.evaluate import evaluate, sample
+from superopt.operators.layout import Expand, Transpose, reshaped
+from superopt.operators.matmul import MatMul
+from superopt.operators.normalize import Gemm
+from superopt.operators.picks import Slice
+from superopt.operators.pointwise import Add, Mul
+from superopt.search.rewriting.finders.unmade import Unmaking
+from superopt.search.rewriting.rewrites import Less, rewrites_of
+from superopt.term import Term, running, variable
+
+HEADS, WIDTH, CHANNELS, ROWS, FEW = 3, 8, 20, 40, 2
+ALL = HEADS * WIDTH
+
+
+def layer(*front: Dim, bias: bool = True, width: int = ALL) -> Term:
+    """What is made of rows of each of a batch."""
+    x, w = variable("x", (*front, ROWS, CHANNELS)), variable("w", (CHANNELS, width), constant=True)
+    rank = x.type.rank
+    repeated = Expand((rank - 2, rank - 1), (*front, *w.shape))(w) if front else w
+    made = MatMul()(x, repeated)
+    return Add()(made, Expand((rank - 1,), made.shape)(variable("b", (width,), constant=True))) if bias else made
+
+
+def heads(x: Term, turned: bool) -> Term:
+    """Rows of each head, (heads, rows, width), or as columns, behind the axes of batches."""
+    front = x.shape[:-2]
+    n = len(front)
+    perm = (n + 1, n + 2, n) if turned else (n + 1, n, n + 2)
+    return Transpose((*range(n), *perm))(reshaped(x, (*front, ROWS, HEADS, WIDTH)))
+
+
+def scaled(x: Term) -> Term:
+    return Mul()(x, Expand((), x.shape)(variable("s", (), constant=True)))
+
+
+def few(*front: Dim, columns: int, rows: int = FEW) -> Term:
+    return variable("q", (*front, HEADS, rows, columns))
+
+
+def gemm() -> Term:
+    bias = Expand((1,), (ROWS, ALL))(variable("b", (ALL,), constant=True))
+    return Gemm(1.0, 1.0, 0, 1)(variable("x", (ROWS, CHANNELS)), variable("w", (ALL, CHANNELS), constant=True), bias)
+
+
+def of_keys(x: Term) -> Term:
+    keys = heads(x, turned=True)
+    return MatMul()(few(*keys.shape[:-3], columns=WIDTH), keys)
+
+
+def of_values(x: Term) -> Term:
+    values = heads(x, turned=False)
+    return MatMul()(few(*values.shape[:-3], columns=ROWS), values)
+
+
+def of_queries(x: Term) -> Term:
+    queries = heads(x, turned=False)
+    return MatMul()(queries, few(*queries.shape[:-3], columns=FEW, rows=WIDTH))
+
+
+def parts(x: Term) -> Term:
+    """The second third of what is made at once."""
+    return Slice(x.type.rank - 1, ALL, 2 * ALL)(x)
+
+
+ALONE = MatMul()(variable("q", (FEW, WIDTH)), Transpose((1, 0))(layer(width=WIDTH)))
+PRODUCTS = {
+    f"{kind.__name__} {name}": kind(x)
+    for kind in (of_keys, of_values, of_queries)
+    for name, x in (
+        ("of a layer", layer()),
+        ("without a bias", layer(bias=False)),
+        ("of one in a batch", layer(1)),
+        ("of several", layer(4)),
+        ("as torch writes a layer", gemm()),
+        ("of a part", parts(layer(4, width=3 * ALL))),
+    )
+} | {
+    "scaled keys": MatMul()(few(columns=WIDTH), scaled(heads(layer(), turned=True))),
+    "one head": ALONE,
+    "stacks of all heads": MatMul()(
+        variable("q", (HEADS, FEW, WIDTH)),
+        Transpose((0, 2, 1))(reshaped(heads(layer(1), turned=False), (HEADS, ROWS, WIDTH))),
+    ),
+}
+
+
+@pytest.mark.parametrize("term", PRODUCTS.values(), ids=PRODUCTS)
+def test_a_layer_is_not_made_of_what_few_meet(term: Term) -> None:
+    made = Unmaking().of(term)
+    assert made is not None
+    assert made.type == term.type
+    sizes = [set(t.shape[-2:]) for t in running(made) if isinstance(t.operator, MatMul)]
+    assert not any(ROWS in s and s & {WIDTH, ALL} for s in sizes)
+    env = sample((term, made), FIELD, 1)
+    assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
+
+
+LEFT = {
+    "many queries": MatMul()(few(columns=WIDTH, rows=WIDTH + 1), heads(layer(), turned=True)),
+    "weights that are computed": MatMul()(
+        few(columns=ALL), MatMul()(variable("v", (HEADS, ALL, CHANNELS)), variable("x", (HEADS, CHANNELS, ROWS)))
+    ),
+    "rows among channels": MatMul()(
+        variable("q", (HEADS, FEW, 2 * WIDTH)), reshaped(layer(), (HEADS, 2 * WIDTH, ROWS // 2))
+    ),
+    "what is scaled for each row": MatMul()(
+        few(columns=WIDTH),
+        heads(Mul()(layer(), Expand((0,), (ROWS, ALL))(variable("s", (ROWS,), constant=True))), turned=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
+def test_what_is_no_less_or_no_view_of_a_layer_is_left(term: Term) -> None:
+    assert Unmaking().of(term) is None
+
+
+def test_searches_look_for_it() -> None:
+    assert Less(Unmaking) in rewrites_of((), ["gemm"])

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from superopt.cost.flops import is_floating
 from superopt.errors import NoRoom, RuntimeFailed
 from superopt.onnx_io import DrawnWeights, standalone_apart
+from superopt.operators.declared import Declared
 from superopt.operators.layout import Expand
 from superopt.term import Graph, Term, replace_all, subterms, variable, variables
 
@@ -63,9 +64,9 @@ def written(
     weights.begin()
     paths: list[Path] = []
     try:
-        for graph in map(with_weights_made, graphs):
+        for graph, moved in map(_with_weights_made, graphs):
             paths.append(_path(weights, len(paths)))
-            _write(graph, opset, weights, highest, undeclared, paths[-1])
+            _write(graph, moved, opset, weights, highest, undeclared, paths[-1])
         yield paths
     finally:
         for path in paths:
@@ -90,6 +91,13 @@ def with_weights_made(graph: Graph) -> Graph:
     Its values are as good if drawn, and computing them takes longer than most kernels. Repetitions stay, since what
     reads them may broadcast; so do numbers, by whose values the runtime fuses, and integers.
     """
+    return _with_weights_made(graph)[0]
+
+
+def _with_weights_made(graph: Graph) -> tuple[Graph, Mapping[str, Term]]:
+    """The same, and by the labels of weights that others are moved to these: they are as large as those, or what is
+    made of them may pass what numbers hold, and denormal ones take long.
+    """
     made: dict[Term, Term] = {}
     stack = list(graph.outputs)
     seen: set[Term] = set()
@@ -102,7 +110,15 @@ def with_weights_made(graph: Graph) -> Graph:
             made[term] = variable(f"made {len(made)}", term.shape, term.type.dtype, constant=True)
         else:
             stack += term.inputs
-    return Graph(graph.inputs, replace_all(graph.outputs, made)) if made else graph
+    moved = {v.label: source for term, v in made.items() if (source := _moved(term)) is not None}
+    return (Graph(graph.inputs, replace_all(graph.outputs, made)) if made else graph), moved
+
+
+def _moved(term: Term) -> Term | None:
+    """The weight whose elements a term moves to other places, if that is all that it does."""
+    while isinstance(term.operator, Declared) and term.operator.moves and len(term.inputs) == 1:
+        (term,) = term.inputs
+    return term if term.is_variable else None
 
 
 def _is_drawn(term: Term) -> bool:
@@ -111,10 +127,16 @@ def _is_drawn(term: Term) -> bool:
 
 
 def _write(
-    graph: Graph, opset: int, weights: DrawnWeights, highest: int, undeclared: Undeclared | None, path: Path
+    graph: Graph,
+    moved: Mapping[str, Term],
+    opset: int,
+    weights: DrawnWeights,
+    highest: int,
+    undeclared: Undeclared | None,
+    path: Path,
 ) -> None:
     try:
-        path.write_bytes(standalone_apart(graph, opset, weights, highest=highest, undeclared=undeclared))
+        path.write_bytes(standalone_apart(graph, opset, weights, moved, highest=highest, undeclared=undeclared))
     except ValueError as error:  # protobuf's limit of 2 GB
         raise RuntimeFailed(f"the graph is too large to be timed: {error}") from None
     except OSError as error:

@@ -109,15 +109,16 @@ class DrawnWeights:
         self._asked = 0
         self._make_room()
 
-    def tensor(self, v: Term) -> ir.TensorProtocol:
-        """The values of a constant: in a file, but for small ones. Raises `NoRoom`, and `OSError` where none can be
-        written.
+    def tensor(self, v: Term, like: Term | None = None) -> ir.TensorProtocol:
+        """The values of a constant, which may be as those of another are: in a file, but for small ones. Raises
+        `NoRoom`, and `OSError` where none can be written.
         """
-        kind, shape, self._asked = spread(v), concrete(v.shape, "weight"), self._asked + 1
+        kind, shape, self._asked = spread(like or v), concrete(v.shape, "weight"), self._asked + 1
         dtype = np.dtype(kind.dtype)
         count = math.prod(shape) * dtype.itemsize
         if count <= APART:
-            return ir.Tensor(_drawn(v, np.random.default_rng(self._asked)), name=v.label)
+            numbers = kind.numbers(math.prod(shape), np.random.default_rng(self._asked))
+            return ir.Tensor(numbers.reshape(shape), name=v.label)
         start = self._taken.get(kind, 0)
         self._taken[kind] = -(-(start + count) // ALIGNED) * ALIGNED
         self._lengthen(kind, start + count)

@@ -34,13 +34,15 @@ def standalone_apart(
     graph: Graph,
     opset: int,
     weights: DrawnWeights,
+    moved: Mapping[str, Term] | None = None,
     highest: int = 0,
     undeclared: Mapping[str, Collection[int]] | None = None,
 ) -> bytes:
-    """The message of such a model, over weights in files: it has to be in their folder. Of inputs the `undeclared`
-    axes, by their labels, are of no size that the model tells. Raises what drawing weights does as well.
+    """The message of such a model, over weights in files: it has to be in their folder. Those that hold the elements of
+    others, `moved` from these, are drawn as they are. Of inputs the `undeclared` axes, by their labels, are of no size
+    that the model tells. Raises what drawing weights does as well.
     """
-    model = _standalone(graph, opset, highest, weights.tensor)
+    model = _standalone(graph, opset, highest, lambda v: weights.tensor(v, (moved or {}).get(v.label)))
     for value in model.graph.inputs:
         axes = (undeclared or {}).get(value.name or "", ())
         value.shape = ir.Shape([None if axis in axes else d for axis, d in enumerate(value.shape or ())])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from superopt.cost.whole import MOST_AROUND, Unwritable, around, with_weights_made, written
 from superopt.onnx_io import DrawnWeights, standalone
@@ -41,6 +42,15 @@ def test_a_model_that_is_timed_has_the_nodes_that_it_would_have_with_its_weights
         timed = _made_of(onnx.load(path))
     assert timed == _made_of(standalone(_merged(), 17))
     assert timed == (["Conv", "Reshape", "MatMul"], [[2], [9], [9, 3, 1, 1], [576, 7]])
+
+
+def test_weights_that_are_moved_are_as_large_as_they_were_where_a_graph_is_timed() -> None:
+    heads = make(Transpose((1, 2, 0)), (make(Reshape((256, 32, 16)), (weight("w", 256, 512),)),))
+    with written([graph(make(MatMul(), (tensor("x", 32, 7, 16), heads)))], 17, DrawnWeights()) as (path,):
+        (held,) = onnx.load(path).graph.initializer
+        numbers = numpy_helper.to_array(held, str(path.parent))
+    assert numbers.shape == (32, 16, 256)
+    assert numbers.std() == pytest.approx((2.0 / 256) ** 0.5, rel=0.05)
 
 
 def test_numbers_and_repetitions_stay_where_a_graph_is_timed() -> None:

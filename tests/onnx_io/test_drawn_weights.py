@@ -140,8 +140,8 @@ def test_weights_of_a_model_that_was_written_are_freed_without_a_search_for_cycl
     drawn, seen = DrawnWeights(), list[weakref.ref[ir.TensorProtocol]]()
     tensor = drawn.tensor
 
-    def noted(v: Term) -> ir.TensorProtocol:
-        made = tensor(v)
+    def noted(v: Term, like: Term | None) -> ir.TensorProtocol:
+        made = tensor(v, like)
         seen.append(weakref.ref(made))
         return made
 

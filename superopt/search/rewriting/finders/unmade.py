@@ -9,7 +9,9 @@ row is read. As much holds the other way round, where many queries meet few keys
 
 from __future__ import annotations
 
-from superopt.dim import Dim, Shape, product
+from typing import NamedTuple
+
+from superopt.dim import Shape
 from superopt.operators.layout import Expand, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
@@ -17,11 +19,39 @@ from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reductions import Sum
 from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
-from superopt.search.rewriting.finders.layered import Layered, layered
+from superopt.search.rewriting.finders.layered import channels_of, layered, places_of
+from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term
 
 WORTH = 0.8
 """Of the multiplications that there are, those that are left at most."""
+
+MANY = 16
+"""So many times as many rows as there are on the other side are there, where their number is open."""
+
+
+class Heads(NamedTuple):
+    """What a layer makes of rows (batches.., rows, channels) for each head, with weights (heads, numbers, channels) and
+    perhaps a bias (heads, numbers): stacks of matrices, in which rows lie along the last axis or the one before it.
+    """
+
+    rows: Term
+    weights: Term
+    bias: Term | None
+    by_rows: bool
+    """Whether rows are rows, and not columns."""
+
+    @property
+    def batches(self) -> Shape:
+        """How many there are of each."""
+        return self.rows.shape[:-2]
+
+    @property
+    def number(self) -> int:
+        """How many heads there are."""
+        number = self.weights.shape[0]
+        assert isinstance(number, int)
+        return number
 
 
 class Unmaking(Fewer):
@@ -31,111 +61,106 @@ class Unmaking(Fewer):
     heads = (MatMul,)
 
     def may_be(self, term: Term) -> bool:
-        """Whether no side is constant."""
-        return not any(i.constant for i in term.inputs)
+        """Whether it is no layer itself."""
+        return not term.inputs[1].constant
 
     def made(self, term: Term) -> Term | None:
         """A product with the weights, and one with the rows; None where that is not clearly less."""
         x, y = term.inputs
-        rank = term.type.rank
-        for of, other, few in ((y, x, -2), (x, y, -1)):
-            view = layered(of)
-            if view is None or view.batch != tuple(range(len(view.batch))) or view.row not in (rank - 2, rank - 1):
-                continue
-            if not _is_less(view, other.shape[few]):
-                continue
-            if of is y:
-                return _of_keys(view, x, term) if view.row == rank - 1 else _of_values(view, x, term)
-            if view.row == rank - 2:
-                return _of_queries(view, y, term)
+        made = _heads(y)
+        if made is not None and _is_less(made, x.shape[-2]):
+            return (_of_values if made.by_rows else _of_keys)(made, x, term)
+        made = _heads(x)
+        return _of_queries(made, y, term) if made and made.by_rows and _is_less(made, y.shape[-1]) else None
+
+
+def _heads(x: Term) -> Heads | None:
+    """What a layer makes, as a term views it: a stack of matrices for each of some batches, and in it for each head."""
+    view = layered(x)
+    if view is None:
         return None
+    *stack, last, behind = view.axes
+    by_rows = places_of(last) != []
+    row, numbers = (last, behind) if by_rows else (behind, last)
+    parts = [part for axis in stack for part in axis]
+    batches = places_of(parts)
+    if len(row) != 1 or places_of([*numbers, *parts[len(batches) :]]) or not (own := places_of(row)):
+        return None
+    moved = turned(view.rows, (*batches, *own, len(batches) + 1))
+    sizes = (channels_of(parts), channels_of(numbers))
+    weights = reshaped(view.weights, (*sizes, view.weights.shape[-1]))
+    return Heads(moved, weights, None if view.bias is None else reshaped(view.bias, sizes), by_rows)
 
 
-def _is_less(view: Layered, few: Dim) -> bool:
+def _is_less(made: Heads, few: object) -> bool:
     """Whether so few on the other side are multiplied less often by the weights and by the rows than rows are by the
     weights, and what that makes by them.
     """
-    rows, channels = view.rows.shape[-2:]
-    made = _inner(view)
-    if not isinstance(few, int) or not isinstance(channels, int) or not isinstance(made, int):
+    rows, channels, numbers = made.rows.shape[-2], *made.weights.shape[:0:-1]
+    if not isinstance(few, int) or not isinstance(channels, int) or not isinstance(numbers, int):
         return False
-    sizes = (rows,) if isinstance(rows, int) else (few, 16 * few)
-    heads = _heads(view)
-    return all(heads * few * channels * (made + n) <= WORTH * heads * n * made * (channels + few) for n in sizes)
+    many = rows if isinstance(rows, int) else MANY * few
+    return few * channels * (numbers + many) <= WORTH * many * numbers * (channels + few)
 
 
-def _heads(view: Layered) -> int:
-    """How many matrices of weights there are."""
-    found = product(view.weights.shape[:-2])
-    assert isinstance(found, int)
-    return found
-
-
-def _inner(view: Layered) -> Dim:
-    """How many numbers the layer makes of a row for each head."""
-    return view.weights.shape[-1 if view.row == view.weights.type.rank - 2 else -2]
-
-
-def _stacked(view: Layered, x: Term) -> Term:
-    """The other side: (batches.., heads, rows, columns)."""
-    return reshaped(x, (*view.batches, _heads(view), *x.shape[-2:]))
-
-
-def _repeated(view: Layered, x: Term) -> Term:
+def _repeated(made: Heads, x: Term) -> Term:
     """Weights or bias, for each of the batches: (batches.., heads, rows, columns)."""
-    once = reshaped(x, (_heads(view), *x.shape[-2:]))
-    count = len(view.batches)
-    return Expand((count, count + 1, count + 2), (*view.batches, *once.shape))(once) if count else once
+    count = len(made.batches)
+    return Expand((count, count + 1, count + 2), (*made.batches, *x.shape))(x) if count else x
 
 
-def _of_keys(view: Layered, x: Term, term: Term) -> Term:
+def _stacked(made: Heads, x: Term) -> Term:
+    """The other side: (batches.., heads, rows, columns)."""
+    return reshaped(x, (*made.batches, made.number, *x.shape[-2:]))
+
+
+def _of_keys(made: Heads, x: Term, term: Term) -> Term:
     """`x·(r·w + b)ᵀ`: what is multiplied by the weights of its head, times the rows."""
-    stacked, rows = _stacked(view, x), view.rows
-    few = MatMul()(stacked, _repeated(view, view.weights))
-    all_ = reshaped(few, (*view.batches, _heads(view) * few.shape[-2], few.shape[-1]))
-    result = reshaped(MatMul()(all_, _turned(rows)), term.shape)
-    if view.bias is None:
+    stacked, few = _stacked(made, x), x.shape[-2]
+    met = MatMul()(stacked, _repeated(made, made.weights))
+    all_ = reshaped(met, (*made.batches, made.number * few, met.shape[-1]))
+    result = reshaped(MatMul()(all_, _on_their_sides(made.rows)), term.shape)
+    if made.bias is None:
         return result
-    added = MatMul()(stacked, _repeated(view, view.bias))
+    added = MatMul()(stacked, _repeated(made, reshaped(made.bias, (*made.bias.shape, 1))))
     return Add()(result, _along_last(reshaped(added, term.shape[:-1]), term.shape))
 
 
-def _of_values(view: Layered, x: Term, term: Term) -> Term:
+def _of_values(made: Heads, x: Term, term: Term) -> Term:
     """`x·(r·w + b)`: what is multiplied by the rows, times the weights of its head."""
-    heads, few = _heads(view), x.shape[-2]
-    all_ = reshaped(x, (*view.batches, heads * few, x.shape[-1]))
-    met = reshaped(MatMul()(all_, view.rows), (*view.batches, heads, few, view.rows.shape[-1]))
-    result = reshaped(MatMul()(met, _repeated(view, view.weights)), term.shape)
-    if view.bias is None:
-        return result
-    last = term.type.rank - 1
-    once = reshaped(view.bias, tuple(d for a, d in enumerate(view.bias.shape) if a not in (*view.batch, last - 1)))
-    kept = tuple(a for a in range(last + 1) if a not in (*view.batch, last - 1))
-    bias = Expand(kept, term.shape)(once)
-    if isinstance(x.operator, Softmax) and x.operator.axis == last:  # which adds up to one
-        return Add()(result, bias)
-    return Add()(result, Mul()(_along_last(Sum((last,))(x), term.shape), bias))
+    few = x.shape[-2]
+    all_ = reshaped(x, (*made.batches, made.number * few, x.shape[-1]))
+    met = reshaped(MatMul()(all_, made.rows), (*made.batches, made.number, few, made.rows.shape[-1]))
+    result = MatMul()(met, _repeated(made, Transpose((0, 2, 1))(made.weights)))
+    if made.bias is None:
+        return reshaped(result, term.shape)
+    rank = result.type.rank
+    bias = Expand((rank - 3, rank - 1), result.shape)(made.bias)
+    if not (isinstance(x.operator, Softmax) and x.operator.axis == term.type.rank - 1):  # which adds up to one
+        total = reshaped(Sum((term.type.rank - 1,))(x), result.shape[:-1])
+        bias = Mul()(_along_last(total, result.shape), bias)
+    return reshaped(Add()(result, bias), term.shape)
 
 
-def _of_queries(view: Layered, y: Term, term: Term) -> Term:
+def _of_queries(made: Heads, y: Term, term: Term) -> Term:
     """`(r·w + b)·y`: the rows, times the weights of each head multiplied by what they meet."""
-    stacked, count = _stacked(view, y), len(view.batches)
-    weights = MatMul()(_repeated(view, view.weights), stacked)
-    heads, few = _heads(view), weights.shape[-1]
-    front = tuple(range(count))
-    moved = weights if heads == 1 else Transpose((*front, count + 1, count, count + 2))(weights)
-    met = MatMul()(view.rows, reshaped(moved, (*view.batches, weights.shape[-2], heads * few)))
-    parted = reshaped(met, (*view.batches, met.shape[-2], heads, few))
-    result = reshaped(parted if heads == 1 else Transpose((*front, count + 1, count, count + 2))(parted), term.shape)
-    if view.bias is None:
+    stacked, count = _stacked(made, y), len(made.batches)
+    weights = MatMul()(_repeated(made, Transpose((0, 2, 1))(made.weights)), stacked)
+    few, exchanged = weights.shape[-1], (*range(count), count + 1, count, count + 2)
+    beside = weights if made.number == 1 else Transpose(exchanged)(weights)
+    met = MatMul()(made.rows, reshaped(beside, (*made.batches, weights.shape[-2], made.number * few)))
+    parted = reshaped(met, (*made.batches, met.shape[-2], made.number, few))
+    result = reshaped(parted if made.number == 1 else Transpose(exchanged)(parted), term.shape)
+    if made.bias is None:
         return result
-    added = MatMul()(_repeated(view, view.bias), stacked)
+    heads, numbers = made.bias.shape
+    added = MatMul()(_repeated(made, reshaped(made.bias, (heads, 1, numbers))), stacked)
     kept = tuple(a for a in range(term.type.rank) if a != term.type.rank - 2)
     return Add()(result, Expand(kept, term.shape)(reshaped(added, tuple(term.shape[a] for a in kept))))
 
 
-def _turned(rows: Term) -> Term:
-    """Matrices on their sides."""
+def _on_their_sides(rows: Term) -> Term:
+    """Matrices, with rows as columns."""
     rank = rows.type.rank
     return Transpose((*range(rank - 2), rank - 1, rank - 2))(rows)
 

@@ -70,6 +70,23 @@ def parts(x: Term) -> Term:
     return Slice(x.type.rank - 1, ALL, 2 * ALL)(x)
 
 
+def of_each(batch: int) -> Term:
+    """Keys of rows that lie before batches, as stacks of the heads of all."""
+    x, w = variable("x", (ROWS, batch, CHANNELS)), variable("w", (CHANNELS, ALL), constant=True)
+    made = MatMul()(x, Expand((1, 2), (ROWS, CHANNELS, ALL))(w))
+    stacks = reshaped(made, (ROWS, batch * HEADS, WIDTH))
+    return MatMul()(variable("q", (batch * HEADS, FEW, WIDTH)), Transpose((1, 2, 0))(stacks))
+
+
+def one_of_both(batch: int) -> Term:
+    """Values that are made beside keys, which stand apart, as torch writes it."""
+    x, w = variable("x", (batch, ROWS, CHANNELS)), variable("w", (CHANNELS, 2 * ALL), constant=True)
+    made = MatMul()(x, Expand((1, 2), (batch, CHANNELS, 2 * ALL))(w))
+    apart = Transpose((2, 0, 1, 3))(reshaped(made, (batch, ROWS, 2, ALL)))
+    values = heads(reshaped(Slice(0, 1, 2)(apart), (batch, ROWS, ALL)), turned=False)
+    return MatMul()(few(batch, columns=ROWS), values)
+
+
 ALONE = MatMul()(variable("q", (FEW, WIDTH)), Transpose((1, 0))(layer(width=WIDTH)))
 PRODUCTS = {
     f"{kind.__name__} {name}": kind(x)
@@ -85,6 +102,9 @@ PRODUCTS = {
 } | {
     "scaled keys": MatMul()(few(columns=WIDTH), scaled(heads(layer(), turned=True))),
     "one head": ALONE,
+    "rows before a batch": of_each(1),
+    "rows before several": of_each(4),
+    "values beside keys": one_of_both(4),
     "stacks of all heads": MatMul()(
         variable("q", (HEADS, FEW, WIDTH)),
         Transpose((0, 2, 1))(reshaped(heads(layer(1), turned=False), (HEADS, ROWS, WIDTH))),

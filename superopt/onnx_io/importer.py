@@ -13,6 +13,7 @@ from superopt.dim import Condition, Shape
 from superopt.errors import UNFORESEEN, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut, surely_run
 from superopt.onnx_io.decided import decided
+from superopt.onnx_io.inlined_names import without_inlined_names
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
 from superopt.onnx_io.order import in_order, read_outputs, read_values
@@ -42,7 +43,7 @@ def understand(model: ir.Model, plainly: bool = False) -> Program:
 
     Raises `InvalidModel` for a graph with a cycle.
     """
-    model, changed = without_unneeded(inlined(model))
+    model, changed = without_unneeded(without_inlined_names(inlined(model)))
     within, supposed, plain = frozenset[Cut](), Supposed(), None
     while True:
         reading = _Reading(model, within, supposed)

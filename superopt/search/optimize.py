@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from superopt.errors import NoRoom, OutOfTime, VerificationFailed
 from superopt.onnx_io import left_to_chance
-from superopt.search.accepting.anew import with_anew
-from superopt.search.accepting.judge import Unusable, original
+from superopt.search.accepting.anew import as_it_stands, with_anew
+from superopt.search.accepting.judge import Unusable, judged, original
 from superopt.search.accepting.trial import Attempt, Trial
-from superopt.search.deciding import decided, too_little
+from superopt.search.deciding import changes_more, decided, too_little
 from superopt.search.piecewise import SEARCH_SHARE, searched
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import Rewrite
@@ -63,6 +64,8 @@ def attempt(
         if may_differ(tried.cover):
             own, fewer = memory and memory.without_differences, lambda: without_differences(rewrites())
             return _without_differences(tried, trial, lambda: attempt(trial, fewer, strategy, alpha, own))
+        if changes_more(trial) and any(s.gain > 1.0 for s in tried.cover):
+            return _as_read(tried, trial, memory, error)
         if memory is not None and cut.forget(memory):
             # What was remembered may have been damaged, and so what began with it: what is found anew is judged anew.
             return attempt(trial, rewrites, strategy, alpha, memory)
@@ -83,6 +86,19 @@ def _without_differences(tried: Attempt, trial: Trial, again: Callable[[], Attem
     found.reason += (
         f"; what is spelled out in it stays so, and nothing rounds more or spreads what is no number: else {why}"
     )
+    return found
+
+
+def _as_read(tried: Attempt, trial: Trial, memory: Memory | None, error: VerificationFailed) -> Attempt:
+    """Judge the model as it is read, where that alone is no longer what its file has: in a model that quantizes what it
+    computes, each rewrite that rounds otherwise changes some of it by a step. Raises the error where that differs, too.
+    """
+    cover = [as_it_stands(s) for s in tried.cover]
+    try:
+        found = judged(replace(tried.again(cover), candidates=tried.candidates), trial, [], memory)
+    except VerificationFailed:
+        raise error from None
+    found.reason += f"; no piece of it is replaced: else {str(error).removesuffix('; nothing was written')}"
     return found
 
 

@@ -33,6 +33,11 @@ from superopt.onnx_io.otherwise.places.one_hot import one_hot
 from superopt.onnx_io.otherwise.places.rejoined import rejoined
 from superopt.onnx_io.otherwise.places.restacked import restacked
 from superopt.onnx_io.otherwise.places.scattered import scattered
+from superopt.onnx_io.otherwise.quantized.convolved import convolved
+from superopt.onnx_io.otherwise.quantized.few_channels import few_channels
+from superopt.onnx_io.otherwise.quantized.shares import shares
+from superopt.onnx_io.otherwise.quantized.signed_weights import signed_weights
+from superopt.onnx_io.otherwise.quantized.unsigned_values import unsigned_values
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.series.cumulated import cumulated
 from superopt.onnx_io.otherwise.series.joined_steps import joined_steps
@@ -56,6 +61,11 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     told_once,
     full_rank,
     dequantized,
+    convolved,
+    shares,
+    few_channels,
+    unsigned_values,
+    signed_weights,
     mapped,
     sampled,
     scattered,

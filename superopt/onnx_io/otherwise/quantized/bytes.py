@@ -1,0 +1,63 @@
+"""Whether a processor adds up products of bytes as they are, and bytes without a sign for those with one.
+
+x86 processors from before VNNI multiply a byte without a sign by one with a sign and add up two such products in 16
+bits, which stay there where these are too few. onnxruntime's kernels do so, and say so.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.naming import values
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import held
+
+SMALL = 64
+"""Two products of a byte without a sign and one that is no larger have room in 16 bits."""
+
+HALF = 128
+"""What is between the integers of a byte with a sign and of one without, that stand for the same number."""
+
+_X86 = frozenset(["x86_64", "amd64", "i386", "i686"])
+
+
+def unsigned(data: Array) -> Array:
+    """Bytes without a sign that stand for the numbers of those with one."""
+    return np.asarray(np.asarray(data, np.int16) + HALF, np.uint8)
+
+
+def signed(data: Array) -> Array:
+    """Bytes with a sign that stand for the numbers of those without."""
+    return np.asarray(np.asarray(data, np.int16) - HALF, np.int8)
+
+
+def are_exact(weights: Array) -> bool:
+    """Whether products of bytes without a sign and these, that have one, are added up as they are."""
+    return adds_up_products() or bool((np.abs(weights.astype(np.int16)) <= SMALL).all())
+
+
+def all_are_exact(program: Program) -> bool:
+    """Whether that is so of all weights of bytes with a sign."""
+    if adds_up_products():
+        return True
+    constants = (held(value) for value in values(program.model.graph))
+    return all(are_exact(one.numpy()) for one in constants if one is not None and one.dtype == ir.DataType.INT8)
+
+
+@cache
+def adds_up_products() -> bool:
+    """Whether this processor has room for sums of products of any bytes; false where that is not known."""
+    if platform.machine().lower() not in _X86:
+        return True
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return any(flag in flags for flag in ("avx512_vnni", "avx_vnni"))

@@ -1,0 +1,197 @@
+"""Models whose values are quantized to bytes with a sign: to bytes without one, that stand for the same numbers.
+
+`QuantizeLinear` to `[-128, 127]` with a zero point of z and to `[0, 255]` with one of z + 128 give the same steps, and
+so does all that only moves them. onnxruntime's fast kernels on x86 multiply bytes without a sign by such with one. It
+writes values of models otherwise for these by itself, but in pairs, one for each that reads a value, and what it fuses
+of bytes without a sign it does not find there: of a ResNet-18 eleven convolutions stay in 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned
+from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import held
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.surgery import bury
+
+BYTE, UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
+
+_MOVING = (
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "GatherElements",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+)
+"""What gives some of the integers that it reads first, which of them does not depend on where 0 is."""
+
+Places: TypeAlias = tuple[tuple[int, int], ...]
+
+_OF_OTHERS: Mapping[tuple[str, str], tuple[Places, int]] = {
+    ("", "QLinearConv"): (((0, 2),), 7),
+    ("", "QLinearMatMul"): (((0, 2), (3, 5)), 7),
+    ("com.microsoft", "QGemm"): (((0, 2),), 8),
+    ("com.microsoft", "QLinearAdd"): (((0, 2), (3, 5)), 7),
+    ("com.microsoft", "QLinearMul"): (((0, 2), (3, 5)), 7),
+    ("com.microsoft", "QLinearSigmoid"): (((0, 2),), 4),
+    ("com.microsoft", "QLinearLeakyRelu"): (((0, 2),), 4),
+    ("com.microsoft", "QLinearSoftmax"): (((0, 2),), 4),
+    ("com.microsoft", "QLinearGlobalAveragePool"): (((0, 2),), 4),
+    ("com.microsoft", "QLinearAveragePool"): (((0, 2),), 4),
+}
+"""Of operators on integers the places of values with their zero points, and of the zero point of what they give."""
+
+
+@dataclass
+class _Region:
+    """Values that have to be of one type, and constants that have to be so: inputs of nodes, zero points mostly."""
+
+    values: set[ir.Value] = field(default_factory=set)
+    bytes: dict[tuple[ir.Node, int], None] = field(default_factory=dict)
+
+
+def unsigned_values(program: Program) -> dict[int, Put]:
+    """How to quantize to bytes without a sign, by the places of what quantizes to those with one."""
+    found, seen = dict[int, Put](), set[ir.Value]()
+    for place, node in enumerate(program.model.graph):
+        if not is_a(node, "QuantizeLinear") or node.outputs[0] in seen:
+            continue
+        region = _region(node)
+        if region is not None:
+            seen |= region.values
+            found[place] = _put
+    return found if found and all_are_exact(program) else {}
+
+
+def _region(node: ir.Node) -> _Region | None:
+    """What has to be of bytes without a sign if what a node quantizes to is; None where it is not, or cannot be."""
+    if not _is_to_bytes(node):
+        return None
+    region, left = _Region(), [node.outputs[0]]
+    while left:
+        value = left.pop()
+        if value in region.values:
+            continue
+        region.values.add(value)
+        maker = value.producer()
+        if maker is None or maker.graph is not node.graph or value.is_graph_output():
+            return None
+        around = [_made(region, maker)]
+        around += [_read(region, user, i) if user.graph is node.graph else None for user, i in value.uses()]
+        for more in around:
+            if more is None:
+                return None
+            left += more
+    return region
+
+
+def _is_to_bytes(node: ir.Node) -> bool:
+    """Whether a node quantizes to bytes with a sign, whose zero point is a constant."""
+    zero = held(node.inputs[2]) if is_a(node, "QuantizeLinear") and len(node.inputs) > 2 else None
+    return zero is not None and zero.dtype == BYTE
+
+
+def _made(region: _Region, node: ir.Node) -> list[ir.Value] | None:
+    """What has to be of one type with what a node gives, if that can be another; it is noted where that has its 0."""
+    if not is_a(node, "QuantizeLinear"):
+        return _carried(region, node)
+    region.bytes[node, 2] = None
+    return [] if _is_to_bytes(node) else None
+
+
+def _read(region: _Region, node: ir.Node, which: int) -> list[ir.Value] | None:
+    """The same of what a node reads, at one of its places."""
+    if not is_a(node, "DequantizeLinear"):
+        is_read = which == 0 or is_a(node, "Concat") or any(which == p for p, _ in _places(node)[0])
+        return _carried(region, node) if is_read else None
+    if len(node.inputs) > 2 and node.inputs[2] is not None and held(node.inputs[2]) is None:
+        return None
+    region.bytes[node, 2] = None
+    return [] if which == 0 else None
+
+
+def _places(node: ir.Node) -> tuple[Places, int]:
+    """Where a node that computes with integers reads values, each with its zero point, and that of what it gives."""
+    if (node.domain, node.op_type) == ("com.microsoft", "QLinearConcat"):
+        return tuple((i, i + 2) for i in range(2, len(node.inputs), 3)), 1
+    return _OF_OTHERS.get(("" if node.domain in ONNX_DOMAIN else node.domain, node.op_type), ((), 0))
+
+
+def _carried(region: _Region, node: ir.Node) -> list[ir.Value] | None:
+    """What has to be of one type with others around a node that computes with integers, or moves them."""
+    if is_a(node, *_MOVING, "Concat") or _is_nearest(node):
+        if len(node.outputs) > 1 and not is_a(node, "Split"):
+            return None
+        return _joined(region, node, range(len(node.inputs) if is_a(node, "Concat") else 1))
+    places, zero = _places(node)
+    if node.op_type == "QLinearMatMul":  # of which a weight may be of another type than a value
+        places = tuple((place, its_zero) for place, its_zero in places if not _is_constant(node.inputs[place]))
+    zeros = [zero, *(its_zero for _, its_zero in places)]
+    if not places or not all(_is_constant(node.inputs[i]) for i in zeros):
+        return None
+    region.bytes |= dict.fromkeys((node, i) for i in zeros)
+    return _joined(region, node, [place for place, _ in places])
+
+
+def _is_nearest(node: ir.Node) -> bool:
+    """Whether a node enlarges or shrinks what it reads by repeating or leaving out."""
+    mode, where = (node.attributes.get(name) for name in ("mode", "coordinate_transformation_mode"))
+    is_within = where is None or where.as_string() != "tf_crop_and_resize"  # else there is a number outside
+    return is_a(node, "Resize") and is_within and (mode is None or mode.as_string() == "nearest")
+
+
+def _joined(region: _Region, node: ir.Node, places: Iterable[int]) -> list[ir.Value]:
+    """What a node reads in some places and gives, without constants, which are noted."""
+    more = list(node.outputs)
+    for place in places:
+        if _is_constant(node.inputs[place]):
+            region.bytes[node, place] = None
+        else:
+            more += _all(node.inputs[place : place + 1])
+    return more
+
+
+def _is_constant(value: ir.Value | None) -> bool:
+    return held(value) is not None
+
+
+def _all(values: Sequence[ir.Value | None]) -> list[ir.Value]:
+    return [value for value in values if value is not None]
+
+
+def _put(draft: Draft, node: ir.Node) -> bool:
+    """Let all values of a region be bytes without a sign."""
+    region = _region(node)
+    if region is None:
+        return False
+    for value in region.values:
+        value.type = ir.TensorType(UNSIGNED)
+    for user, which in region.bytes:
+        made, zero = NewNodes("zero", draft.taken), user.inputs[which] if len(user.inputs) > which else None
+        data = held(zero)
+        user.resize_inputs(max(len(user.inputs), which + 1))
+        user.replace_input_with(which, made.held(unsigned(np.zeros((), np.int8) if data is None else data.numpy())))
+        user.attributes.pop("output_dtype", None)  # what the zero point says
+        draft.model.graph.insert_before(user, made.nodes)
+        bury(draft.model, _all([zero]))
+    return True

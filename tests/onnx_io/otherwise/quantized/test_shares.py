@@ -1,0 +1,47 @@
+"""Softmaxes of quantized rows are computed in 32-bit numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair
+from tests.onnx_io.otherwise.reading import gain, operators_of
+
+RNG = np.random.default_rng(0)
+
+
+def softmax(shape: tuple[int, ...], scale: float = 0.05, axis: int = -1, opset: int = 17) -> onnx.ModelProto:
+    """A softmax between values of bytes."""
+    held: Held = {}
+    nodes = pair("x", "a", held, scale, np.uint8(100))
+    nodes += [helper.make_node("Softmax", ["a"], ["s"], axis=axis), *pair("s", "b", held, 1 / 256, np.uint8(0))]
+    return model([*nodes, helper.make_node("Relu", ["b"], ["y"])], held, shape, shape, opset)
+
+
+def fed(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    return {"x": RNG.standard_normal(shape).astype(np.float32) * 3}
+
+
+def test_a_softmax_is_of_bytes_that_are_cast() -> None:
+    found = operators_of(softmax((64, 64)), fed((64, 64)), rounds=False)
+    assert found == ["QuantizeLinear", "Cast", "Mul", "Softmax", "QuantizeLinear", "DequantizeLinear", "Relu"]
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+def test_where_scores_may_be_far_apart_none_is_too_small_for_a_number(opset: int) -> None:
+    given = {"x": np.where(RNG.random((64, 64)) < 0.5, -10000, RNG.standard_normal((64, 64))).astype(np.float32)}
+    found = operators_of(softmax((64, 64), 40.0, opset=opset), given, rounds=False)
+    assert [found.count(kind) for kind in ("ReduceMax", "Sub", "Max")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((8, 64), -1), ((1024, 8), -1), ((64, 64), 0)])
+def test_softmaxes_of_few_numbers_short_rows_and_columns_stay(shape: tuple[int, int], axis: int) -> None:
+    assert "Cast" not in operators_of(softmax(shape, axis=axis), fed(shape), rounds=False)
+
+
+def test_softmaxes_of_quantized_rows_are_faster_so() -> None:
+    shape = (512, 128)
+    assert gain(softmax(shape), fed(shape)) > 1.5

@@ -1,0 +1,92 @@
+"""Values that are quantized to bytes with a sign are so to bytes without one, that stand for the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import TensorProto, helper
+
+from superopt.onnx_io import load, understand
+from superopt.onnx_io.otherwise.quantized import bytes as of_bytes
+from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair, weights
+from tests.onnx_io.otherwise.reading import gain, operators_of
+
+RNG = np.random.default_rng(0)
+FED = {"x": RNG.standard_normal((1, 4, 6, 6)).astype(np.float32) * 4}
+
+
+def convolution(largest: int = 50, between: tuple[onnx.NodeProto, ...] = (), zero: int = -5) -> onnx.ModelProto:
+    """A convolution between values of bytes with a sign."""
+    held: Held = {}
+    data = RNG.integers(-largest, largest, (4, 4, 1, 1)).astype(np.int8)
+    nodes = [*pair("x", "a", held, 0.05, np.int8(zero)), weights("w", held, data, np.int8(0))]
+    nodes += [helper.make_node("Conv", ["a", "w"], ["c"]), *pair("c", "d", held, 0.04, np.int8(3))]
+    nodes += between or (helper.make_node("Relu", ["d"], ["y"]),)
+    return model(nodes, held, (1, 4, 6, 6), (1, 4, 6, 6))
+
+
+def types(source: onnx.ModelProto) -> set[str]:
+    """Of which types values are quantized, in a model as it is read."""
+    made = onnx.shape_inference.infer_shapes(ir.to_proto(understand(load(source)).model))
+    given = {name for n in made.graph.node if n.op_type == "QuantizeLinear" for name in n.output}
+    known = {v.name: v.type.tensor_type.elem_type for v in made.graph.value_info}
+    return {TensorProto.DataType.Name(known[name]) for name in given}
+
+
+def test_values_are_quantized_to_bytes_without_a_sign_and_all_is_the_same() -> None:
+    source = convolution()
+    assert types(source) == {"UINT8"}
+    assert operators_of(source, FED, rounds=False) == [n.op_type for n in source.graph.node]
+
+
+def test_what_is_moved_on_the_way_is_so_too() -> None:
+    held: Held = {}
+    nodes = pair("x", "a", held, 0.05, np.int8(7))
+    nodes[1].input[0] = "moved"
+    nodes.insert(1, helper.make_node("Transpose", ["a_quantized"], ["turned"], perm=[0, 2, 3, 1]))
+    nodes.insert(2, helper.make_node("Concat", ["turned", "turned"], ["moved"], axis=3))
+    nodes.append(helper.make_node("Relu", ["a"], ["y"]))
+    source = model(nodes, held, (1, 4, 6, 6), (1, 6, 6, 8))
+    assert types(source) == {"UINT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def test_a_zero_point_that_is_left_out_is_told_of_bytes_without_a_sign() -> None:
+    source = convolution(zero=0)
+    del source.graph.node[1].input[2]
+    assert types(source) == {"UINT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def test_bytes_that_are_computed_with_otherwise_stay() -> None:
+    between = (
+        helper.make_node("Cast", ["d_quantized"], ["e"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["d", "e"], ["y"]),
+    )
+    assert types(convolution(between=between)) == {"UINT8", "INT8"}
+
+
+def test_where_products_of_bytes_have_no_room_only_small_weights_are_multiplied_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(of_bytes, "adds_up_products", lambda: False)
+    assert types(convolution(largest=64)) == {"UINT8"}
+    assert types(convolution(largest=120)) == {"INT8"}
+
+
+@pytest.mark.skipif(not of_bytes.adds_up_products(), reason="no instructions for products of bytes")
+def test_convolutions_of_bytes_with_a_sign_are_faster_so() -> None:
+    held: Held = {}
+    nodes = pair("x", "v0", held, 0.05, np.int8(-128))
+    for i in range(4):
+        data = RNG.integers(-99, 99, (64, 64, 3, 3)).astype(np.int8)
+        nodes += [weights(f"w{i}", held, data, np.int8(0))]
+        nodes += [helper.make_node("Conv", [f"v{i}", f"w{i}"], [f"c{i}"], pads=[1] * 4)]
+        nodes += pair(f"c{i}", f"b{i}", held, 0.2, np.int8(5))
+        nodes += [helper.make_node("Add", [f"b{i}", f"v{i}"], [f"s{i}"])]
+        nodes += pair(f"s{i}", f"v{i + 1}", held, 0.3, np.int8(2))
+    nodes += [helper.make_node("Relu", ["v4"], ["y"])]
+    source = model(nodes, held, (1, 64, 16, 16), (1, 64, 16, 16))
+    assert gain(source, {"x": RNG.standard_normal((1, 64, 16, 16)).astype(np.float32)}) > 1.5

@@ -35,8 +35,10 @@ from superopt.onnx_io.otherwise.places.restacked import restacked
 from superopt.onnx_io.otherwise.places.scattered import scattered
 from superopt.onnx_io.otherwise.quantized.convolved import convolved
 from superopt.onnx_io.otherwise.quantized.few_channels import few_channels
+from superopt.onnx_io.otherwise.quantized.saturated import saturated
 from superopt.onnx_io.otherwise.quantized.shares import shares
 from superopt.onnx_io.otherwise.quantized.signed_weights import signed_weights
+from superopt.onnx_io.otherwise.quantized.unsigned_constants import unsigned_constants
 from superopt.onnx_io.otherwise.quantized.unsigned_values import unsigned_values
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.series.cumulated import cumulated
@@ -64,7 +66,9 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     convolved,
     shares,
     few_channels,
+    saturated,
     unsigned_values,
+    unsigned_constants,
     signed_weights,
     mapped,
     sampled,

@@ -76,6 +76,17 @@ def test_where_products_of_bytes_have_no_room_only_small_weights_are_multiplied_
     assert types(convolution(largest=120)) == {"INT8"}
 
 
+def test_constants_that_are_added_are_of_the_same_type() -> None:
+    held: Held = {}
+    data = RNG.integers(-99, 99, (1, 4, 1, 1)).astype(np.int8)
+    nodes = [*pair("x", "a", held, 0.05, np.int8(7)), weights("w", held, data, np.int8(9))]
+    nodes += [helper.make_node("Add", ["a", "w"], ["s"]), *pair("s", "y", held, 0.05, np.int8(1))]
+    source = model(nodes, held, (1, 4, 6, 6), (1, 4, 6, 6))
+    operators_of(source, FED, rounds=False)
+    made = ir.to_proto(understand(load(source)).model)
+    assert {n.attribute[0].t.data_type for n in made.graph.node if n.op_type == "Constant"} == {TensorProto.UINT8}
+
+
 @pytest.mark.skipif(not of_bytes.adds_up_products(), reason="no instructions for products of bytes")
 def test_convolutions_of_bytes_with_a_sign_are_faster_so() -> None:
     held: Held = {}

@@ -13,6 +13,7 @@ ABSOLUTE_EPS = 1024.0
 REFERENCE_FACTOR = 8.0
 ROUNDED_EPS = 4.0
 MOST_NOISE = 1e-2
+SAME_FACTOR = 2.0
 """The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
 
 Against the original: 1024 ε, 1.2e-4 for float32. Rounding errors of a sum of k products grow like √k ε and pass on
@@ -20,7 +21,10 @@ from layer to layer: networks of a hundred layers show 10 to 100 ε between two 
 programs nearly always 10⁻² or more. Some samples are ill conditioned, as a softmax over logits of a thousand: there,
 16 times the *noise* is allowed, the change of the original itself under the runtime's optimizations and under inputs
 changed in their last bit; it is looked at only where the bound without it is passed. Wrong programs are off by as much
-as 0.01, mostly: a sample with more noise than that tells nothing of an output.
+as 0.01, mostly: a sample with more noise than that tells nothing of an output, unless the candidate gives the same as
+the original to the last bit where neither is optimized by the runtime, as in models whose values are quantized on the
+way: by the runtime's optimizations some of these are other steps, in both. What it gives with these is to be off by
+twice the noise at most.
 
 Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
 the sharper bound, and tells a program that is wrong by little from one that rounds differently.

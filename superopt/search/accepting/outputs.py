@@ -18,7 +18,7 @@ from numpy.lib.recfunctions import structured_to_unstructured
 from superopt.arithmetic.carrier import Array
 from superopt.cost.inputs import Feeds
 from superopt.search.accepting.agreement import Agreement, OutputAgreement
-from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR, REFERENCE_FACTOR, allowed_of
+from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR, REFERENCE_FACTOR, SAME_FACTOR, allowed_of
 from superopt.search.accepting.distance import relative_error, same_special, shows_two_values
 from superopt.search.accepting.laid import Value, taken
 
@@ -26,9 +26,10 @@ from superopt.search.accepting.laid import Value, taken
 @dataclass(eq=False)
 class Sample:
     """Inputs, and what is known of the outputs that they should give: `noisy` and `jolted` are the original's when a
-    little is changed, `found` the candidate's, by session. Where the original may be `overflowing`, as it has 16 bits
-    where the candidate has 32, nothing is told by values of it that are not finite. A `blank` one, of whose inputs rows
-    are zeros, tells whether what is finite stays so, and nothing else.
+    little is changed, `found` the candidate's, by session, the first without the runtime's optimizations. Where the
+    original may be `overflowing`, as it has 16 bits where the candidate has 32, nothing is told by values of it that
+    are not finite. A `blank` one, of whose inputs rows are zeros, tells whether what is finite stays so, and nothing
+    else.
     """
 
     feeds: Feeds
@@ -127,6 +128,8 @@ class _Worst:
                 told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
                 kind = _rounded_to(expected) if sample.overflowing else _numbers(expected).dtype
                 self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise, kind)
+        if noise > MOST_NOISE and _is_the_same([taken(outputs[index]) for outputs in sample.found], expected, noise):
+            self._look(_numbers(expected))
 
     def _look(self, expected: Array) -> None:
         if self.varies and not self.saturated:
@@ -238,6 +241,18 @@ def _noise(noisy: Sequence[Array], expected: Array) -> float:
         return 0.0
     others = [n for n in map(_numbers, noisy) if n.shape == expected.shape]
     return max((relative_error(n, expected) for n in others), default=0.0)
+
+
+def _is_the_same(found: Sequence[Array], expected: Array, noise: float) -> bool:
+    """Whether a candidate gives the same to the last bit as the original where neither is optimized by the runtime, and
+    about as much else as the original does then.
+    """
+    ours, wanted = [_numbers(value) for value in found], _numbers(expected)
+    if len(ours) < 2 or not np.array_equal(ours[0], wanted, equal_nan=True):
+        return False
+    return all(
+        same_special(other, wanted) and relative_error(other, wanted) <= SAME_FACTOR * noise for other in ours[1:]
+    )
 
 
 def _steady(jolted: Sequence[Array], expected: Array) -> Array | EllipsisType:

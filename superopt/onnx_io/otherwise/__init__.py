@@ -40,6 +40,7 @@ from superopt.onnx_io.otherwise.quantized.shares import shares
 from superopt.onnx_io.otherwise.quantized.signed_weights import signed_weights
 from superopt.onnx_io.otherwise.quantized.unsigned_constants import unsigned_constants
 from superopt.onnx_io.otherwise.quantized.unsigned_values import unsigned_values
+from superopt.onnx_io.otherwise.quantized.whole_channels import whole_channels
 from superopt.onnx_io.otherwise.sampled import sampled
 from superopt.onnx_io.otherwise.series.cumulated import cumulated
 from superopt.onnx_io.otherwise.series.joined_steps import joined_steps
@@ -67,6 +68,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     shares,
     few_channels,
     saturated,
+    whole_channels,
     unsigned_values,
     unsigned_constants,
     signed_weights,

@@ -22,9 +22,9 @@ programs nearly always 10⁻² or more. Some samples are ill conditioned, as a s
 16 times the *noise* is allowed, the change of the original itself under the runtime's optimizations and under inputs
 changed in their last bit; it is looked at only where the bound without it is passed. Wrong programs are off by as much
 as 0.01, mostly: a sample with more noise than that tells nothing of an output, unless the candidate gives the same as
-the original to the last bit where neither is optimized by the runtime, as in models whose values are quantized on the
-way: by the runtime's optimizations some of these are other steps, in both. What it gives with these is to be off by
-twice the noise at most.
+the original to the last bit where neither is optimized by the runtime, or where both are. Models whose values are
+quantized on the way are so: by the runtime's optimizations some of these are other steps, in both. What a candidate
+gives in the other case is to be off by twice the noise at most.
 
 Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
 the sharper bound, and tells a program that is wrong by little from one that rounds differently.

@@ -17,6 +17,7 @@ from superopt.onnx_io.importer import understand
 from superopt.onnx_io.index_limits import Limit, index_limits
 from superopt.onnx_io.logistic import LOGISTIC_ERROR, logistic_outputs
 from superopt.onnx_io.opsets import highest_opset, needed_opset, outdated
+from superopt.onnx_io.otherwise.quantized.bytes import saturates_elsewhere
 from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
@@ -75,6 +76,7 @@ __all__ = [
     "random_weights",
     "rewritten",
     "row_by_row",
+    "saturates_elsewhere",
     "save",
     "save_nudged",
     "save_showing",

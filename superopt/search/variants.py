@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar, get_args
 
 from superopt.errors import NoRoom, OutOfTime, SuperoptError, UsageError
-from superopt.onnx_io import batch_size, bodies, fingerprint, is_masking, understand
+from superopt.onnx_io import batch_size, bodies, fingerprint, is_masking, saturates_elsewhere, understand
 from superopt.search import branches
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.branches import Solve
@@ -36,6 +36,12 @@ CLEARLY = 1.03
 
 LEAST_SURE = 0.1
 """Where less of the time is left and nothing gained, more may gain in another run."""
+
+SATURATING = (
+    "; it multiplies bytes without a sign by such with one, whose sums x86 processors without VNNI may cut short: "
+    "optimize it on these for these"
+)
+"""What is to be known of a model that processors of another kind would compute otherwise."""
 
 _LOG = logging.getLogger("superopt")
 T = TypeVar("T")
@@ -66,6 +72,7 @@ def attempted(trial: Trial, solve: Solve, memory: Memory | None = None) -> Found
         return _varied(trial, solve, memory)
     found, _ = _or_warned("with nodes written otherwise", lambda: _varied(trial, solve, memory))
     if found is not None and (found[1].accepted or found[1].interrupted or trial.left < LEAST_LEFT * trial.limit):
+        found[1].reason += SATURATING if found[1].accepted and saturates_elsewhere(found[0].program) else ""
         return found
     try:
         return _varied(replace(trial, program=understand(trial.program.plain, plainly=True)), solve, memory)

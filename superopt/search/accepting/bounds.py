@@ -14,6 +14,7 @@ REFERENCE_FACTOR = 8.0
 ROUNDED_EPS = 4.0
 MOST_NOISE = 1e-2
 SAME_FACTOR = 2.0
+MOST_SAME_NOISE = 0.1
 """The bounds, in units of the machine epsilon of an output's type; errors are relative to its largest magnitude.
 
 Against the original: 1024 ε, 1.2e-4 for float32. Rounding errors of a sum of k products grow like √k ε and pass on
@@ -24,7 +25,8 @@ changed in their last bit; it is looked at only where the bound without it is pa
 as 0.01, mostly: a sample with more noise than that tells nothing of an output, unless the candidate gives the same as
 the original to the last bit where neither is optimized by the runtime, or where both are. Models whose values are
 quantized on the way are so: by the runtime's optimizations some of these are other steps, in both. What a candidate
-gives in the other case is to be off by twice the noise at most.
+gives in the other case is to be off by twice the noise at most; and by what both give that is not optimized nothing is
+told where there is ten times as much noise.
 
 Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
 the sharper bound, and tells a program that is wrong by little from one that rounds differently.

@@ -18,7 +18,14 @@ from numpy.lib.recfunctions import structured_to_unstructured
 from superopt.arithmetic.carrier import Array
 from superopt.cost.inputs import Feeds
 from superopt.search.accepting.agreement import Agreement, OutputAgreement
-from superopt.search.accepting.bounds import MOST_NOISE, NOISE_FACTOR, REFERENCE_FACTOR, SAME_FACTOR, allowed_of
+from superopt.search.accepting.bounds import (
+    MOST_NOISE,
+    MOST_SAME_NOISE,
+    NOISE_FACTOR,
+    REFERENCE_FACTOR,
+    SAME_FACTOR,
+    allowed_of,
+)
 from superopt.search.accepting.distance import relative_error, same_special, shows_two_values
 from superopt.search.accepting.laid import Value, taken
 
@@ -251,7 +258,7 @@ def _is_the_same(found: Sequence[Array], expected: Array, noisy: Sequence[Array]
     ours, wanted = [_numbers(value) for value in found], _numbers(expected)
     if len(ours) < 2:
         return False
-    plain = np.array_equal(ours[0], wanted, equal_nan=True)
+    plain = noise <= MOST_SAME_NOISE and np.array_equal(ours[0], wanted, equal_nan=True)
     optimized = any(np.array_equal(ours[1], _numbers(value), equal_nan=True) for value in noisy)
     near = all(same_special(one, wanted) and relative_error(one, wanted) <= SAME_FACTOR * noise for one in ours)
     return near and (plain or optimized)

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import values
+from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held
 
@@ -48,6 +49,31 @@ def all_are_exact(program: Program) -> bool:
         return True
     constants = (held(value) for value in values(program.model.graph))
     return all(are_exact(one.numpy()) for one in constants if one is not None and one.dtype == ir.DataType.INT8)
+
+
+def saturates_elsewhere(program: Program) -> bool:
+    """Whether a program adds up products of bytes that processors without VNNI do not, and the model as it stands has
+    none of these.
+    """
+    return program.plain is not None and _may_saturate(program.model) and not _may_saturate(program.plain)
+
+
+def _may_saturate(model: ir.Model) -> bool:
+    """Whether bytes without a sign may be multiplied by such with one that are not small."""
+    if not any(_gives_unsigned(node) for node in model.graph):
+        return False
+    constants = (held(value) for value in values(model.graph))
+    return any(
+        one.dtype == ir.DataType.INT8 and bool((np.abs(one.numpy().astype(np.int16)) > SMALL).any())
+        for one in constants
+        if one is not None
+    )
+
+
+def _gives_unsigned(node: ir.Node) -> bool:
+    zero = held(node.inputs[2]) if is_a(node, "QuantizeLinear") and len(node.inputs) > 2 else None
+    is_told = zero is not None and zero.dtype == ir.DataType.UINT8
+    return is_told or is_a(node, "DynamicQuantizeLinear")
 
 
 @cache

@@ -17,8 +17,9 @@ from superopt.folders import demand_utf8, unfinished
 from superopt.onnx_io.checks import MISDECLARED, check_message, refusing
 from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_shallow, demand_sound, put_in_order
+from superopt.onnx_io.other_weights import holding, with_weights
 from superopt.onnx_io.passed_on import from_proto, with_texts
-from superopt.onnx_io.skeleton import bare, clone, skeleton
+from superopt.onnx_io.skeleton import bare, clone, inner_weights, skeleton
 from superopt.onnx_io.sparse import dense
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.surgery import sort
@@ -81,7 +82,7 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     Raises `UsageError` where the path cannot be written; then nothing has changed there.
     """
     path = Path(path)
-    tensors = [v.const_value for g in model.graphs() for v in g.initializers.values() if v.const_value is not None]
+    tensors = [value.const_value for value in _weights(model) if value.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
     temporary, is_whole = unfinished(path), False
@@ -134,36 +135,39 @@ def weight_files(source: Path) -> list[Path]:
 
 
 def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Model:
-    """A copy whose weights are in a file, or in several; strings have no bytes to put there, and stay."""
+    """The model with weights in a file, or in several; strings have no bytes to put there, and stay."""
 
     def stays(tensor: ir.TensorProtocol) -> bool:
         there = isinstance(tensor, ir.ExternalTensor) and Path(tensor.base_dir) == folder
         return tensor.dtype == ir.DataType.STRING or (shared and there)
 
-    copy = clone(model)
-    values = [v for graph in copy.graphs() for v in graph.initializers.values()]
-    staying = [(v, v.const_value) for v in values if v.const_value is not None and stays(v.const_value)]
-    for value, _ in staying:
-        value.const_value = None
-    for value in values:
-        _keep_small(value)
-    moving = [(v, v.const_value) for v in values if v.const_value is not None]
-    copy = ir.external_data.unload_from_model(copy, folder, name, size_threshold_bytes=_SMALL)
-    for value, tensor in moving:
-        if value.const_value is not None and value.const_value is not tensor:
-            with_texts(value.const_value, tensor)
-    for value, tensor in staying:
-        value.const_value = tensor
+    values = _weights(model)
+    tensors = [v.const_value for v in values if v.const_value is not None]
+    moving = [i for i, tensor in enumerate(tensors) if tensor.nbytes > _SMALL and not stays(tensor)]
+    placed = ir.external_data.convert_tensors_to_external([tensors[i] for i in moving], folder, name)
+    made = [tensor if stays(tensor) else _kept_small(tensor) for tensor in tensors]
+    for i, there in zip(moving, placed, strict=True):
+        made[i] = with_texts(there, tensors[i])
     if not (folder / name).stat().st_size:
         (folder / name).unlink()
+    if not inner_weights(model):
+        return with_weights(model, [holding(value, tensor) for value, tensor in zip(values, made, strict=True)])
+    copy = clone(model)
+    for value, tensor in zip(_weights(copy), made, strict=True):
+        value.const_value = tensor
     return copy
 
 
-def _keep_small(value: ir.Value) -> None:
-    """Have a small weight that lies in a file in memory. onnx-ir would close the file, though arrays of it are used."""
-    tensor = value.const_value
+def _weights(model: ir.Model) -> list[ir.Value]:
+    """The values of a model and of the graphs within it that hold a tensor."""
+    return [v for graph in model.graphs() for v in graph.initializers.values() if v.const_value is not None]
+
+
+def _kept_small(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """A small weight that lies in a file in memory. onnx-ir would close the file, though arrays of it are used."""
     if isinstance(tensor, ir.ExternalTensor) and tensor.nbytes <= _SMALL:
-        value.const_value = with_texts(ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name), tensor)
+        return with_texts(ir.Tensor(tensor.numpy().copy(), tensor.dtype, name=tensor.name), tensor)
+    return tensor
 
 
 def _unused_data_name(path: Path) -> str:

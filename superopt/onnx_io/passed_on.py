@@ -42,8 +42,9 @@ def from_proto(proto: onnx.ModelProto) -> ir.Model:
 def to_proto(model: ir.Model, without: ir.Model | None = None) -> onnx.ModelProto:
     """The message of a model; or of one with the same nodes, that lacks some weights."""
     proto = ir.to_proto(without or model)
+    inputs = {value.name for value in model.graph.inputs}
     for value, info in zip(model.graph.outputs, proto.graph.output, strict=True):
-        if value.is_graph_input() and _OUTPUT in value.meta:
+        if value.name in inputs and _OUTPUT in value.meta:
             info.ParseFromString(value.meta[_OUTPUT])
     _declare_maps(model, proto.graph)
     _declare_weights(model, proto.graph)

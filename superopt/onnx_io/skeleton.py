@@ -12,6 +12,7 @@ import onnx.helper
 import onnx_ir as ir
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
+from superopt.onnx_io.other_weights import holding, with_weights
 from superopt.onnx_io.passed_on import to_proto
 
 ONNX_DOMAIN = ("", "ai.onnx")
@@ -76,21 +77,40 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
 
 def skeleton(model: ir.Model) -> onnx.ModelProto:
     """The model with every large initializer turned into an input of its type. The model is not changed."""
-    small = clone(model)
-    for name, value in list(small.graph.initializers.items()):
+    model = _with_inner_weights(model)
+    small: list[ir.Value] = []
+    large: list[ir.Value] = []
+    for value in model.graph.initializers.values():
         tensor = value.const_value
-        if tensor is None:
-            continue
-        if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL:
-            if isinstance(tensor, ir.ExternalTensor):  # a message alone does not know where the file lies
-                value.const_value = ir.Tensor(tensor.numpy().copy(), name=name)  # a view would keep the file open
-            continue
-        small.graph.initializers.pop(name)
-        value.const_value = None
-        value.dtype, value.shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
-        if not value.is_graph_input():
-            small.graph.inputs.append(value)
-    return _with_open_sizes(to_proto(model, without=ir.external_data.load_to_model(small)))
+        if tensor is None or tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL:
+            small.append(holding(value, _in_memory(tensor)))
+        else:
+            large.append(holding(value, None))
+            large[-1].type = value.type or ir.TensorType(tensor.dtype)
+            large[-1].shape = ir.Shape(tensor.shape.numpy())
+    return _with_open_sizes(to_proto(model, without=with_weights(model, small, given=large)))
+
+
+def _with_inner_weights(model: ir.Model) -> ir.Model:
+    """The model, or a copy in which no weights of graphs within it lie in files."""
+    if not any(isinstance(value.const_value, ir.ExternalTensor) for value in inner_weights(model)):
+        return model
+    copy = clone(model)
+    for value in inner_weights(copy):
+        value.const_value = _in_memory(value.const_value)
+    return copy
+
+
+def inner_weights(model: ir.Model) -> list[ir.Value]:
+    """The weights of the graphs within a model."""
+    return [value for graph in model.graph.subgraphs() for value in graph.initializers.values()]
+
+
+def _in_memory(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    """A tensor that is in no file: a message alone does not know where that lies."""
+    if not isinstance(tensor, ir.ExternalTensor):
+        return tensor
+    return ir.Tensor(tensor.numpy().copy(), name=tensor.name)  # a view would keep the file open
 
 
 def fingerprint(model: ir.Model) -> str:

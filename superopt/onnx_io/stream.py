@@ -10,18 +10,16 @@ from typing import IO
 import onnx
 import onnx_ir as ir
 
+from superopt.onnx_io.other_weights import with_weights
 from superopt.onnx_io.passed_on import tensor_proto, to_proto
-from superopt.onnx_io.skeleton import clone, copy_fields
+from superopt.onnx_io.skeleton import copy_fields
 from superopt.onnx_io.wire import frame
 
 
 def write(model: ir.Model, file: IO[bytes]) -> None:
     """Write a model as one ONNX message. Initializers follow all else of the main graph, in their order."""
-    rest = clone(model)
     weights = [v.const_value for v in model.graph.initializers.values()]
-    for name in list(rest.graph.initializers):
-        rest.graph.initializers.pop(name).const_value = None
-    proto = to_proto(model, without=rest)
+    proto = to_proto(model, without=with_weights(model, ()))
     around = onnx.ModelProto()
     copy_fields(proto, around, without="graph")
     parts = [_parts(tensor) for tensor in weights if tensor is not None]

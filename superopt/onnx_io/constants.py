@@ -142,7 +142,7 @@ def run_node(node: ir.Node, inputs: Mapping[str, Array], model: ir.Model) -> dic
     inputs = {name: _texts(a) if a.dtype.kind in _TEXT else a for name, a in inputs.items()}
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
-            [ir.to_proto(node)],
+            [ir.serde.serialize_node(node)],
             "node",
             [onnx.helper.make_tensor_value_info(n, _elem_type(a), a.shape) for n, a in inputs.items()],
             [onnx.ValueInfoProto(name=v.name or "") for v in node.outputs if v.name],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from superopt.onnx_io.embedded import EmbeddedTensor, read
 from superopt.onnx_io.messages import demand_shallow, demand_sound, put_in_order
 from superopt.onnx_io.other_weights import holding, with_weights
 from superopt.onnx_io.passed_on import from_proto, with_texts
-from superopt.onnx_io.skeleton import bare, clone, inner_weights, skeleton
+from superopt.onnx_io.skeleton import bare, clone, skeleton
 from superopt.onnx_io.sparse import dense
 from superopt.onnx_io.stream import write
 from superopt.onnx_io.surgery import sort
-from superopt.onnx_io.weights import check_external, check_weights, external_files, load_inner
+from superopt.onnx_io.weights import DataFiles, check_external, check_weights, external_files, load_inner
 
 Model = str | Path | onnx.ModelProto | ir.Model
 """What a model is given as."""
@@ -46,12 +46,17 @@ def load(source: Model) -> ir.Model:
     Raises `InvalidModel` for what is no valid ONNX model, and `UsageError` for a path that cannot be read.
     """
     if isinstance(source, ir.Model):
-        return _forget_sizes(clone(source), _check(source, "the model"))
+        return checked(clone(source))
     if isinstance(source, onnx.ModelProto):
         return _model(source, Path(), "the model")
     path = Path(source)
     proto, embedded = _read(path)
     return _model(proto, path.parent, str(path), embedded)
+
+
+def checked(model: ir.Model) -> ir.Model:
+    """The model itself, as `load` gives a copy of it: for one that nobody else has. Raises `InvalidModel`."""
+    return _forget_sizes(model, _check(model, "the model"))
 
 
 def check(model: ir.Model | onnx.ModelProto, name: str = "the model") -> None:
@@ -82,14 +87,15 @@ def save(model: ir.Model, path: str | Path, *, external_data: bool | None = None
     Raises `UsageError` where the path cannot be written; then nothing has changed there.
     """
     path = Path(path)
-    tensors = [value.const_value for value in _weights(model) if value.const_value is not None]
+    values = _weights(model)
+    tensors = [value.const_value for value in values if value.const_value is not None]
     size = sum(t.nbytes for t in tensors) + _ROOM
     outside = external_data or size > PROTOBUF_LIMIT or any(isinstance(t, ir.ExternalTensor) for t in tensors)
     temporary, is_whole = unfinished(path), False
     data = path.with_name(_unused_data_name(path)) if outside else None
     try:
         if data is not None:
-            model = _unloaded(model, path.parent, data.name, shared)
+            model = _unloaded(model, values, path.parent, data.name, shared)
         with temporary.open("wb") as file:
             write(model, file)
         is_whole = True
@@ -134,14 +140,13 @@ def weight_files(source: Path) -> list[Path]:
     return sorted(external_files(proto, source.parent, str(source)))
 
 
-def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Model:
-    """The model with weights in a file, or in several; strings have no bytes to put there, and stay."""
+def _unloaded(model: ir.Model, values: Sequence[ir.Value], folder: Path, name: str, shared: bool) -> ir.Model:
+    """The model with what these values hold in a file, or in several; strings have no bytes to put there, and stay."""
 
     def stays(tensor: ir.TensorProtocol) -> bool:
         there = isinstance(tensor, ir.ExternalTensor) and Path(tensor.base_dir) == folder
         return tensor.dtype == ir.DataType.STRING or (shared and there)
 
-    values = _weights(model)
     tensors = [v.const_value for v in values if v.const_value is not None]
     moving = [i for i, tensor in enumerate(tensors) if tensor.nbytes > _SMALL and not stays(tensor)]
     placed = ir.external_data.convert_tensors_to_external([tensors[i] for i in moving], folder, name)
@@ -150,7 +155,7 @@ def _unloaded(model: ir.Model, folder: Path, name: str, shared: bool) -> ir.Mode
         made[i] = with_texts(there, tensors[i])
     if not (folder / name).stat().st_size:
         (folder / name).unlink()
-    if not inner_weights(model):
+    if all(value.graph is model.graph for value in values):
         return with_weights(model, [holding(value, tensor) for value, tensor in zip(values, made, strict=True)])
     copy = clone(model)
     for value, tensor in zip(_weights(copy), made, strict=True):
@@ -205,9 +210,10 @@ def _model(
     demand_shallow(proto, name)
     proto = dense(proto, name)
     demand_sound(proto, name, embedded or {})
+    files = DataFiles(name)
     for tensor in proto.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            check_external(tensor, directory, name)
+            check_external(tensor, directory, name, files)
     with refusing(name, "cannot be read"):
         small = bare(proto)
         load_inner(small, directory, name)

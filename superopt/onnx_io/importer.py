@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from superopt.onnx_io.rounding import is_of_a_rounding
 from superopt.onnx_io.separable import Apart, factors, may_be_product, one_axis_after_the_other
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.supposed import Joins, Supposed
-from superopt.onnx_io.tensors import Tensor
+from superopt.onnx_io.tensors import Tensor, tensors
 from superopt.onnx_io.unneeded import without_unneeded
 from superopt.onnx_io.values import Values
 from superopt.operators import READERS, NotUnderstood
@@ -45,8 +45,9 @@ def understand(model: ir.Model, plainly: bool = False) -> Program:
     """
     model, changed = without_unneeded(without_inlined_names(inlined(model)))
     within, supposed, plain = frozenset[Cut](), Supposed(), None
+    known = tensors(model)
     while True:
-        reading = _Reading(model, within, supposed)
+        reading = _Reading(model, known, within, supposed)
         program = reading.program()
         cuts, sizes = reading.bounds.met, reading.joins.met
         if not (cuts <= within and sizes.keys() <= supposed.keys()):
@@ -56,18 +57,22 @@ def understand(model: ir.Model, plainly: bool = False) -> Program:
             if (other := None if plainly else otherwise(program)) is None:
                 return replace(program, otherwise=changed, plain=plain)
             changed, plain = True, plain or model
-        model = other
+        model, known = other, tensors(other)
 
 
 class _Reading:
     """One pass over a model, in topological order."""
 
-    def __init__(self, model: ir.Model, within: frozenset[Cut], supposed: Supposed) -> None:
-        """Slices `within` their axis, and sizes that are `supposed`, were told by readings before."""
+    def __init__(
+        self, model: ir.Model, known: Mapping[str, Tensor], within: frozenset[Cut], supposed: Supposed
+    ) -> None:
+        """The tensors `known` are the model's. Slices `within` their axis, and sizes that are `supposed`, were told by
+        readings before.
+        """
         self.model, self.within, self.supposed = model, within, supposed
         run = surely_run(model.graph)
         self.bounds, self.joins = Bounds(run), Joins(run)
-        self.values = Values(model)
+        self.values = Values(model, known)
         self.factors: dict[Term, Apart | None] = {}
         self.named_in_attributes = any(node.op_type == "Gradient" for node in model.graph)
 

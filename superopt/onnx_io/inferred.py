@@ -103,7 +103,7 @@ def _run(node: ir.Node, opset: int, inputs: Mapping[str, Known], values: Mapping
             data = known if isinstance(known, np.ndarray) else np.array(_numbers(known, values), np.int64)
             constants.append(onnx.numpy_helper.from_array(data, name))
     outputs = [onnx.ValueInfoProto(name=v.name or "") for v in node.outputs if v.name]
-    graph = onnx.helper.make_graph([ir.to_proto(node)], "node", given, outputs, constants)
+    graph = onnx.helper.make_graph([ir.serde.serialize_node(node)], "node", given, outputs, constants)
     proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     found: _Found = {}
     with suppress(InferenceError, RuntimeError, ValueError):

@@ -39,7 +39,7 @@ class NewNodes:
 
     def held(self, data: Array) -> ir.Value:
         """A constant."""
-        return self.node("Constant", [], [ir.AttrTensor("value", ir.tensor(data))])
+        return self.node("Constant", [], [ir.AttrTensor("value", ir.Tensor(data))])
 
     def integers(self, numbers: Sequence[int]) -> ir.Value:
         """A row of integers, as operators take them."""

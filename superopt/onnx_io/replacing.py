@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import onnx_ir as ir
 
 from superopt.errors import UNFORESEEN, InvalidModel
-from superopt.onnx_io.files import load
+from superopt.onnx_io.files import checked
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.skeleton import clone
 
@@ -35,7 +35,7 @@ def replaced(model: ir.Model, puts: Mapping[int, Put]) -> ir.Model | None:
     try:
         # What one leaves unread is removed, which may be the next.
         done = [put(draft, nodes[place]) for place, put in puts.items() if nodes[place].graph is copy.graph]
-        return load(copy) if any(done) else None
+        return checked(copy) if any(done) else None
     except (InvalidModel, *UNFORESEEN):
         each, half = list(puts.items()), len(puts) // 2
         return (replaced(model, dict(each[:half])) or replaced(model, dict(each[half:]))) if half else None

@@ -66,6 +66,8 @@ def nodes_within(of: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs that are attributes of a node; not those that it takes from the call of its function."""
+    if not node.attributes:  # as most; looking through none takes longer than this
+        return
     for attribute in node.attributes.values():
         if attribute.is_ref():
             continue
@@ -93,17 +95,18 @@ def skeleton(model: ir.Model) -> onnx.ModelProto:
 
 def _with_inner_weights(model: ir.Model) -> ir.Model:
     """The model, or a copy in which no weights of graphs within it lie in files."""
-    if not any(isinstance(value.const_value, ir.ExternalTensor) for value in inner_weights(model)):
+    if not any(isinstance(value.const_value, ir.ExternalTensor) for value in _inner_weights(model)):
         return model
     copy = clone(model)
-    for value in inner_weights(copy):
+    for value in _inner_weights(copy):
         value.const_value = _in_memory(value.const_value)
     return copy
 
 
-def inner_weights(model: ir.Model) -> list[ir.Value]:
+def _inner_weights(model: ir.Model) -> list[ir.Value]:
     """The weights of the graphs within a model."""
-    return [value for graph in model.graph.subgraphs() for value in graph.initializers.values()]
+    graphs = (graph for node in nodes_within(model.graph) for graph in subgraphs(node))
+    return [value for graph in graphs for value in graph.initializers.values()]
 
 
 def _in_memory(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
@@ -13,7 +15,7 @@ from superopt.onnx_io.inferred import Known, inferred
 from superopt.onnx_io.known_sizes import KnownSizes
 from superopt.onnx_io.size_arithmetic import LONGEST
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor, tensors
+from superopt.onnx_io.tensors import IR_TYPES, Symbols, Tensor
 from superopt.operators import NotUnderstood
 from superopt.term import Term, Type, variable
 
@@ -24,9 +26,10 @@ class Values:
     `sources` says of each symbol the value and axis that it was first seen at.
     """
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, tensors: Mapping[str, Tensor]) -> None:
+        """The tensors are those of the model."""
         self.model = model
-        self.tensors = tensors(model)
+        self.tensors = tensors
         self.constants = Constants(model, self.tensors)
         self.sizes = KnownSizes(self.constants, self._shape)
         self.sources: dict[str, tuple[str, int]] = {}

@@ -12,8 +12,24 @@ from superopt.errors import InvalidModel, one_line
 from superopt.onnx_io.messages import attributes
 
 
+class DataFiles:
+    """The files of a model's external tensors, each of which is looked at once: thousands of weights lie in one."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is what the model is called in errors."""
+        self._name = name
+        self._sizes: dict[tuple[str, Path], int] = {}
+
+    def size(self, location: str, folder: Path, label: str) -> int:
+        """The bytes of the file of an external tensor. Raises what `data_file` does."""
+        if (location, folder) not in self._sizes:
+            self._sizes[location, folder] = data_file(location, folder, label, self._name).stat().st_size
+        return self._sizes[location, folder]
+
+
 def check_weights(model: ir.Model, name: str) -> None:
     """Raise `InvalidModel` for the first initializer that lacks bytes."""
+    files = DataFiles(name)
     for graph in model.graphs():
         for label, value in graph.initializers.items():
             tensor = value.const_value
@@ -21,9 +37,9 @@ def check_weights(model: ir.Model, name: str) -> None:
                 continue  # the checker's business
             held = tensor.nbytes
             if isinstance(tensor, ir.ExternalTensor):
-                path = data_file(str(tensor.location), Path(tensor.base_dir), label, name)
+                size = files.size(str(tensor.location), Path(tensor.base_dir), label)
                 stated = held if tensor.length is None else tensor.length
-                held = min(path.stat().st_size - (tensor.offset or 0), stated)
+                held = min(size - (tensor.offset or 0), stated)
             elif isinstance(tensor, ir.serde.TensorProtoTensor):
                 held = len(tensor.tobytes())
             if held != tensor.nbytes:
@@ -51,7 +67,7 @@ def data_file(location: str, folder: Path, label: str, name: str) -> Path:
     return path
 
 
-def check_external(tensor: onnx.TensorProto, folder: Path, name: str) -> None:
+def check_external(tensor: onnx.TensorProto, folder: Path, name: str, files: DataFiles) -> None:
     """That the file of an external tensor is there, and holds its bytes. Raises `InvalidModel`."""
     culprit = f"{name}: initializer {tensor.name!r}"
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -62,7 +78,7 @@ def check_external(tensor: onnx.TensorProto, folder: Path, name: str) -> None:
     for key in ("offset", "length"):
         if key in entries and not (entries[key].isascii() and entries[key].isdigit()):
             raise InvalidModel(f"{culprit}: the {key} of its external data is {entries[key][:99]!r}, not a number")
-    size = data_file(entries.get("location", ""), folder, tensor.name, name).stat().st_size
+    size = files.size(entries.get("location", ""), folder, tensor.name)
     type_ = ir.DataType(tensor.data_type)
     needed = math.ceil(type_.bitwidth * math.prod(tensor.dims) / 8)
     held = max(0, size - int(entries.get("offset", 0)))
@@ -86,13 +102,14 @@ def load_inner(proto: onnx.ModelProto, folder: Path, name: str) -> None:
 
     Raises `InvalidModel` where they are missing, and for external data in attributes, which are not supported.
     """
+    files = DataFiles(name)
     for attribute in attributes([n for f in (proto.graph, *proto.functions) for n in f.node]):
         if any(t.data_location == onnx.TensorProto.EXTERNAL for t in (attribute.t, *attribute.tensors)):
             raise InvalidModel(f"{name}: external data in an attribute ({attribute.name}) are not supported")
         for graph in (attribute.g, *attribute.graphs):
             for tensor in graph.initializer:
                 if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                    check_external(tensor, folder, name)
+                    check_external(tensor, folder, name, files)
                     onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
                     tensor.data_location = onnx.TensorProto.DEFAULT
                     del tensor.external_data[:]

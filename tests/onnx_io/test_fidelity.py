@@ -138,6 +138,20 @@ def test_an_output_that_is_an_input_keeps_what_both_declare(tmp_path: Path) -> N
     assert (made.input, made.output) == (source.graph.input, source.graph.output)
 
 
+def test_a_default_that_is_an_output_keeps_what_both_declare_where_its_data_lie_in_a_file(tmp_path: Path) -> None:
+    source = model("g (float[99] x, float[99] w) => (float[N] y, float[M] w) { y = Add(x, w) }")
+    source.graph.initializer.append(numpy_helper.from_array(np.ones(99, np.float32), "w"))
+    source.graph.input[1].doc_string, source.graph.output[1].doc_string = "given", "passed on"
+    before = load(source)
+    save(before, tmp_path / "m.onnx", external_data=True)
+    save(load(tmp_path / "m.onnx"), tmp_path / "n.onnx")
+    assert before.graph.initializers["w"].is_graph_input()
+    for name in ("m.onnx", "n.onnx"):
+        made = onnx.load(tmp_path / name).graph
+        assert (made.input, made.output) == (source.graph.input, source.graph.output)
+        assert [weight.name for weight in made.initializer] == ["w"]
+
+
 def test_a_node_that_only_reads_something_else_keeps_its_name_and_doc_string() -> None:
     source = model("g (float[2, 3] x) => (float[2, 3] y) { a = Relu(x) b = Relu(a) y = Exp(b) }")
     source.graph.node[2].name, source.graph.node[2].doc_string = "last", "of the node"

@@ -7,6 +7,7 @@ from contextlib import suppress
 import onnx_ir as ir
 
 from superopt.errors import UNFORESEEN, SuperoptError
+from superopt.onnx_io.bodies import bodies
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.program import Program
@@ -21,6 +22,8 @@ def apart(program: Program) -> ir.Model | None:
     given; and with what is left of a recurrent network as one operator. None where that is nothing. The interface stays
     as it is.
     """
+    if not bodies(program):  # each way would copy the model first
+        return None
     found = None
     for way in (hoisted, ahead, behind, recurrent):
         with suppress(SuperoptError, *UNFORESEEN):  # or sizes that are not told apart; loops stay as they were

@@ -236,8 +236,10 @@ def _inputs_first(roots: Sequence[Term], known: Container[Term], all_of_them: bo
         if term not in found:
             for i in term.inputs:
                 if i not in found and (all_of_them or not (i.constant or i.is_variable)) and i not in known:
-                    stack.append(i)
-                    break
+                    if i.inputs:
+                        stack.append(i)
+                        break
+                    found[i] = None
             else:
                 found[term] = None
                 stack.pop()

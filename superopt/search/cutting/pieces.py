@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -46,7 +47,7 @@ class Piece:
     steps: range
     shown: Mapping[Term, Term]
 
-    @property
+    @cached_property
     def canonical(self) -> Graph:
         """The same graph with its variables renamed by first use: equal pieces have equal ones."""
         return Graph(tuple(self.renaming.values()), renamed(self.graph.outputs, self.renaming))
@@ -58,7 +59,7 @@ class Piece:
         back = dict(zip(shown, (self.renaming[v] for v in self.shown), strict=True))
         return Graph(self.canonical.inputs, renamed(self.canonical.outputs, back)) if back else self.canonical
 
-    @property
+    @cached_property
     def renaming(self) -> dict[Term, Term]:
         """From the program's variables to the canonical ones."""
         used = variables(*self.graph.outputs)
@@ -99,25 +100,45 @@ class Known(NamedTuple):
         return self.tables.shown(outputs) | self.channels.shown(outputs)
 
 
-def cut_into_pieces(program: Program) -> list[Piece]:
-    """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none."""
-    layouts, readers, known = layouts_of(program), readers_of(program), Known.of(program)
+class Around:
+    """What is told of a program as a whole, wherever it is cut; remembers what it found."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.layouts: Layouts = layouts_of(program)
+        self.readers: Readers = readers_of(program)
+        self.known = Known.of(program)
+        self._terms: dict[int, tuple[Term, ...]] = {}
+
+    def terms(self, number: int) -> tuple[Term, ...]:
+        """The terms of a step, by its number, as pieces have them."""
+        if number not in self._terms:
+            terms = without_zeros(self.program, self.program.steps[number].terms)
+            self._terms[number] = with_numbers(self.program, terms)
+        return self._terms[number]
+
+
+def cut_into_pieces(program: Program, around: Around | None = None) -> list[Piece]:
+    """The pieces of a program, in topological order; nodes that are opaque or cannot be measured are in none. What is
+    `around` them is told anew where it is not known.
+    """
+    around = around or Around(program)
     pieces: list[Piece] = []
     start = 0
     for end, step in enumerate([*program.steps, None]):
         if step is not None and step.terms and all(map(is_measurable, step.terms)):
             continue
-        parts = cut_apart(program, range(start, end), readers)
-        pieces += [_piece(program, part, layouts, readers, known) for part in parts]
+        parts = cut_apart(program, range(start, end), around.readers)
+        pieces += [_piece(around, part) for part in parts]
         start = end + 1
     return [p for p in pieces if any(not o.is_variable for o in p.graph.outputs)]
 
 
-def joined_pieces(program: Program, pieces: Sequence[Piece]) -> list[Piece]:
+def joined_pieces(program: Program, pieces: Sequence[Piece], around: Around | None = None) -> list[Piece]:
     """Pieces that follow each other as one: each cut is within one of these, if that is not too large."""
-    layouts, readers, known = layouts_of(program), readers_of(program), Known.of(program)
-    spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, readers)]
-    return [_piece(program, _steps(pieces, span), layouts, readers, known) for span in spans]
+    around = around or Around(program)
+    spans = [span for run in _runs(pieces) for span in _spans(program, pieces, run, around.readers)]
+    return [_piece(around, _steps(pieces, span)) for span in spans]
 
 
 def distinct(pieces: Sequence[Piece]) -> dict[tuple[Term, ...], list[Piece]]:
@@ -156,24 +177,25 @@ def _is_small(pieces: Sequence[Piece], span: range) -> bool:
     return len(_steps(pieces, span)) <= LARGEST_JOINED
 
 
-def _piece(program: Program, part: range, layouts: Layouts, readers: Readers, known: Known) -> Piece:
+def _piece(around: Around, part: range) -> Piece:
+    program = around.program
     composed: dict[Term, Term] = {}
     origins: dict[Term, str] = {}
     names: list[str] = []
-    for step in program.steps[part.start : part.stop]:
+    for number in part:
         # Variables of the step's term that the piece itself computes are replaced by their terms.
-        terms = with_numbers(program, without_zeros(program, step.terms))
+        step, terms = program.steps[number], around.terms(number)
         terms = renamed(terms, {v: composed[v] for v in variables(*terms) if v in composed})
         for name, term in zip(step.outputs, terms, strict=False):
             if name in program.values:
                 composed[program.values[name]] = term
                 origins.setdefault(term, name)
-                if any(number not in part for number in readers.get(name, ())):
+                if any(reader not in part for reader in around.readers.get(name, ())):
                     names.append(name)
     outputs = tuple(composed[program.values[n]] for n in names)
-    shown = known.shown(outputs)
+    shown = around.known.shown(outputs)
     outputs = renamed(outputs, shown) if shown else outputs
-    graph = Graph(tuple(variables(*outputs)), outputs)
+    graph, layouts = Graph(tuple(variables(*outputs)), outputs), around.layouts
     followed = tuple(any(n not in part for n in layouts.read.get(program.values[name], ())) for name in names)
     return Piece(graph, tuple(names), origins, layouts.made.intersection(graph.inputs), followed, part, shown)
 

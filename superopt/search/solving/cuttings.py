@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from superopt.onnx_io import Program
-from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct, joined_pieces
+from superopt.search.cutting.pieces import Around, Piece, cut_into_pieces, distinct, joined_pieces
 from superopt.search.solving.remembered import Memory
 from superopt.search.solving.sharing import Groups
 from superopt.search.solving.solution import Terms
@@ -38,7 +38,8 @@ class Cuttings:
 
 def cuttings_of(program: Program, memory: Memory | None) -> Cuttings:
     """A program cut, and recalled as far as there is a memory."""
-    pieces = cut_into_pieces(program)
-    groups, joined = distinct(pieces), distinct(joined_pieces(program, pieces))
+    around = Around(program)
+    pieces = cut_into_pieces(program, around)
+    groups, joined = distinct(pieces), distinct(joined_pieces(program, pieces, around))
     known = memory.recalled(groups) if memory else {}
     return Cuttings(pieces, groups, joined, known, memory.of_joined.recalled(joined) if memory else {})

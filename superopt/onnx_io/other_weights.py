@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import onnx_ir as ir
 
@@ -25,18 +26,9 @@ def with_weights(model: ir.Model, weights: Sequence[ir.Value], given: Sequence[i
         name=graph.name,
         metadata_props=graph.metadata_props,
     )
-    return ir.Model(
-        view,  # type: ignore[arg-type]  # as the library's own examples have it
-        ir_version=model.ir_version,
-        producer_name=model.producer_name,
-        producer_version=model.producer_version,
-        domain=model.domain,
-        model_version=model.model_version,
-        doc_string=model.doc_string,
-        functions=list(model.functions.values()),
-        metadata_props=model.metadata_props,
-        device_configurations=model.device_configurations,
-    )
+    other = copy(model)  # with all that models of this version of the library have
+    other.graph = view  # type: ignore[assignment]  # as the library's own examples have it
+    return other
 
 
 def holding(value: ir.Value, tensor: ir.TensorProtocol | None) -> ir.Value:

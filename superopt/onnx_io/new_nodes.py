@@ -29,9 +29,13 @@ class NewNodes:
         made = ir.Node("", op_type, inputs, attributes, num_outputs=outputs)
         self.nodes.append(made)
         for value in made.outputs:
-            value.name = self._name
-            rename(value, self._taken)
+            self.name(value)
         return made.outputs
+
+    def name(self, value: ir.Value) -> None:
+        """Give a value a name that nothing has, as what nodes of a subgraph give needs one too."""
+        value.name = self._name
+        rename(value, self._taken)
 
     def joined(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values one behind the other along an axis; one alone as it is."""

@@ -20,6 +20,7 @@ from superopt.onnx_io.otherwise.forests import forests
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.guarded import guarded
 from superopt.onnx_io.otherwise.larger import larger
+from superopt.onnx_io.otherwise.maps.attended import attended
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.networks.heads import heads
 from superopt.onnx_io.otherwise.networks.mixed import mixed
@@ -74,6 +75,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     signed_weights,
     mapped,
     sampled,
+    attended,
     scattered,
     added,
     assigned,

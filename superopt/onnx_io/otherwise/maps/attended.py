@@ -1,0 +1,88 @@
+"""Deformable attention that takes rows of channels: the neighbours of all places, and one product for each query.
+
+GridSample looks each channel up by itself, a number at a time, and what it finds is stacked, multiplied and summed:
+onnxruntime 1.32 takes as long for these as for the lookup. The values of such attention have their channels beside each
+other, until they are made to maps. So rows of these are taken as they are, and what is weighed and summed is a product
+of a row and a matrix. All that is taken is many times as large as what is given: so that it stays in the caches, some
+queries are computed in each turn of a Scan.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import onnx_ir as ir
+
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.maps.deformable import Attention, attention
+from superopt.onnx_io.otherwise.maps.neighbours import Neighbours
+from superopt.onnx_io.otherwise.maps.turning import turning
+from superopt.onnx_io.otherwise.reading import is_a, shape_of, told
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.surgery import replace_node
+
+LEAST_CHANNELS, LEAST_POINTS, LEAST_PLACES = 16, 4, 2**11
+"""Of fewer channels a row takes as long as its numbers, of fewer points of a query its product takes longer than these,
+and of fewer places in all, starting the nodes counts.
+"""
+
+MOST = 2**18
+"""So many elements are taken in a turn."""
+
+FEWEST = 8
+"""Where turns cannot be as long as that, they are at least this part of it; else all is computed at once."""
+
+
+def attended(program: Program) -> dict[int, Put]:
+    """How to attend so, by the places of what sums up."""
+    graph = program.model.graph
+    nodes = {v.name or "": node for node in graph if is_a(node, "GridSample") for v in node.outputs}
+    if not nodes:
+        return {}
+    made = program.made
+    read = [(i, attention(program, made, nodes, node)) for i, node in enumerate(graph) if is_a(node, "ReduceSum")]
+    return {i: partial(_put, program, one) for i, one in read if one is not None and _is_worth_it(one)}
+
+
+def _is_worth_it(one: Attention) -> bool:
+    """Whether there are channels and places enough, at any size of a batch."""
+    enough = one.channels >= LEAST_CHANNELS and one.points >= LEAST_POINTS
+    return enough and _known(one) * one.points >= LEAST_PLACES
+
+
+def _known(one: Attention) -> int:
+    """How many queries all heads have, of one batch where there is any number of these."""
+    return prod(size for size in one.sizes if isinstance(size, int))
+
+
+def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
+    """Attend by rows where what they give is summed up."""
+    shape = shape_of(program, node.outputs[0])
+    if shape is None or (sizes := told(shape)) is None:
+        return False
+    there = {v.name: v for v in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
+    there |= {v.name: v for other in draft.model.graph for v in other.outputs}
+    made = NewNodes("attended", draft.taken)
+    near = Neighbours(one, made, there)
+    values = made.node("Reshape", [there[one.values], made.integers([-1, one.channels])])
+    summed = _summed(one, made, values, *near.rows_and_weights())
+    apart = made.node("Reshape", [summed, made.integers([*near.sizes, one.channels])])
+    queries, order = len(one.sizes) - 1, list(one.order)
+    perm = [*map(order.index, range(queries)), len(order), order.index(queries)]
+    turned = made.node("Transpose", [apart], [ir.AttrInt64s("perm", perm)])
+    result = made.node("Reshape", [turned, made.integers(sizes)])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [result])
+    return True
+
+
+def _summed(one: Attention, made: NewNodes, values: ir.Value, rows: ir.Value, weights: ir.Value) -> ir.Value:
+    """Of `rows` of values, which each query has, the sum with these weights."""
+    many, taken = _known(one), 4 * one.points * one.channels
+    longest = max(1, MOST // taken)
+    fit = max(n for n in range(1, min(longest, many) + 1) if many % n == 0)
+    if fit == many == _known(one) or FEWEST * fit < longest:
+        return made.node("MatMul", [weights, made.node("Gather", [values, rows], [ir.AttrInt64("axis", 0)])])
+    return turning(made, values, rows, weights, (fit, 4 * one.points, one.channels))

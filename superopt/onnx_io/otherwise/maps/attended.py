@@ -14,8 +14,10 @@ from math import prod
 
 import onnx_ir as ir
 
+from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.maps.deformable import Attention, attention
+from superopt.onnx_io.otherwise.maps.laid import Digit, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.neighbours import Neighbours
 from superopt.onnx_io.otherwise.maps.turning import turning
 from superopt.onnx_io.otherwise.reading import is_a, shape_of, told
@@ -59,23 +61,44 @@ def _known(one: Attention) -> int:
 
 def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
     """Attend by rows where what they give is summed up."""
-    shape = shape_of(program, node.outputs[0])
-    if shape is None or (sizes := told(shape)) is None:
-        return False
     there = {v.name: v for v in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
     there |= {v.name: v for other in draft.model.graph for v in other.outputs}
     made = NewNodes("attended", draft.taken)
-    near = Neighbours(one, made, there)
+    near = Neighbours(program, one, made, there)
     values = made.node("Reshape", [there[one.values], made.integers([-1, one.channels])])
     summed = _summed(one, made, values, *near.rows_and_weights())
     apart = made.node("Reshape", [summed, made.integers([*near.sizes, one.channels])])
-    queries, order = len(one.sizes) - 1, list(one.order)
-    perm = [*map(order.index, range(queries)), len(order), order.index(queries)]
-    turned = made.node("Transpose", [apart], [ir.AttrInt64s("perm", perm)])
-    result = made.node("Reshape", [turned, made.integers(sizes)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
+    last = _as_it_stands(program, one, node)
+    if last is None:
+        queries, order = len(one.sizes) - 1, list(one.order)
+        perm = [*map(order.index, range(queries)), len(order), order.index(queries)]
+        apart = made.node("Transpose", [apart], [ir.AttrInt64s("perm", perm)])
+    put = node if last is None else there[last].producer()
+    shape = shape_of(program, node.outputs[0]) if last is None else program.values[last].shape
+    if shape is None or (sizes := told(shape)) is None or put is None:
+        return False
+    result = made.node("Reshape", [apart, made.integers(sizes)])
+    draft.model.graph.insert_before(put, made.nodes)
+    replace_node(draft.model, put, [result])
     return True
+
+
+def _as_it_stands(program: Program, one: Attention, node: ir.Node) -> str | None:
+    """What is made of a sum, where that has maps and queries in the order in which they turn, and channels last."""
+    own = (*one.sizes[:-1], one.channels, one.sizes[-1])
+    strides = [product(own[i + 1 :]) for i in range(len(own))]
+    strides.append(strides.pop(-2))  # of channels
+    turned = [Digit(one.sizes[a], strides[a]) for a in one.order]
+    wanted, value, made = merged([*turned, Digit(one.channels, strides[-1])]), node.outputs[0], program.made
+    while len(value.uses()) == 1 and not value.is_graph_output():
+        ((user, _),) = value.uses()
+        name = user.outputs[0].name or ""
+        if not is_a(user, "Reshape", "Transpose", "Squeeze", "Unsqueeze") or name not in program.values:
+            return None
+        value, found = user.outputs[0], laid(program.values[name], made)
+        if found.of == node.outputs[0].name and found.start == 0 and are_alike(found.digits, wanted):
+            return name
+    return None
 
 
 def _summed(one: Attention, made: NewNodes, values: ir.Value, rows: ir.Value, weights: ir.Value) -> ir.Value:
@@ -83,6 +106,6 @@ def _summed(one: Attention, made: NewNodes, values: ir.Value, rows: ir.Value, we
     many, taken = _known(one), 4 * one.points * one.channels
     longest = max(1, MOST // taken)
     fit = max(n for n in range(1, min(longest, many) + 1) if many % n == 0)
-    if fit == many == _known(one) or FEWEST * fit < longest:
+    if fit == many or FEWEST * fit < longest:
         return made.node("MatMul", [weights, made.node("Gather", [values, rows], [ir.AttrInt64("axis", 0)])])
     return turning(made, values, rows, weights, (fit, 4 * one.points, one.channels))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
-from superopt.onnx_io.otherwise.maps.laid import Digit, Laid, laid, merged
+from superopt.onnx_io.otherwise.maps.laid import Digit, Laid, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.sampling import Sampling, sampling
 from superopt.onnx_io.otherwise.reading import is_a, reduction
 from superopt.onnx_io.program import Program
@@ -133,8 +133,7 @@ def _opened(term: Term, made: Mapping[str, Term]) -> Term:
 
 def _is_whole(one: Laid, shape: Shape) -> bool:
     """Whether places are all of a value of this shape, in their order."""
-    flat = one.reshaped((product(shape),))
-    return flat is not None and one.start == 0 and len(flat.axes[0]) < 2 and all(is_one(d.stride) for d in flat.axes[0])
+    return one.start == 0 and are_alike(one.digits, merged([Digit(product(shape), 1)]))
 
 
 def _level(one: Sampling, points: int, values: Laid, channels: int) -> Level | None:

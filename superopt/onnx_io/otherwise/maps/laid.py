@@ -28,6 +28,11 @@ class Laid(NamedTuple):
     start: int
     axes: tuple[tuple[Digit, ...], ...]
 
+    @property
+    def digits(self) -> tuple[Digit, ...]:
+        """Those of all axes, as if these were one."""
+        return merged([digit for axis in self.axes for digit in axis])
+
     def reshaped(self, shape: Shape) -> Laid | None:
         """The value under another shape; None where that cuts what is not seen to be divided."""
         left = [digit for axis in self.axes for digit in axis]
@@ -77,6 +82,12 @@ def merged(digits: Sequence[Digit]) -> tuple[Digit, ...]:
             digit = Digit(found.pop().size * digit.size, digit.stride)
         found.append(digit)
     return tuple(found)
+
+
+def are_alike(left: Sequence[Digit], right: Sequence[Digit]) -> bool:
+    """Whether digits turn alike, of all sizes."""
+    pairs = [pair for digits in zip(left, right, strict=False) for pair in zip(*digits, strict=True)]
+    return len(left) == len(right) and all(are_equal(*pair) for pair in pairs)
 
 
 def _read(term: Term, made: Mapping[str, Term]) -> Laid | None:

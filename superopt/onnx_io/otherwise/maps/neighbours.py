@@ -14,6 +14,8 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.maps.deformable import Attention
+from superopt.onnx_io.otherwise.maps.scaled import Scaled, scaled
+from superopt.onnx_io.program import Program
 
 WIDE = 2**10
 """Constants are repeated up to so many elements, as runtimes broadcast short rows slowly."""
@@ -22,8 +24,9 @@ WIDE = 2**10
 class Neighbours:
     """Writes, for all maps and queries in the order of an attention, which rows are taken and how they count."""
 
-    def __init__(self, one: Attention, made: NewNodes, there: Mapping[str | None, ir.Value]) -> None:
-        self._one, self._made, self._there = one, made, there
+    def __init__(self, program: Program, one: Attention, made: NewNodes, there: Mapping[str | None, ir.Value]) -> None:
+        self._program, self._one, self._made, self._there = program, one, made, there
+        self._factor, self._shift = 1.0, 0.0
         self.sizes = [size if isinstance(size := one.sizes[a], int) else -1 for a in one.order]
 
     def rows_and_weights(self) -> tuple[ir.Value, ir.Value]:
@@ -47,18 +50,23 @@ class Neighbours:
     def _places(self) -> Sequence[ir.Value]:
         """Places along both axes, on all levels."""
         one, made, rank = self._one, self._made, len(self.sizes)
-        parts = [
-            made.node("Reshape", [self._there[name], made.integers([*self.sizes, many, 2])])
-            for name, many in one.places
-        ]
-        both = made.joined(parts, rank)
+        read = [scaled(self._program, self._there[name]) for name, _ in one.places]
+        if len({found[1:] for found in read}) == 1:
+            (_, self._factor, self._shift), *_ = read
+        else:
+            read = [Scaled(self._there[name], 1.0, 0.0) for name, _ in one.places]
+        each = zip(read, one.places, strict=True)
+        shapes = [(found.of, made.integers([*self.sizes, many, 2])) for found, (_, many) in each]
+        both = made.joined([made.node("Reshape", shape) for shape in shapes], rank)
         halves = made.several("Split", [both, made.integers([1, 1])], [ir.AttrInt64("axis", rank + 1)], 2)
         return [made.node("Reshape", [half, made.integers([*self.sizes, one.points])]) for half in halves]
 
     def _along(self, place: ir.Value, sizes: list[tuple[int, bool]]) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Of places along an axis, which are between -1 and 1, the first of two neighbours, and how both count."""
         made, one, none = self._made, self._made.held(np.array(1, np.float32)), self._made.held(np.array(0, np.float32))
-        middle, scale = [(n - 1) / 2 for n, _ in sizes], [(n - corners) / 2 for n, corners in sizes]
+        scale = [(n - corners) / 2 for n, corners in sizes]
+        middle = [(n - 1) / 2 + s * self._shift for (n, _), s in zip(sizes, scale, strict=True)]
+        scale = [s * self._factor for s in scale]
         at = made.node("Add", [self._times(place, scale), self._each(middle, np.float32)])
         most = self._each([n - 2 for n, _ in sizes], np.float32)
         base = made.node("Max", [made.node("Min", [made.node("Floor", [at]), most]), none])

@@ -28,6 +28,7 @@ def attention(
     channels: int = CHANNELS,
     said: str = "align_corners = 0",
     form: str = "split",
+    between: str = "p = Mul(places, two) centred = Sub(p, one)",
 ) -> onnx.ModelProto:
     """Attention whose values are made to maps level by level; or, of the other form, moved before they are `cut`."""
     many, rows, all_points = len(levels), sum(h * w for h, w in levels), POINTS * len(levels)
@@ -46,13 +47,13 @@ def attention(
         held("given", [-1, HEADS * channels, queries]),
     ]
     names = [", ".join(f"{letter}{i}" for i in range(many)) for letter in "vgu"]
-    nodes = ["v = Reshape(x, heads)", "p = Mul(places, two)", "places_ = Sub(p, one)"]
+    nodes = ["v = Reshape(x, heads)", between]
     if form == "cut":
         nodes += ["m = Transpose<perm = [0, 2, 3, 1]>(v)", "n = Reshape(m, cut)"]
         nodes += [f"{names[0]} = Split<axis = 2>(n, parts)"]
     else:
         nodes += [f"{names[0]} = Split<axis = 1>(v, parts)"]
-    nodes += [f"{names[1]} = Split<axis = 3>(places_, ones)"]
+    nodes += [f"{names[1]} = Split<axis = 3>(centred, ones)"]
     for i, (height, width) in enumerate(levels):
         constants.append(held(f"map{i}", [-1, channels, height, width]))
         if form == "cut":
@@ -109,6 +110,26 @@ def test_rows_are_taken(source: onnx.ModelProto, batch: int) -> None:
         found = operators_of(source, feeds(source, batch, spread))
         assert "GridSample" not in found
         assert "Concat" in found  # of four neighbours
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_what_is_summed_up_is_not_moved(batch: int) -> None:
+    source = attention(batch=str(batch))
+    assert operators_of(source, feeds(source)).count("Transpose") == 2  # of rows and weights of neighbours
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "p = Mul(two, places) centred = Sub(p, one)",
+        "half = Div(one, two) p = Div(places, half) n = Neg(one) centred = Add(n, p)",
+        "p = Mul(places, two) centred = Sub(one, p)",
+        "p = Add(places, one) q = Sub(p, two) centred = Mul(q, two)",
+    ],
+)
+def test_places_are_scaled_once(between: str) -> None:
+    source = attention(between=between)
+    assert operators_of(source, feeds(source)).count("Sub") == 8  # of neighbours along both axes
 
 
 STAYS = {

@@ -13,6 +13,7 @@ from superopt.dim import Condition, Shape
 from superopt.errors import UNFORESEEN, SuperoptError, one_line
 from superopt.onnx_io.bounds import Bounds, Cut, surely_run
 from superopt.onnx_io.decided import decided
+from superopt.onnx_io.in_bytes import is_in_bytes
 from superopt.onnx_io.inlined_names import without_inlined_names
 from superopt.onnx_io.inlining import inlined
 from superopt.onnx_io.node_source import Attributes, NodeSource, python_value
@@ -113,6 +114,8 @@ class _Reading:
         try:
             read = self._read(node, outputs)
             demand_computed(read)
+            if is_in_bytes(node):
+                raise NotUnderstood("runtimes compute it in bytes: it stands between what dequantizes and quantizes")
             terms = read
         except SuperoptError as error:
             reason = one_line(error, 300)

@@ -17,7 +17,6 @@ QUANTIZED = {
     "what is moved": ("y = Transpose<perm = [1, 0]>(d)", True),
     "what is no operator on bytes": ("y = Exp(d)", False),
     "a sum with a number": ("y = Add(d, x)", False),
-    "a sum of which a number is read": ("y = Add(d, d) z = Exp(y)", False),
 }
 
 
@@ -50,3 +49,8 @@ def test_a_product_of_bytes_is_left_though_it_gives_numbers() -> None:
 
 def test_a_sum_of_bytes_that_gives_numbers_is_understood() -> None:
     assert not left_to_bytes(source("y = Add(d, d)", "e = Exp(y)"))
+
+
+def test_a_sum_that_is_read_as_a_number_too_is_understood() -> None:
+    both = "q2 = QuantizeLinear(y, s, o) h = DequantizeLinear(q2, s, o) z = Exp(y) e = Sub(h, z)"
+    assert not left_to_bytes(source("y = Add(d, d)", both))

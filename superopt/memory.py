@@ -13,12 +13,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -2, -3, -8  # malloc.h
 _LARGE_BYTES = 2**19
 _KEPT_BYTES = 2**25
 _OBJECTS = 20_000
 _MUCH_BYTES = 2**28
+_ENTERING = Lock()
+_BEFORE: list[tuple[int, int, int]] = []
+"""How often cycles were looked for when each of those came that are within `seldom_collecting` now."""
 
 
 def settle() -> None:
@@ -79,14 +83,19 @@ def seldom_collecting() -> Iterator[None]:
     """Within it reference cycles are looked for after every 20,000 objects that were made and kept, and not after 700.
 
     A search makes terms by the million, which are in no cycles; looking through them took a sixth of its time, and a
-    third of that of reading a model of thousands of nodes.
+    third of that of reading a model of thousands of nodes. Of several threads the last one to leave has it as it was.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
+    with _ENTERING:
+        before = gc.get_threshold()
+        _BEFORE.append(before)
+        gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        with _ENTERING:
+            first = _BEFORE.pop()
+            if not _BEFORE:
+                gc.set_threshold(*first)
 
 
 def keep_freed() -> None:

@@ -112,8 +112,10 @@ def _read(
 def _behind_each_other(term: Term, made: Mapping[str, Term]) -> list[tuple[Term, Dim]]:
     """What stands one behind the other along the last of four axes, and how many elements each part has there."""
     joined = _opened(term, made)
-    if isinstance(joined.operator, Reshape):  # that merges the last axes
-        joined = _opened(joined.inputs[0], made)
+    if isinstance(joined.operator, Reshape):
+        before = _opened(joined.inputs[0], made)
+        if equal_shapes(before.shape[:3], term.shape[:3]):  # only the last axes are merged
+            joined = before
     parts = _joined(joined, 3)
     return [(part, product(part.shape[3:])) for part in parts] if len(parts) > 1 else [(term, term.shape[3])]
 

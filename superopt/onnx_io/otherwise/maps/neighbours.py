@@ -37,7 +37,8 @@ class Neighbours:
         top, *below = self._along(y, [(level.height, level.corners) for level in one.levels])
         down, right = [level.below for level in one.levels], [level.beside for level in one.levels]
         within = made.node("Add", [self._times(top, down), self._times(left, right)])
-        first = made.node("Cast", [within], [ir.AttrInt64("to", ir.DataType.INT32)])
+        cast = made.node("Cast", [within], [ir.AttrInt64("to", ir.DataType.INT32)])
+        first = made.node("Max", [cast, made.held(np.array(0, np.int32))])  # a place that is no number is in no row
         for behind in self._maps():
             first = made.node("Add", [first, behind])
         given = made.node("Reshape", [self._there[one.weights], made.integers([*self.sizes, one.points])])

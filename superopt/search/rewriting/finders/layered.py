@@ -110,7 +110,7 @@ def _layer(x: Term) -> Layered | None:
             repeat = bias.operator
             if bias.constant and isinstance(repeat, Expand) and repeat.axes == (x.type.rank - 1,):
                 found = _layer(of)
-                return found and found._replace(bias=reshaped(bias.inputs[0], (*_ones(x), x.shape[-1])))
+                return found and _with_bias(found, reshaped(bias.inputs[0], (*_ones(x), x.shape[-1])))
         return None
     whole = product_of(x) if isinstance(op, MatMul) and x.inputs[1].constant else None
     if whole is None or not all(isinstance(d, int) for d in whole.weights.shape):
@@ -120,6 +120,11 @@ def _layer(x: Term) -> Layered | None:
     weights = reshaped(Transpose((1, 0))(whole.weights), (*_ones(x), *whole.weights.shape[::-1]))
     axes = [(Part(d, places.index(a)),) if a in places else () for a, d in enumerate(x.shape[:-1])]
     return Layered(rows, weights, None, (*axes, (Part(x.shape[-1]),)))
+
+
+def _with_bias(found: Layered, bias: Term) -> Layered:
+    """The same with a bias more: what has one already may have another one added."""
+    return found._replace(bias=bias if found.bias is None else Add()(found.bias, bias))
 
 
 def _ones(x: Term) -> Shape:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
+from superopt.onnx_io import load, understand
 from tests.onnx_io.models import model
-from tests.onnx_io.networks import Array
+from tests.onnx_io.networks import Array, run
 from tests.onnx_io.otherwise.reading import gain, operators_of
 
 HEADS, CHANNELS, POINTS = 4, 16, 4
@@ -168,6 +170,36 @@ def test_places_and_weights_that_are_given_apart_are_taken_so() -> None:
     shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in source.graph.input}
     given = {name: drawn.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     assert "GridSample" not in operators_of(source, given)
+
+
+def test_levels_that_are_joined_as_other_queries_sample_maps() -> None:
+    source = model(
+        """g (float[N, 81, 32] values, float[N, 150, 4, 2] p, float[N, 150, 4, 2] q, float[N, 1, 300, 4] weights)
+        => (float[N, 32, 300] y) <int64[1] last = {-1}, int64[4] map = {-1, 32, 9, 9},
+        int64[4] all = {-1, 32, 300, 4}> {
+        t = Transpose<perm = [0, 2, 1]>(values)
+        x = Reshape(t, map)
+        s = GridSample(x, p)  r = GridSample(x, q)
+        joined = Concat<axis = 3>(s, r)
+        found = Reshape(joined, all)
+        weighed = Mul(weights, found)
+        y = ReduceSum<keepdims = 0>(weighed, last) }"""
+    )
+    drawn = np.random.default_rng(0)
+    shapes = {i.name: [d.dim_value or 2 for d in i.type.tensor_type.shape.dim] for i in source.graph.input}
+    given = {name: drawn.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    assert "GridSample" in operators_of(source, given)
+
+
+@pytest.mark.parametrize("queries", [60, 400])
+def test_a_place_that_is_no_number_concerns_its_query_alone(queries: int) -> None:
+    source = attention(queries=queries)
+    given, made = dict(feeds(source)), ir.to_proto(understand(load(source)).model)
+    (wanted,) = run(source, given)
+    given["places"][0, 5, 0, 0, 0] = np.nan
+    (found,) = run(made, given)
+    kept = np.arange(queries) != 5
+    np.testing.assert_allclose(found[:, kept], wanted[:, kept], rtol=1e-4, atol=1e-5)
 
 
 def test_it_gains() -> None:

@@ -29,6 +29,11 @@ def layer(*front: Dim, bias: bool = True, width: int = ALL) -> Term:
     return Add()(made, Expand((rank - 1,), made.shape)(variable("b", (width,), constant=True))) if bias else made
 
 
+def shifted(x: Term) -> Term:
+    """What has another row added."""
+    return Add()(x, Expand((x.type.rank - 1,), x.shape)(variable("c", x.shape[-1:], constant=True)))
+
+
 def heads(x: Term, turned: bool) -> Term:
     """Rows of each head, (heads, rows, width), or as columns, behind the axes of batches."""
     front = x.shape[:-2]
@@ -97,6 +102,8 @@ PRODUCTS = {
         ("of one in a batch", layer(1)),
         ("of several", layer(4)),
         ("as torch writes a layer", gemm()),
+        ("of two biases", shifted(layer())),
+        ("as torch writes a layer, with a bias more", shifted(gemm())),
         ("of a part", parts(layer(4, width=3 * ALL))),
     )
 } | {

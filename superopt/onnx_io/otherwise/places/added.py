@@ -27,8 +27,8 @@ from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
 from superopt.term import Term
 
-TYPES = ("float32", "float64")
-"""Of what has these is known that runtimes multiply it fast."""
+TYPE = "float32"
+"""Of what has it is known that runtimes multiply it fast; onnxruntime has no OneHot of 64 bits."""
 
 ADDED_NS, PLACE_NS, NUMBER_NS = 4.5, 0.6, 0.03
 """What an element that is added by itself takes, about; and in a product each place of a row, and that for each of its
@@ -58,7 +58,7 @@ def _is_adding(node: ir.Node) -> bool:
 def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | None:
     """How to add up rows that go to few places, along the first axis or the last but one."""
     x, indices, rows = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
-    if x is None or indices is None or rows is None or x.type.dtype not in TYPES or x.type.rank < 2:
+    if x is None or indices is None or rows is None or x.type.dtype != TYPE or x.type.rank < 2:
         return None
     rank, axis = x.type.rank, number(node, "axis", 0) % x.type.rank
     size, others, own = x.shape[axis], _without(x.shape, axis), _without(indices.shape, axis)
@@ -85,9 +85,9 @@ def _multiply(places: Repeated, x: Term, axis: int, is_nothing: bool, draft: Dra
     before, _, rows = node.inputs
     assert before is not None
     assert rows is not None
-    made, dtype = NewNodes("sums", draft.taken), np.dtype(x.type.dtype)
+    made = NewNodes("sums", draft.taken)
     numbers = places.reshaped(made, node, (-1,))
-    ends = (made.held(np.array(x.shape[axis], np.int64)), made.held(np.array([0, 1], dtype)))
+    ends = (made.held(np.array(x.shape[axis], np.int64)), made.held(np.array([0, 1], np.float32)))
     hot = made.node("OneHot", [numbers, *ends], [ir.AttrInt64("axis", 0)])
     if flat := axis == 0 and len(x.shape[1:]) > 1:
         rows = made.node("Reshape", [rows, made.integers((-1, elements(x.shape[1:])))])

@@ -82,5 +82,13 @@ def test_what_is_put_and_not_added_stays() -> None:
     assert "ScatterElements" in operators_of(source, fed(30, 90, (16,)))
 
 
+def test_numbers_of_64_bits_stay_as_no_runtime_has_such_rows() -> None:
+    source, given = edges(30, 90, (64,), "x"), fed(30, 90, (64,))
+    for value in (*source.graph.input[1:], *source.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    feeds = {name: array if name == "i" else array.astype(np.float64) for name, array in given.items()}
+    assert "ScatterElements" in operators_of(source, feeds)
+
+
 def test_edges_of_a_molecule_are_added_up_sooner() -> None:
     assert gain(edges(30, 870, (64,)), fed(30, 870, (64,))) > 1.5

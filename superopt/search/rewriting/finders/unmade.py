@@ -167,4 +167,4 @@ def _on_their_sides(rows: Term) -> Term:
 
 def _along_last(x: Term, to: Shape) -> Term:
     """What is the same along the last axis."""
-    return x if is_one(to[-1]) else Expand(tuple(range(len(to) - 1)), to)(x)
+    return reshaped(x, to) if is_one(to[-1]) else Expand(tuple(range(len(to) - 1)), to)(x)

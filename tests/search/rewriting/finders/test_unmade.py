@@ -92,6 +92,14 @@ def one_of_both(batch: int) -> Term:
     return MatMul()(few(batch, columns=ROWS), values)
 
 
+def of_few_numbers() -> Term:
+    """Values of one number for each head, with a bias, of rows of two."""
+    x, w = variable("x", (ROWS, 2)), variable("w", (2, HEADS), constant=True)
+    bias = Expand((1,), (ROWS, HEADS))(variable("b", (HEADS,), constant=True))
+    values = reshaped(Transpose((1, 0))(Add()(MatMul()(x, w), bias)), (HEADS, ROWS, 1))
+    return MatMul()(few(columns=ROWS, rows=1), values)
+
+
 ALONE = MatMul()(variable("q", (FEW, WIDTH)), Transpose((1, 0))(layer(width=WIDTH)))
 PRODUCTS = {
     f"{kind.__name__} {name}": kind(x)
@@ -112,6 +120,7 @@ PRODUCTS = {
     "rows before a batch": of_each(1),
     "rows before several": of_each(4),
     "values beside keys": one_of_both(4),
+    "one number for each head": of_few_numbers(),
     "stacks of all heads": MatMul()(
         variable("q", (HEADS, FEW, WIDTH)),
         Transpose((0, 2, 1))(reshaped(heads(layer(1), turned=False), (HEADS, ROWS, WIDTH))),

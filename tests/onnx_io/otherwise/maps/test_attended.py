@@ -99,7 +99,7 @@ ATTENTIONS = {
     "of any number, in turns": (attention(batch="N", queries=400), 2),
     "of values that are moved at once": (attention(form="cut"), 1),
     "of those of several images": (attention(batch="2", form="cut"), 2),
-    "of one level": (attention(levels=((7, 9),), queries=200), 1),
+    "of one level": (attention(levels=((7, 9),), queries=200, channels=24), 1),
     "of levels of one size": (attention(queries=80, levels=((6, 6), (6, 6))), 1),
     "from corner to corner": (attention(said="align_corners = 1"), 1),
     "of a mode that is told": (attention(said='mode = "bilinear", padding_mode = "zeros"'), 1),
@@ -136,6 +136,7 @@ def test_places_are_scaled_once(between: str) -> None:
 
 STAYS = {
     "of few channels": attention(channels=8),
+    "of few channels at few points": attention(levels=((7, 9),), queries=200),
     "of few places": attention(queries=20),
     "of rows of one": attention(levels=((8, 6), (1, 5))),
     "to the nearest": attention(said='mode = "nearest"'),

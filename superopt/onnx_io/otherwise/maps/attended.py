@@ -112,4 +112,5 @@ def _summed(one: Attention, made: NewNodes, values: ir.Value, rows: ir.Value, we
     fit = max(n for n in range(1, min(longest, many) + 1) if many % n == 0)
     if fit == many or FEWEST * fit < longest:
         return made.node("MatMul", [weights, made.node("Gather", [values, rows], [ir.AttrInt64("axis", 0)])])
-    return turning(made, values, rows, weights, (fit, 4 * one.points, one.channels))
+    is_open = not all(isinstance(size, int) for size in one.sizes)
+    return turning(made, values, rows, weights, (fit, 4 * one.points, one.channels), is_open)

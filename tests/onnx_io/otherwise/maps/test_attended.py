@@ -154,6 +154,15 @@ def test_many_queries_take_turns() -> None:
     assert "Scan" in operators_of(many, feeds(many))
 
 
+@pytest.mark.parametrize("queries", [60, 400])
+def test_a_batch_of_any_number_may_be_empty(queries: int) -> None:
+    source = attention(batch="N", queries=queries, form="cut")
+    empty = {name: value[:0] for name, value in feeds(source).items()}
+    found = operators_of(source, empty)
+    assert "GridSample" not in found
+    assert ("Loop" in found) == (queries == 400)
+
+
 def test_places_and_weights_that_are_given_apart_are_taken_so() -> None:
     source = model(
         """g (float[3, 97, 32] values, float[3, 150, 4, 2] p, float[3, 150, 4, 2] q, float[3, 1, 150, 8] weights)

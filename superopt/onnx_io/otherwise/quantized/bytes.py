@@ -38,6 +38,18 @@ def signed(data: Array) -> Array:
     return np.asarray(np.asarray(data, np.int16) - HALF, np.int8)
 
 
+def zeros(node: ir.Node, which: int, dtype: type[np.generic]) -> Array | None:
+    """Which bytes stand for 0 of those that a node reads, by its input in a place; where that is left out 0 itself, for
+    each of its scales. None where that is computed.
+    """
+    given = node.inputs[which] if len(node.inputs) > which else None
+    scaled = node.inputs[1] if node.op_type == "DequantizeLinear" else None
+    told = held(scaled if given is None else given)
+    if given is None:
+        return np.zeros((), dtype) if scaled is None else None if told is None else np.zeros(told.shape.numpy(), dtype)
+    return None if told is None else told.numpy()
+
+
 def are_exact(weights: Array) -> bool:
     """Whether products of bytes without a sign and these, that have one, are added up as they are."""
     return adds_up_products() or bool((np.abs(weights.astype(np.int16)) <= SMALL).all())

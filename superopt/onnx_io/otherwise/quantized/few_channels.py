@@ -121,7 +121,8 @@ def _bytes_of(node: ir.Node) -> ir.Value | None:
 def _weights(node: ir.Node) -> Array | None:
     """The bytes that stand for the weights of a convolution, by one scale or one for each channel of what it gives."""
     maker = _maker(node, 1) if is_a(node, "Conv") else None
-    if maker is not None and number(maker, "axis", 1) != 0 and np.size(_numpy(maker.inputs[1])) != 1:
+    is_of_each = maker is None or (number(maker, "axis", 1) == 0 and number(maker, "block_size", 0) == 0)
+    if maker is not None and not is_of_each and np.size(_numpy(maker.inputs[1])) != 1:
         return None
     data = held(node.inputs[3] if is_a(node, "QLinearConv") else None if maker is None else maker.inputs[0])
     return data.numpy() if data is not None and data.dtype in _BYTES else None

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed
+from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed, zeros
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -38,14 +38,14 @@ def signed_weights(program: Program) -> dict[int, Put]:
 
 def _weights(node: ir.Node) -> Array | None:
     """The weights without a sign that a node multiplies by, or that stand for those of a product."""
-    if node.op_type not in _WEIGHTS:
+    if not is_a(node, *_WEIGHTS) and (node.domain, node.op_type) != ("com.microsoft", "QGemm"):
         return None
     which, its_zero = _WEIGHTS[node.op_type]
-    weights, zero = node.inputs[which], _zero(node, its_zero)
+    weights = node.inputs[which]
     data = held(weights)
     if weights is None or data is None or data.dtype != ir.DataType.UINT8 or len(weights.uses()) > 1:
         return None
-    if (zero is not None and held(zero) is None) or weights.is_graph_output():
+    if zeros(node, its_zero, np.uint8) is None or weights.is_graph_output():
         return None
     return data.numpy() if not is_a(node, "DequantizeLinear") or _is_multiplied(node.outputs[0]) else None
 
@@ -64,14 +64,14 @@ def _is_multiplied(value: ir.Value) -> bool:
 def _put(draft: Draft, node: ir.Node) -> bool:
     """Let the weights of a node have a sign."""
     which, its_zero = _WEIGHTS[node.op_type]
-    data, zero = _weights(node), _zero(node, its_zero)
-    if data is None:
+    data, zero = _weights(node), zeros(node, its_zero, np.uint8)
+    if data is None or zero is None:
         return False
-    made, given = NewNodes("weights", draft.taken), held(zero)
-    read = [v for v in (node.inputs[which], zero) if v is not None]
+    made, given = NewNodes("weights", draft.taken), (node.inputs[which], _zero(node, its_zero))
+    read = [v for v in given if v is not None]
     node.resize_inputs(max(len(node.inputs), its_zero + 1))
     node.replace_input_with(which, made.held(signed(data)))
-    node.replace_input_with(its_zero, made.held(signed(np.zeros((), np.uint8) if given is None else given.numpy())))
+    node.replace_input_with(its_zero, made.held(signed(zero)))
     draft.model.graph.insert_before(node, made.nodes)
     bury(draft.model, read)
     return True

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned
+from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
 from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -107,8 +107,7 @@ def _region(node: ir.Node) -> _Region | None:
 
 def _is_to_bytes(node: ir.Node) -> bool:
     """Whether a node quantizes to bytes with a sign, whose zero point is a constant."""
-    zero = held(node.inputs[2]) if is_a(node, "QuantizeLinear") and len(node.inputs) > 2 else None
-    return zero is not None and zero.dtype == BYTE
+    return is_a(node, "QuantizeLinear") and _is_byte(node, 2)
 
 
 def _made(region: _Region, node: ir.Node) -> list[ir.Value] | None:
@@ -124,7 +123,7 @@ def _read(region: _Region, node: ir.Node, which: int) -> list[ir.Value] | None:
     if not is_a(node, "DequantizeLinear"):
         is_read = which == 0 or is_a(node, "Concat") or any(which == p for p, _ in _places(node)[0])
         return _carried(region, node) if is_read else None
-    if len(node.inputs) > 2 and node.inputs[2] is not None and held(node.inputs[2]) is None:
+    if zeros(node, 2, np.int8) is None:
         return None
     region.bytes[node, 2] = None
     return [] if which == 0 else None
@@ -144,12 +143,12 @@ def _carried(region: _Region, node: ir.Node) -> list[ir.Value] | None:
             return None
         return _joined(region, node, range(len(node.inputs) if is_a(node, "Concat") else 1))
     places, zero = _places(node)
-    if node.op_type == "QLinearMatMul":  # of which a weight may be of another type than a value
-        places = tuple((place, its_zero) for place, its_zero in places if not _is_constant(node.inputs[place]))
-    zeros = [zero, *(its_zero for _, its_zero in places)]
-    if not places or not all(_is_constant(node.inputs[i]) for i in zeros):
+    if node.op_type == "QLinearMatMul" and _is_constant(node.inputs[3]):  # which may be of another type than a value
+        places = places[:1]
+    read = [zero, *(its_zero for _, its_zero in places)]
+    if not places or not all(_is_byte(node, i) for i in read):
         return None
-    region.bytes |= dict.fromkeys((node, i) for i in zeros)
+    region.bytes |= dict.fromkeys((node, i) for i in read)
     return _joined(region, node, [place for place, _ in places])
 
 
@@ -171,6 +170,12 @@ def _joined(region: _Region, node: ir.Node, places: Iterable[int]) -> list[ir.Va
     return more
 
 
+def _is_byte(node: ir.Node, which: int) -> bool:
+    """Whether a node reads constant bytes with a sign in a place."""
+    data = held(node.inputs[which]) if len(node.inputs) > which else None
+    return data is not None and data.dtype == BYTE
+
+
 def _is_constant(value: ir.Value | None) -> bool:
     return held(value) is not None
 
@@ -188,10 +193,13 @@ def _put(draft: Draft, node: ir.Node) -> bool:
         value.type = ir.TensorType(UNSIGNED)
     for user, which in region.bytes:
         made, zero = NewNodes("zero", draft.taken), user.inputs[which] if len(user.inputs) > which else None
-        data = held(zero)
+        data = zeros(user, which, np.int8)
+        if data is None:
+            return False
         user.resize_inputs(max(len(user.inputs), which + 1))
-        user.replace_input_with(which, made.held(unsigned(np.zeros((), np.int8) if data is None else data.numpy())))
-        user.attributes.pop("output_dtype", None)  # what the zero point says
+        user.replace_input_with(which, made.held(unsigned(data)))
+        if is_a(user, "QuantizeLinear"):
+            user.attributes.pop("output_dtype", None)  # what the zero point says
         draft.model.graph.insert_before(user, made.nodes)
         bury(draft.model, _all([zero]))
     return True

@@ -143,7 +143,7 @@ def _bytes(node: ir.Node, which: int) -> ir.TensorProtocol | None:
         return None
     zero = maker.inputs[2] if len(maker.inputs) > 2 else None
     is_told = zero is None or held(zero) is not None
-    is_of_each = data.numpy().ndim == 1 or number(maker, "axis", 1) == 0
+    is_of_each = (data.numpy().ndim == 1 or number(maker, "axis", 1) == 0) and number(maker, "block_size", 0) == 0
     return data if is_told and (scale.numpy().size == 1 or is_of_each) else None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair
 from tests.onnx_io.otherwise.reading import operators_of
@@ -78,6 +78,20 @@ def test_an_image_is_convolved_by_blocks_and_all_is_the_same(source: onnx.ModelP
 def test_others_stay(source: onnx.ModelProto) -> None:
     size = tuple(d.dim_value for d in source.graph.input[0].type.tensor_type.shape.dim)
     assert "SpaceToDepth" not in operators_of(source, fed(size))
+
+
+def test_weights_with_scales_of_their_own_in_blocks_stay() -> None:
+    source = convolution(of=8)
+    by_block = {"s": np.full((4, 3, 3, 3), 0.5, np.float32)}
+    for held in source.graph.initializer:
+        if held.name in by_block:
+            held.CopyFrom(numpy_helper.from_array(by_block[held.name], held.name))
+    weights, bias = (node for node in source.graph.node if node.output[0] in ("weights", "bias"))
+    del weights.input[2]
+    weights.attribute.append(helper.make_attribute("block_size", 2))
+    bias.input[1] = "sb"
+    source.opset_import[0].version = 21
+    assert "SpaceToDepth" not in operators_of(source, fed())
 
 
 def test_the_form_of_operators_on_integers_is_convolved_so() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.quantized import bytes as of_bytes
@@ -45,6 +45,27 @@ def test_a_zero_point_that_is_left_out_is_told_of_bytes_with_a_sign() -> None:
     del source.graph.node[2].input[2]
     assert held_types(source) == {"INT8"}
     operators_of(source, FED, rounds=False)
+
+
+def test_a_zero_point_that_is_left_out_is_told_for_each_scale() -> None:
+    source = layer(zero=0)
+    del source.graph.node[2].input[2]
+    for held in source.graph.initializer:
+        if held.name == "w_scale":
+            held.CopyFrom(numpy_helper.from_array(np.full(8, 0.01, np.float32), "w_scale"))
+    assert held_types(source) == {"INT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def test_operators_of_others_stay_as_they_are() -> None:
+    held: Held = {"q": np.zeros((5, 8), np.uint8), "w": RNG.integers(70, 190, (8, 4)).astype(np.uint8)}
+    nodes = [
+        helper.make_node("MatMulInteger", ["q", "w"], ["m"], domain="others"),
+        helper.make_node("Cast", ["m"], ["y"], to=TensorProto.FLOAT),
+    ]
+    source = model(nodes, held, (5, 8), (5, 4))
+    source.opset_import.append(helper.make_opsetid("others", 1))
+    assert held_types(source) == {"UINT8"}
 
 
 def test_weights_of_products_of_integers_have_a_sign() -> None:

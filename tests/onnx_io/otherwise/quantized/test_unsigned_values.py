@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.quantized import bytes as of_bytes
+from tests.onnx_io.networks import Array
 from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair, weights
 from tests.onnx_io.otherwise.reading import gain, operators_of
 
@@ -57,6 +58,58 @@ def test_a_zero_point_that_is_left_out_is_told_of_bytes_without_a_sign() -> None
     source = convolution(zero=0)
     del source.graph.node[1].input[2]
     assert types(source) == {"UINT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def channels(opset: int = 17, **said: int) -> onnx.ModelProto:
+    """Values that are quantized by other scales along an axis, where no zero point is told of them."""
+    of = (1, 2, 6, 6) if "block_size" in said else (4,)
+    held: Held = {"s": RNG.uniform(0.02, 0.05, of).astype(np.float32), "z": np.zeros(of, np.int8)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1, **said),
+        helper.make_node("DequantizeLinear", ["q", "s"], ["d"], axis=1, **said),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    return model(nodes, held, (1, 4, 6, 6), (1, 4, 6, 6), opset)
+
+
+@pytest.mark.parametrize("source", [channels(), channels(21, block_size=2)], ids=["channels", "blocks"])
+def test_a_zero_point_that_is_left_out_is_told_for_each_scale(source: onnx.ModelProto) -> None:
+    assert types(source) == {"UINT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def test_numbers_stay_of_the_type_that_is_told_of_them() -> None:
+    source = convolution()
+    source.opset_import[0].version = 23
+    shown = helper.make_node("Cast", ["d"], ["y"], to=TensorProto.FLOAT)
+    source.graph.node[-1].CopyFrom(shown)
+    source.graph.node[-2].attribute.append(helper.make_attribute("output_dtype", TensorProto.FLOAT16))
+    made = ir.to_proto(understand(load(source)).model)
+    made_of = {n.output[0]: n for n in made.graph.node}["d"]
+    assert [a.i for a in made_of.attribute if a.name == "output_dtype"] == [TensorProto.FLOAT16]
+
+
+def product(constant: Array, zero: Array) -> onnx.ModelProto:
+    """A constant matrix of bytes, by values of bytes with a sign."""
+    held: Held = {"w": constant, "wz": np.zeros((), constant.dtype), "s": np.float32(0.05), "z": np.int8(9), "yz": zero}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("QLinearMatMul", ["w", "s", "wz", "q", "s", "z", "s", "yz"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "s", "yz"], ["y"]),
+    ]
+    return model(nodes, held, (1, 4, 6, 6), (1, 4, 6, 6))
+
+
+def test_a_constant_by_which_values_are_multiplied_from_the_left_is_of_the_same_type() -> None:
+    source = product(RNG.integers(-99, 99, (6, 6)).astype(np.int8), np.int8(3))
+    assert types(source) == {"UINT8"}
+    operators_of(source, FED, rounds=False)
+
+
+def test_bytes_with_a_sign_beside_such_without_stay() -> None:
+    source = product(RNG.integers(0, 250, (6, 6)).astype(np.uint8), np.uint8(99))
+    assert types(source) == {"INT8"}
     operators_of(source, FED, rounds=False)
 
 

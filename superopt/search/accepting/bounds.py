@@ -26,7 +26,8 @@ as 0.01, mostly: a sample with more noise than that tells nothing of an output, 
 the original to the last bit where neither is optimized by the runtime, or where both are. Models whose values are
 quantized on the way are so: by the runtime's optimizations some of these are other steps, in both. What a candidate
 gives in the other case is to be off by twice the noise at most; and by what both give that is not optimized nothing is
-told where there is ten times as much noise.
+told where there is ten times as much noise. Nor does it tell anything where another sample with so much noise shows a
+candidate that is off by more than twice that, and by more than any other may be.
 
 Against the 64-bit evaluation: 8 times the original's own error, and 32 ε where that happens to be nearly exact. This is
 the sharper bound, and tells a program that is wrong by little from one that rounds differently.

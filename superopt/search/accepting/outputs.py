@@ -63,9 +63,11 @@ class Sample:
 def judged(names: Sequence[str], samples: Sequence[Sample]) -> Agreement:
     """What a candidate's outputs of these names come to, over all samples."""
     worst = [_Worst(name) for name in names]
-    for sample in samples:
-        for one, other in zip(worst, sample.told(names), strict=True):
-            one.join(other)
+    told = [sample.told(names) for sample in samples]
+    for i, one in enumerate(worst):
+        astray = any(of_each[i].is_astray for of_each in told)
+        for of_each in told:
+            one.join(of_each[i], shows=not (astray and of_each[i].is_the_same))
     return _agreement(worst, sum(not sample.blank for sample in samples))
 
 
@@ -81,6 +83,7 @@ class _Worst:
 
     def __init__(self, name: str) -> None:
         self.name, self.reason, self.is_wrong, self.is_discrete = name, "", False, True
+        self.is_the_same = self.is_astray = False  # where there is much noise
         self.same_twice = self.saturated = True
         self.shown: Array | None = None  # a finite value
         self.varies = False
@@ -95,14 +98,16 @@ class _Worst:
         """
         return self.varies and self.same_twice
 
-    def join(self, other: _Worst) -> None:
-        """Take in what other samples came to."""
+    def join(self, other: _Worst, shows: bool = True) -> None:
+        """Take in what another sample came to, and if it shows something, what its values are."""
         self.reason, self.is_wrong = self.reason or other.reason, self.is_wrong or other.is_wrong
         self.is_discrete = self.is_discrete and other.is_discrete
-        self.same_twice, self.saturated = self.same_twice and other.same_twice, self.saturated and other.saturated
-        both = self.shown is not None and other.shown is not None
-        self.varies = self.varies or other.varies or (both and bool(self.shown != other.shown))
-        self.shown = other.shown if self.shown is None else self.shown
+        self.same_twice = self.same_twice and other.same_twice
+        if shows:
+            both = self.shown is not None and other.shown is not None
+            self.saturated = self.saturated and other.saturated
+            self.varies = self.varies or other.varies or (both and bool(self.shown != other.shown))
+            self.shown = other.shown if self.shown is None else self.shown
         if other.closeness > self.closeness:
             self.error, self.bound = other.error, other.bound
         self.original_error = _larger(self.original_error, other.original_error)
@@ -135,9 +140,14 @@ class _Worst:
                 told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
                 kind = _rounded_to(expected) if sample.overflowing else _numbers(expected).dtype
                 self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise, kind)
-        ours = [taken(outputs[index]) for outputs in sample.found] if noise > MOST_NOISE else []
-        if _is_the_same(ours, expected, noisy, noise):
-            self._look(_numbers(expected))
+        if noise > MOST_NOISE:
+            ours = [_numbers(taken(outputs[index])) for outputs in sample.found]
+            if sample.overflowing:
+                ours = [_as_overflowed(found, _numbers(expected)) for found in ours]
+            same = _the_same(ours, _numbers(expected), noisy, noise)
+            self.is_the_same, self.is_astray = same is not None, _is_astray(ours, _numbers(expected), noise)
+            if same is not None:
+                self._look(same)
 
     def _look(self, expected: Array) -> None:
         if self.varies and not self.saturated:
@@ -251,17 +261,25 @@ def _noise(noisy: Sequence[Array], expected: Array) -> float:
     return max((relative_error(n, expected) for n in others), default=0.0)
 
 
-def _is_the_same(found: Sequence[Array], expected: Array, noisy: Sequence[Array], noise: float) -> bool:
-    """Whether a candidate gives the same to the last bit as the original where neither is optimized by the runtime, or
-    where both are, and in the other case about what the original gives in one of these.
+def _the_same(ours: Sequence[Array], wanted: Array, noisy: Sequence[Array], noise: float) -> Array | None:
+    """What a candidate gives to the last bit as the original, where neither is optimized by the runtime, or where both
+    are, if in the other case it gives about what the original does in one of these; None where that is not so.
     """
-    ours, wanted = [_numbers(value) for value in found], _numbers(expected)
-    if len(ours) < 2:
-        return False
-    plain = noise <= MOST_SAME_NOISE and np.array_equal(ours[0], wanted, equal_nan=True)
+    if len(ours) < 2 or SAME_FACTOR * noise >= 1.0 or any(_off(one, wanted) > SAME_FACTOR * noise for one in ours):
+        return None
+    if noise <= MOST_SAME_NOISE and np.array_equal(ours[0], wanted, equal_nan=True):
+        return ours[0]
     optimized = any(np.array_equal(ours[1], _numbers(value), equal_nan=True) for value in noisy)
-    near = all(same_special(one, wanted) and relative_error(one, wanted) <= SAME_FACTOR * noise for one in ours)
-    return near and (plain or optimized)
+    return ours[1] if optimized else None
+
+
+def _is_astray(ours: Sequence[Array], wanted: Array, noise: float) -> bool:
+    """Whether a candidate is farther off than noise takes the original, and than it may be off where that tells."""
+    return any(_off(one, wanted) > max(SAME_FACTOR * noise, NOISE_FACTOR * MOST_NOISE) for one in ours)
+
+
+def _off(found: Array, wanted: Array) -> float:
+    return relative_error(found, wanted) if same_special(found, wanted) else math.inf
 
 
 def _steady(jolted: Sequence[Array], expected: Array) -> Array | EllipsisType:

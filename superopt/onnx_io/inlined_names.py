@@ -23,8 +23,7 @@ def without_inlined_names(model: ir.Model) -> ir.Model:
     taken = {value.name or "" for value in deep_values(copy.graph)}
     for value in list(deep_values(copy.graph)):
         if _is_inlined(value):
-            value.name = (value.name or "").removeprefix(PREFIX)
-            rename(value, taken)
+            rename(value, taken, (value.name or "").replace(PREFIX, "") or PREFIX.strip("_"))
     return copy
 
 

@@ -41,16 +41,18 @@ def itself(value: ir.Value) -> ir.Value:
     return value
 
 
-def rename(value: ir.Value, taken: set[str]) -> None:
-    """Give a value a name that is not taken, made of its own; that is taken from then on. A tensor that it shares with
-    other models keeps its name.
+def rename(value: ir.Value, taken: set[str], after: str | None = None) -> None:
+    """Give a value a name that is not taken, made of its own or `after` another; that is taken from then on. A tensor
+    that it shares with other models keeps its name.
     """
     value.const_value = _named_apart(value.const_value)
-    base = value.name or ""
+    name = base = (value.name or "") if after is None else after
     numbers = chain(range(2, FEW), count(max(FEW, len(taken))))  # of many of one name each would try all before it
-    while value.name in taken:
-        value.name = f"{base}_{next(numbers)}"
-    taken.add(value.name or "")
+    while name in taken:
+        name = f"{base}_{next(numbers)}"
+    if name != (value.name or ""):
+        value.name = name
+    taken.add(name)
 
 
 def _named_apart(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:

@@ -1,37 +1,52 @@
-"""Names that onnxruntime gives values of functions that it inlines are given up, as it gives them again."""
+"""Models do not have the names that onnxruntime gives what it inlines, when they are read."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
-from onnx import TensorProto, helper
+import pytest
+from onnx import helper
 
 from superopt.onnx_io import load, understand
+from tests.onnx_io.networks import run
+from tests.onnx_io.otherwise.quantized.quantized_nodes import model
 
-NAME = "_inlfunc_HardSwish_HS_X"
+FED = {"x": np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4)}
 
 
-def named(shown: bool = False) -> onnx.ModelProto:
-    """A model that has such a name, as one that onnxruntime wrote."""
-    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (4,)) for n in ("x", "y", NAME)]
+def named(names: Sequence[str]) -> onnx.ModelProto:
+    """A model with these names for what it computes on the way and for a constant."""
+    inner, other, constant = names
     nodes = [
-        helper.make_node("HardSigmoid", ["x"], [NAME], alpha=1 / 6),
-        helper.make_node("Mul", ["x", NAME], ["y"]),
+        helper.make_node("Neg", ["x"], [inner]),
+        helper.make_node("Mul", [inner, constant], [other]),
+        helper.make_node("Add", [other, inner], ["_inlfunc_y"]),
     ]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1 : 3 if shown else 2])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    nodes.insert(2, helper.make_node("Sub", [other, "c"], ["less"]))
+    nodes[3].input[0] = "less"
+    source = model(nodes, {constant: np.float32(3), "c": np.float32(2)}, (2, 4), (2, 4))
+    source.graph.output[0].name = "_inlfunc_y"
+    return source
 
 
-def test_inner_values_have_other_names_with_which_the_model_runs() -> None:
-    made = ir.to_proto(understand(load(named())).model)
-    made.graph.node.append(helper.make_node("HardSwish", ["y"], ["z"]))
-    made.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, (4,)))
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
-    np.testing.assert_array_equal(session.run(None, {"x": np.full(4, 6, np.float32)})[1], np.full(4, 6, np.float32))
-
-
-def test_outputs_keep_their_names() -> None:
-    made = ir.to_proto(understand(load(named(shown=True))).model)
-    assert [v.name for v in made.graph.output] == ["y", NAME]
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("_inlfunc_HardSwish_HS_X", "b", "_inlfunc_c"),
+        ("_inlfunc_a", "a", "a_2"),
+        ("_inlfunc__inlfunc_a", "_inlfunc_a", "a"),
+        ("_inlfunc_", "inlfunc", "d"),
+    ],
+    ids=["as it gives them", "taken ones", "inlined twice", "nothing else"],
+)
+def test_inner_names_are_others_and_the_interface_stays(names: tuple[str, str, str]) -> None:
+    source = named(names)
+    made = ir.to_proto(understand(load(source)).model)
+    onnx.checker.check_model(made, full_check=True)
+    given = {name for node in made.graph.node for name in node.output} | {i.name for i in made.graph.initializer}
+    assert [name for name in given if name.startswith("_inlfunc_")] == ["_inlfunc_y"]
+    assert (made.graph.input, made.graph.output) == (source.graph.input, source.graph.output)
+    np.testing.assert_array_equal(run(made, FED), run(source, FED))

@@ -8,7 +8,7 @@ of bytes without a sign it does not find there: of a ResNet-18 eleven convolutio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -72,37 +72,39 @@ class _Region:
 
 def unsigned_values(program: Program) -> dict[int, Put]:
     """How to quantize to bytes without a sign, by the places of what quantizes to those with one."""
-    found, seen = dict[int, Put](), set[ir.Value]()
+    found, seen, refused = dict[int, Put](), set[ir.Value](), set[ir.Value]()
     for place, node in enumerate(program.model.graph):
-        if not is_a(node, "QuantizeLinear") or node.outputs[0] in seen:
+        if not _is_to_bytes(node) or node.outputs[0] in seen or node.outputs[0] in refused:
             continue
-        region = _region(node)
-        if region is not None:
+        region = _Region()
+        if _is_taken_in(region, node, refused):
             seen |= region.values
             found[place] = _put
+        else:
+            refused |= region.values
     return found if found and all_are_exact(program) else {}
 
 
-def _region(node: ir.Node) -> _Region | None:
-    """What has to be of bytes without a sign if what a node quantizes to is; None where it is not, or cannot be."""
-    if not _is_to_bytes(node):
-        return None
-    region, left = _Region(), [node.outputs[0]]
+def _is_taken_in(region: _Region, node: ir.Node, refused: Collection[ir.Value] = ()) -> bool:
+    """Take in what has to be of bytes without a sign if what a node quantizes to is; whether all of that can be, where
+    those that are refused cannot.
+    """
+    left = [node.outputs[0]]
     while left:
         value = left.pop()
         if value in region.values:
             continue
         region.values.add(value)
         maker = value.producer()
-        if maker is None or maker.graph is not node.graph or value.is_graph_output():
-            return None
+        if maker is None or maker.graph is not node.graph or value.is_graph_output() or value in refused:
+            return False
         around = [_made(region, maker)]
         around += [_read(region, user, i) if user.graph is node.graph else None for user, i in value.uses()]
         for more in around:
             if more is None:
-                return None
+                return False
             left += more
-    return region
+    return True
 
 
 def _is_to_bytes(node: ir.Node) -> bool:
@@ -186,8 +188,8 @@ def _all(values: Sequence[ir.Value | None]) -> list[ir.Value]:
 
 def _put(draft: Draft, node: ir.Node) -> bool:
     """Let all values of a region be bytes without a sign."""
-    region = _region(node)
-    if region is None:
+    region = _Region()
+    if not _is_to_bytes(node) or not _is_taken_in(region, node):
         return False
     for value in region.values:
         value.type = ir.TensorType(UNSIGNED)

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.quantized import bytes as of_bytes
+from superopt.onnx_io.otherwise.quantized import unsigned_values
 from tests.onnx_io.networks import Array
 from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair, weights
 from tests.onnx_io.otherwise.reading import gain, operators_of
@@ -111,6 +112,20 @@ def test_bytes_with_a_sign_beside_such_without_stay() -> None:
     source = product(RNG.integers(0, 250, (6, 6)).astype(np.uint8), np.uint8(99))
     assert types(source) == {"INT8"}
     operators_of(source, FED, rounds=False)
+
+
+def test_many_that_stay_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: Held = {"s": np.float32(0.1), "z": np.int8(1)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], [f"q{i}"]) for i in range(60)]
+    nodes += [
+        helper.make_node("Concat", ["q0", *[f"q{i}" for i in range(1, 60)]], ["all"], axis=0),
+        helper.make_node("Cast", ["all"], ["y"], to=TensorProto.FLOAT),
+    ]
+    looked = list[object]()
+    made = unsigned_values._made
+    monkeypatch.setattr(unsigned_values, "_made", lambda region, node: looked.append(node) or made(region, node))
+    assert types(model(nodes, held, (1, 4, 6, 6), (60, 4, 6, 6))) == {"INT8"}
+    assert len(looked) < 300
 
 
 def test_bytes_that_are_computed_with_otherwise_stay() -> None:

@@ -28,6 +28,9 @@ last bit of a sum of as many as may be; and numbers that are so small that proce
 these.
 """
 
+LARGEST = float(np.finfo(np.float32).max)
+"""What bytes stand for is below it, wherever 0 is among them."""
+
 AXES_GIVEN = 18
 """From this opset on a ReduceMax takes its axes as an input."""
 
@@ -58,8 +61,9 @@ def _dequantizing(node: ir.Node) -> ir.Node | None:
         return None
     scale, zero = held(maker.inputs[1]), held(maker.inputs[2]) if len(maker.inputs) > 2 else None
     is_of_bytes = zero is not None and zero.dtype in (ir.DataType.INT8, ir.DataType.UINT8)
-    is_one = scale is not None and scale.dtype == ir.DataType.FLOAT and scale.numpy().size == 1 and scale.numpy() > 0
-    return maker if is_of_bytes and is_one else None
+    if scale is None or scale.dtype != ir.DataType.FLOAT or scale.numpy().size != 1:
+        return None
+    return maker if is_of_bytes and 0 < STEPS * scale.numpy().item() < LARGEST else None
 
 
 def _put(draft: Draft, node: ir.Node) -> bool:

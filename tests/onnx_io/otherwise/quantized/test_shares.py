@@ -42,6 +42,11 @@ def test_softmaxes_of_few_numbers_short_rows_and_columns_stay(shape: tuple[int, 
     assert "Cast" not in operators_of(softmax(shape, axis=axis), fed(shape), rounds=False)
 
 
+def test_softmaxes_of_numbers_that_would_be_infinite_by_themselves_stay() -> None:
+    given = {"x": np.where(RNG.random((64, 64)) < 0.5, 3e38, -1e38).astype(np.float32)}
+    assert "Cast" not in operators_of(softmax((64, 64), 2e36), given, rounds=False)
+
+
 def test_softmaxes_of_quantized_rows_are_faster_so() -> None:
     shape = (512, 128)
     assert gain(softmax(shape), fed(shape)) > 1.5

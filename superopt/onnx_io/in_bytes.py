@@ -9,31 +9,18 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a
 
-_COMPUTED = frozenset(
-    [
-        "Add",
-        "AveragePool",
-        "Concat",
-        "Conv",
-        "Gemm",
-        "GlobalAveragePool",
-        "LeakyRelu",
-        "MatMul",
-        "Mul",
-        "Sigmoid",
-        "Softmax",
-        "Where",
-    ]
-)
-_MOVED = frozenset(
-    ["Flatten", "Gather", "MaxPool", "Resize", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
-)
-_PRODUCTS = frozenset(["Gemm", "MatMul"])
+_MAKES = "DequantizeLinear"
+"""What makes numbers of bytes."""
+
+_OF_EACH = ("Add", "Concat", "LeakyRelu", "Mul", "Sigmoid", "Where")
+_OF_SEVERAL = ("AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Softmax")
+_MOVED = ("Flatten", "Gather", "MaxPool", "Resize", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+_PRODUCTS = ("Gemm", "MatMul")
 """What may give numbers as well: sums of products of bytes are made to these."""
 
-_BOUNDING = frozenset(["Clip", "Relu"])
+_BOUNDING = ("Clip", "Relu")
 """What becomes part of quantizing, whose bytes have bounds of their own."""
 
 _NUMBERS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16, None)
@@ -41,25 +28,20 @@ _NUMBERS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataT
 
 def is_in_bytes(node: ir.Node) -> bool:
     """Whether runtimes compute what a node does in bytes."""
-    if _is_a(node, _BOUNDING):
+    if is_a(node, *_BOUNDING):
         maker = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-        return maker is not None and _becomes_bytes(node) and (_dequantizes(maker) or is_in_bytes(maker))
-    if not _is_a(node, _COMPUTED | _MOVED) or not node.inputs:
+        return maker is not None and _becomes_bytes(node) and (is_a(maker, _MAKES) or is_in_bytes(maker))
+    if not is_a(node, *_OF_EACH, *_OF_SEVERAL, *_MOVED):
         return False
-    numbers = [v for i, v in enumerate(node.inputs) if v is not None and (i == 0 or v.dtype in _NUMBERS)]
-    if _is_a(node, frozenset(["Where"])):
-        numbers = [v for v in node.inputs[1:] if v is not None]
-    makers = [value.producer() for value in numbers]
-    of_bytes = bool(makers) and all(maker is not None and _dequantizes(maker) for maker in makers)
-    return of_bytes and (_is_a(node, _PRODUCTS) or _becomes_bytes(node))
+    makers = [value.producer() for value in _numbers(node)]
+    of_bytes = bool(makers) and all(is_a(maker, _MAKES) for maker in makers)
+    return of_bytes and (is_a(node, *_PRODUCTS) or _becomes_bytes(node))
 
 
-def _is_a(node: ir.Node, op_types: frozenset[str]) -> bool:
-    return node.op_type in op_types and node.domain in ONNX_DOMAIN
-
-
-def _dequantizes(node: ir.Node) -> bool:
-    return node.op_type == "DequantizeLinear"
+def _numbers(node: ir.Node) -> list[ir.Value]:
+    """What a node reads that is no index, size or choice."""
+    first, others = (1, node.inputs[1:]) if is_a(node, "Where") else (0, node.inputs)
+    return [v for i, v in enumerate(others, first) if v is not None and (i == first or v.dtype in _NUMBERS)]
 
 
 def _becomes_bytes(node: ir.Node) -> bool:
@@ -67,5 +49,5 @@ def _becomes_bytes(node: ir.Node) -> bool:
     users = [user for value in node.outputs for user, _ in value.uses()]
     is_inner = bool(users) and not any(value.is_graph_output() for value in node.outputs)
     return is_inner and all(
-        user.op_type == "QuantizeLinear" or (_is_a(user, _BOUNDING) and _becomes_bytes(user)) for user in users
+        is_a(user, "QuantizeLinear") or (is_a(user, *_BOUNDING) and _becomes_bytes(user)) for user in users
     )

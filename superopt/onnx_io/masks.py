@@ -8,8 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import is_a
 
 MASKING = -80.0
 """Numbers up to this mask what they are added to, or stand for: shares of e⁻⁸⁰ are as slow as those of none."""

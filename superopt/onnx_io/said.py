@@ -5,6 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.convenience import get_const_tensor
 
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
+
+
+def is_a(node: ir.Node | None, *op_types: str) -> bool:
+    """Whether there is a node, and it is of one of these of ONNX's own operators."""
+    return node is not None and node.op_type in op_types and node.domain in ONNX_DOMAIN
+
 
 def number(node: ir.Node, name: str, default: int) -> int:
     """What an attribute says; the default, too, where it is no integer, as types were names before opset 6."""

@@ -12,10 +12,10 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import listed
+from superopt.onnx_io.said import is_a, listed
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import ELEMENTWISE

@@ -15,9 +15,10 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import all_nodes
 from superopt.onnx_io.surgery import put, replace_node
 from superopt.onnx_io.turns.rows import elements

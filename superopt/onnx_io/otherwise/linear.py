@@ -12,9 +12,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import elements

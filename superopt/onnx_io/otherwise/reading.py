@@ -11,16 +11,11 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.skeleton import opset_of
 
 EXACT = 2**24
 """Fewer ones are added up exactly in any order, in 32-bit floating-point numbers too."""
-
-
-def is_a(node: ir.Node | None, *op_types: str) -> bool:
-    """Whether there is a node, and it is of one of these of ONNX's own operators."""
-    return node is not None and node.op_type in op_types and node.domain in ONNX_DOMAIN
 
 
 def data_of(program: Program, value: ir.Value | None) -> Array | None:

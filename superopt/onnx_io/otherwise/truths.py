@@ -11,9 +11,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import Reduction, data_of, is_a, reduction
+from superopt.onnx_io.otherwise.reading import Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 

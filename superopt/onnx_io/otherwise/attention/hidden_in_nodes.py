@@ -17,10 +17,10 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
 from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
 
 MASK = 3

@@ -20,9 +20,9 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import hidden
 from superopt.onnx_io.otherwise.attention.scores import Scores, sliced
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 

@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.attention.scores import Scores
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.said import is_a
 
 HIDDEN = np.float32(-1e8)
 """Scores are hidden by what is as low: beside one that is not, a share of it is 0 in floating-point numbers.

@@ -17,9 +17,9 @@ from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLa
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
 from superopt.onnx_io.otherwise.places.assignments import Assignments
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.onnx_io.turns.rows import Nodes, common
 from superopt.relations import are_equal, equal_shapes, is_one

@@ -13,9 +13,9 @@ from superopt.onnx_io.otherwise.bases.laid import Laid
 from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Weighed
 from superopt.onnx_io.otherwise.bases.views import sizes_of
-from superopt.onnx_io.otherwise.reading import is_a, shape_of
+from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import is_one
 

@@ -24,7 +24,7 @@ from superopt.onnx_io.otherwise.bases.waves import (
     powers,
     whole_numbers,
 )
-from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.said import is_a
 
 
 class Shorter:

@@ -6,9 +6,9 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
-from superopt.onnx_io.otherwise.reading import data_of, is_a, shape_of
+from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.relations import are_equal, is_one
 
 _VIEWS = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Gather")

@@ -15,7 +15,7 @@ from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.polynomial import Polynomial, operands, polynomial, product_of
 from superopt.onnx_io.otherwise.cells.rows import Rows
-from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.said import is_a
 
 GATES, BOUNDS = ("Sigmoid",), ("Tanh", "Relu")
 """What gates are given by, and what bounds the other rows."""

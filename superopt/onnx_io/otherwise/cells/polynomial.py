@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.cells.rows import Rows
-from superopt.onnx_io.otherwise.reading import is_a
+from superopt.onnx_io.said import is_a
 
 Polynomial: TypeAlias = "Mapping[tuple[ir.Value, ...], float]"
 """What each product of values, which are sorted, is multiplied by; the product of none is 1."""

@@ -13,9 +13,9 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.forests.places import MOVES, Places, UnreadError, aligned, joined, moved
-from superopt.onnx_io.otherwise.reading import data_of, is_a
+from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import is_a, listed, number
 
 MOST = 2**14
 """Of values of more places nothing is told."""

@@ -20,9 +20,10 @@ from superopt.onnx_io.otherwise.maps.deformable import Attention, attention
 from superopt.onnx_io.otherwise.maps.laid import Digit, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.neighbours import Neighbours
 from superopt.onnx_io.otherwise.maps.turning import turning
-from superopt.onnx_io.otherwise.reading import is_a, shape_of, told
+from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.surgery import replace_node
 
 LEAST_CHANNELS, LEAST_POINTS, LEAST_PLACES = 16, 4, 2**11

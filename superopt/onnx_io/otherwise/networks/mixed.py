@@ -15,10 +15,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.linear import Layer, layer_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import Nodes

@@ -18,10 +18,9 @@ from superopt.dim import Shape
 from superopt.onnx_io.otherwise.networks.alike import Alike, Twins
 from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns, Placed, Wholes
 from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import is_a, listed, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import ELEMENTWISE

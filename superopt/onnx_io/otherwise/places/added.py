@@ -18,10 +18,10 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
-from superopt.onnx_io.otherwise.reading import data_of, is_a, told
+from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes

@@ -14,9 +14,10 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.assignments import Assigned, Assignments
-from superopt.onnx_io.otherwise.reading import is_a, told
+from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.relations import are_equal, equal_shapes

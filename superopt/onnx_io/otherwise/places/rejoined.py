@@ -16,10 +16,9 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
 
 LEAST, TIMES = 8, 2

@@ -15,9 +15,8 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import values
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 
 SMALL = 64
 """Two products of a byte without a sign and one that is no larger have room in 16 bits."""

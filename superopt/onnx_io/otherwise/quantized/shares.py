@@ -12,10 +12,10 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import is_a, is_softmax_of_rows, shape_of
+from superopt.onnx_io.otherwise.reading import is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
 

@@ -14,10 +14,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed, zeros
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.surgery import bury
 
 _WEIGHTS: Mapping[str, tuple[int, int]] = {

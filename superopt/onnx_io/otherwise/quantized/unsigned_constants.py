@@ -10,10 +10,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import unsigned
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.surgery import bury
 
 _OF_ONE_TYPE = ("Add", "Concat", "Div", "Max", "Min", "Mul", "Sub", "Where")

@@ -17,10 +17,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import bury
 

@@ -15,10 +15,10 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import is_a, shape_of
+from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, number
+from superopt.onnx_io.said import held, is_a, number
 from superopt.onnx_io.surgery import bury
 
 AT_ONCE = 16

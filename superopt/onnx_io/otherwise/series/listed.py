@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.naming import rename
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import is_a
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import bury, output_of, pass_on, replace_node
 

@@ -6,8 +6,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,12 @@ from superopt.rules.format import parse_file
 from superopt.search import deciding, paired, piecewise
 from superopt.search.accepting import judge, same
 from superopt.search.accepting.laid import Value
-from superopt.search.accepting.trial import Attempt, Trial
+from superopt.search.accepting.trial import Attempt
 from superopt.search.objectives.latency import Latency
 from superopt.search.paired import Paired, Timed
 from superopt.search.replay import Placement
 from superopt.search.rewriting.rewrites import ByRule, Unfold
 from superopt.search.solving import plan, solve
-from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import TOO_DEEP, Outcome
 from tests.fragile import Fragile
 from tests.models import model, normalized, unsimplified, weight
@@ -124,33 +123,6 @@ def test_where_what_is_left_of_a_candidate_differs_the_original_is_the_answer(
     found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
     assert (found.accepted, len(calls)) == (False, 2)
     assert found.reason.endswith("; without pieces that gain nothing in the whole model, it differs")
-
-
-@pytest.mark.parametrize("differs", [False, True])
-def test_where_a_candidate_differs_a_model_that_is_read_otherwise_is_judged_without_rewrites(
-    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: bool
-) -> None:
-    placed = list[int]()
-
-    def judging(given: Attempt, trial: Trial, found: Sequence[Any], memory: Memory | None) -> Attempt:
-        placed.append(len(found))
-        if differs:
-            raise VerificationFailed("it differs, too")
-        given.reason = "it is judged"
-        return given
-
-    def deciding_so(*_: Any) -> Attempt:
-        raise VerificationFailed("it differs; nothing was written")
-
-    monkeypatch.setattr("superopt.search.optimize.changes_more", lambda _: True)
-    monkeypatch.setattr("superopt.search.optimize.may_differ", lambda _: False)
-    monkeypatch.setattr("superopt.search.optimize.decided", deciding_so)
-    monkeypatch.setattr("superopt.search.optimize.judged", judging)
-    with pytest.raises(VerificationFailed, match="it differs; nothing") if differs else nullcontext():
-        found = tried(normalized(), [Unfold("lrn")], cost, tmp_path)
-        assert found.reason == "it is judged; no piece of it is replaced: else it differs"
-        assert all(s.gain == 1.0 for s in found.cover)
-    assert placed == [0]
 
 
 def test_where_nothing_can_be_written_to_be_timed_that_is_an_error(
@@ -401,15 +373,3 @@ def test_every_rewrite_in_a_report_says_how_it_is_known(options: Options) -> Non
         assert bool(rewrite["by"]) == (rewrite["known"] == "proved")
         assert rewrite["times"] >= 1
         assert rewrite["value"] in {"c", "r", "normal", "answer"}
-
-
-def test_nodes_that_are_written_otherwise_are_tried_where_no_piece_gains(cost: MeasuredCost, tmp_path: Path) -> None:
-    """A map that is sampled with corners, of which onnxruntime plans each place for each channel."""
-    sizes = {"x": [1, 16, 32, 32], "at": [1, 32, 32, 2], "y": [1, 16, 32, 32]}
-    ends = [(name, TensorProto.FLOAT, size) for name, size in sizes.items()]
-    nodes = [helper.make_node("GridSample", ["x", "at"], ["y"], align_corners=1)]
-    found = tried(model(nodes, ends[:2], ends[2:]), [], cost, tmp_path)
-    assert found.accepted
-    assert found.candidate is not None
-    kinds = [n.op_type for n in onnx.load(found.candidate, load_external_data=False).graph.node]
-    assert kinds[-2:] == ["Mul", "GridSample"]

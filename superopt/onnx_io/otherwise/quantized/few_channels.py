@@ -17,6 +17,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -101,18 +102,11 @@ def _listed(node: ir.Node, name: str, default: list[int]) -> list[int]:
     return list(node.attributes[name].as_ints()) if name in node.attributes else default
 
 
-def _maker(node: ir.Node, which: int) -> ir.Node | None:
-    """What makes numbers of the bytes that a convolution of numbers reads."""
-    value = node.inputs[which]
-    maker = None if value is None else value.producer()
-    return maker if maker is not None and is_a(maker, "DequantizeLinear") and maker.graph is node.graph else None
-
-
 def _bytes_of(node: ir.Node) -> ir.Value | None:
     """The bytes that a node convolves, where they stand for numbers by one scale."""
     if is_a(node, "QLinearConv"):
         return node.inputs[0]
-    maker = _maker(node, 0) if is_a(node, "Conv") else None
+    maker = dequantizing(node, 0) if is_a(node, "Conv") else None
     scale, zero = (None, None) if maker is None else (held(maker.inputs[1]), held([*maker.inputs, None][2]))
     is_one = scale is not None and scale.numpy().size == 1 and zero is not None and zero.dtype in _BYTES
     return maker.inputs[0] if maker is not None and is_one else None
@@ -120,7 +114,7 @@ def _bytes_of(node: ir.Node) -> ir.Value | None:
 
 def _weights(node: ir.Node) -> Array | None:
     """The bytes that stand for the weights of a convolution, by one scale or one for each channel of what it gives."""
-    maker = _maker(node, 1) if is_a(node, "Conv") else None
+    maker = dequantizing(node, 1) if is_a(node, "Conv") else None
     is_of_each = maker is None or (number(maker, "axis", 1) == 0 and number(maker, "block_size", 0) == 0)
     if maker is not None and not is_of_each and np.size(_numpy(maker.inputs[1])) != 1:
         return None
@@ -130,7 +124,7 @@ def _weights(node: ir.Node) -> Array | None:
 
 def _zeros(node: ir.Node) -> Array:
     """The bytes that stand for 0 among weights."""
-    maker = _maker(node, 1)
+    maker = dequantizing(node, 1)
     zeros = node.inputs[5] if maker is None else [*maker.inputs, None][2]
     return _numpy(zeros)
 
@@ -149,7 +143,7 @@ def _put(blocks: _Blocks, draft: Draft, node: ir.Node) -> bool:
     parted = made.node("SpaceToDepth", [values], [ir.AttrInt64("blocksize", blocks.side)])
     read = [node.inputs[0], node.inputs[of_weights]]
     for which, data in ((0, parted), (of_weights, made.held(blocks.weights))):
-        maker = _maker(node, which) if is_a(node, "Conv") else None
+        maker = dequantizing(node, which) if is_a(node, "Conv") else None
         if maker is not None:
             data = made.several("DequantizeLinear", [data, *maker.inputs[1:]], list(maker.attributes.values()))[0]
         node.replace_input_with(which, data)

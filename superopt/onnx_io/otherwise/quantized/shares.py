@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -53,11 +54,9 @@ def _is_of_many(program: Program, node: ir.Node) -> bool:
 
 def _dequantizing(node: ir.Node) -> ir.Node | None:
     """What dequantizes by one scale the bytes of which a node is the softmax, where only that is quantized."""
-    value = node.inputs[0] if is_a(node, "Softmax") else None
-    maker, users = None if value is None else value.producer(), [user for user, _ in node.outputs[0].uses()]
-    if maker is None or not is_a(maker, "DequantizeLinear") or maker.graph is not node.graph:
-        return None
-    if not users or not all(is_a(user, "QuantizeLinear") for user in users):
+    maker = dequantizing(node, 0) if is_a(node, "Softmax") else None
+    users = [user for user, _ in node.outputs[0].uses()]
+    if maker is None or not users or not all(is_a(user, "QuantizeLinear") for user in users):
         return None
     scale, zero = held(maker.inputs[1]), held(maker.inputs[2]) if len(maker.inputs) > 2 else None
     is_of_bytes = zero is not None and zero.dtype in (ir.DataType.INT8, ir.DataType.UINT8)

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
+from superopt.onnx_io.otherwise.quantized.regions import all_of, takes_in
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a
@@ -88,22 +89,15 @@ def _is_taken_in(region: _Region, node: ir.Node, refused: Collection[ir.Value] =
     """Take in what has to be of bytes without a sign if what a node quantizes to is; whether all of that can be, where
     those that are refused cannot.
     """
-    left = [node.outputs[0]]
-    while left:
-        value = left.pop()
-        if value in region.values:
-            continue
-        region.values.add(value)
+
+    def around(value: ir.Value) -> list[ir.Value] | None:
         maker = value.producer()
-        if maker is None or maker.graph is not node.graph or value.is_graph_output() or value in refused:
-            return False
-        around = [_made(region, maker)]
-        around += [_read(region, user, i) if user.graph is node.graph else None for user, i in value.uses()]
-        for more in around:
-            if more is None:
-                return False
-            left += more
-    return True
+        if maker is None or value in refused:
+            return None
+        found = [_made(region, maker), *(_read(region, user, i) for user, i in value.uses())]
+        return all_of(found)
+
+    return takes_in(region.values, node.outputs[0], around)
 
 
 def _is_to_bytes(node: ir.Node) -> bool:

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.quantized.regions import all_of, dequantizing, takes_in
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -65,21 +66,12 @@ def _region(program: Program, node: ir.Node) -> _Region | None:
     is_much = not isinstance(many, int) or many >= LEAST
     if not region.more or channels + region.more > MOST_MORE * channels or not is_much or not _is_of_each(node, region):
         return None
-    left = [node.outputs[0]]
-    while left:
-        value = left.pop()
-        if value in region.values:
-            continue
-        region.values.add(value)
-        maker, users = value.producer(), [user for user, _ in value.uses()]
-        if maker is None or value.is_graph_output() or any(one.graph is not node.graph for one in (maker, *users)):
-            return None
-        for one in (maker, *users):
-            more = _around(program, region, one, value)
-            if more is None:
-                return None
-            left += more
-    return region
+
+    def around(value: ir.Value) -> list[ir.Value] | None:
+        nodes = [value.producer(), *(user for user, _ in value.uses())]
+        return all_of([None if one is None else _around(program, region, one, value) for one in nodes])
+
+    return region if takes_in(region.values, node.outputs[0], around) else None
 
 
 def _is_of_each(node: ir.Node, region: _Region) -> bool:
@@ -129,10 +121,9 @@ def _of_two(program: Program, region: _Region, node: ir.Node) -> list[ir.Value] 
 
 
 def _maker(node: ir.Node, which: int) -> ir.Node | None:
-    value = node.inputs[which]
-    maker = None if value is None else value.producer()
-    is_own = maker is not None and is_a(maker, "DequantizeLinear") and len(maker.outputs[0].uses()) == 1
-    return maker if is_own and maker is not None and maker.graph is node.graph else None
+    """What makes numbers of bytes for one of the places at which a node reads, and for nothing else."""
+    maker = dequantizing(node, which)
+    return maker if maker is not None and len(maker.outputs[0].uses()) == 1 else None
 
 
 def _bytes(node: ir.Node, which: int) -> ir.TensorProtocol | None:

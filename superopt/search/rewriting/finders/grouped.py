@@ -55,7 +55,7 @@ def _once(term: Term) -> Once | None:
         rank = len(op.perm)
         turned = (*range(rank - 2), rank - 1, rank - 2)
         return _each(_once(term.inputs[0]), Transpose((0, 2, 1))) if op.perm == turned and rank > 2 else None
-    if isinstance(op, Mul | Div | Add) and _is_number(term.inputs[1]):
+    if isinstance(op, Mul | Div | Add) and is_number(term.inputs[1]):
         (number,) = term.inputs[1].inputs
         return _each(_once(term.inputs[0]), lambda once: make(op, (once, Expand((), once.shape)(number))))
     return None
@@ -76,7 +76,7 @@ def _same_matrices(one: Term, other: Term) -> bool:
     return min(one.type.rank, other.type.rank) > 2 and all(map(are_equal, one.shape[-2:], other.shape[-2:]))
 
 
-def _is_number(term: Term) -> bool:
+def is_number(term: Term) -> bool:
     """Whether a number is repeated everywhere."""
     return isinstance(term.operator, Expand) and term.operator.axes == ()
 

@@ -13,6 +13,7 @@ from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.relations import are_equal, is_one
 from superopt.search.rewriting.finders.gathered import product_of
+from superopt.search.rewriting.finders.grouped import is_number
 from superopt.term import Term, make
 
 MOST = 16
@@ -49,7 +50,7 @@ def layered(x: Term, depth: int = MOST) -> Layered | None:
     if not depth or x.constant or not isinstance(op, Transpose | Reshape | Mul | Div | Slice | Take):
         return None
     below = layered(x.inputs[0], depth - 1)
-    if below is None or (isinstance(op, Mul | Div) and not _is_number(x.inputs[1])):
+    if below is None or (isinstance(op, Mul | Div) and not (x.inputs[1].constant and is_number(x.inputs[1]))):
         return None
     axes: Sequence[Parts] | None = below.axes
     if isinstance(op, Slice | Take):
@@ -144,8 +145,3 @@ def _viewed(below: Layered, x: Term, axes: tuple[Parts, ...]) -> Layered:
 
     bias = None if below.bias is None else alike(below.bias, 0)
     return Layered(below.rows, alike(below.weights, 1), bias, axes)
-
-
-def _is_number(term: Term) -> bool:
-    """Whether a constant number is repeated everywhere."""
-    return term.constant and isinstance(term.operator, Expand) and term.operator.axes == ()

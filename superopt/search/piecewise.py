@@ -34,7 +34,8 @@ def searched(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> Non
     latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
     least_s, most_s = (share * trial.left for share in once)
     loading_s = 0.0 if cut.all_known else trial.loading_s
-    times = Times(trial.end, latest, patient, len(trial.settings), least_s, most_s, loading_s, trial.writing_s)
+    share = JOINED_SHARE if cut.joined else 0.0
+    times = Times(trial.end, latest, patient, len(trial.settings), least_s, most_s, loading_s, trial.writing_s, share)
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

@@ -39,7 +39,8 @@ class Times:
     `latest` pieces may be searched again whose time was over, where judging leaves so much, or until the `patient`
     where the first searches gained nothing. All of them are searched once in `once_s` seconds, or where timing the
     kernels of the model as it stands takes long in up to `once_most_s`: timing what a search makes of them does too.
-    Loading the model takes `loading_s`, and writing a candidate `writing_s`: of thousands of nodes that is much.
+    Loading the model takes `loading_s`, and writing a candidate `writing_s`: of thousands of nodes that is much. Joined
+    pieces are searched for `joined_share` of what their parts took.
     """
 
     end: float
@@ -50,6 +51,7 @@ class Times:
     once_most_s: float = math.inf
     loading_s: float = 0.0
     writing_s: float = 0.0
+    joined_share: float = 0.0
 
     def searching_s(self, timing_s: float) -> float:
         """The seconds in which all pieces are searched once, where timing their kernels took so many."""
@@ -84,8 +86,14 @@ class Plan:
 
     @property
     def last_resort(self) -> float:
-        """The same where nothing is gained yet."""
+        """Until when pieces are searched, and those that are joined, where nothing is gained yet."""
         return min(self.times.patient, self.times.end - self.least_s - self.times.settings * LOOK_S)
+
+    def again_in_vain(self, started: float) -> float:
+        """Until when pieces are searched again then, of a search that had started then: what gains may span them, so
+        that joined ones have their share of the time before the last.
+        """
+        return started + (self.last_resort - started) / (1.0 + self.times.joined_share)
 
     def too_short(self, is_known: bool) -> TooShort:
         """What is said where no time is left to search: it is told how much is missing, if what an inference takes

@@ -61,11 +61,11 @@ def solve(
     if search.stopped:
         return kept(solved)
     again = Again(search, (plan.searched - begin) / (sum(starts.values()) or 1.0), took, progress)
-    latest, worth = plan.again(begin), WORTH_AGAIN
+    latest, worth, joined = plan.again(begin), WORTH_AGAIN, plan.joined
     if expected_gain(solved, objective.total) < LEAST_EXPECTED:  # by now there is nothing to judge
-        latest, worth = plan.last_resort, LAST_RESORT
+        latest, worth, joined = plan.again_in_vain(started), LAST_RESORT, max(joined, plan.last_resort)
     solved = again(solved, latest if plan.judging_s else plan.searched, worth)
-    cost.bench.deadline = max(cost.bench.deadline, plan.joined)
+    cost.bench.deadline = max(cost.bench.deadline, joined)
     return solved
 
 

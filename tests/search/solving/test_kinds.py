@@ -350,6 +350,21 @@ def test_joined_pieces_have_the_time_that_was_left_for_them(
     assert search.objective.machine.bench.deadline == left_until
 
 
+@pytest.mark.parametrize(("share", "times"), [(0.0, 2), (0.5, 1)])
+def test_where_nothing_is_gained_joined_pieces_have_their_share_before_pieces_are_searched_again(
+    share: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first search takes 25 s: of 30 there are 5 left for a second, if joined pieces need no 10 of them."""
+    asked: list[int] = []
+    monkeypatch.setattr("time.monotonic", lambda: 25.0 * min(len(asked), 1))
+    monkeypatch.setattr("superopt.search.solving.solve.LAST_RESORT", 0.0)
+    search = searching({64: 1.0}, asked, [OUT_OF_TIME])
+    search.objective.machine.bench.deadline = 20.0
+    solve(relu_pieces(64), {}, search, Times(100.0, 20.0, 30.0, joined_share=share), lambda *_: None)
+    assert asked == [64] * times
+    assert search.objective.machine.bench.deadline == 30.0
+
+
 def test_a_second_search_that_would_see_no_more_than_the_first_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last of two has what the first leaves, and not so much again."""
     monkeypatch.setattr("superopt.search.solving.solve.expected_gain", lambda *_: 1.2)

@@ -10,7 +10,7 @@ from superopt.arithmetic.carrier import Array, Carrier
 from superopt.operators.attributes import attr
 from superopt.operators.constant import filled
 from superopt.operators.declare import operator, reads
-from superopt.operators.element_types import ONNX_TYPES
+from superopt.operators.element_types import ONNX_TYPES, type_of_number
 from superopt.operators.nodes import Emitter, NotUnderstood, Source, pass_over, present
 from superopt.operators.pointwise import Unary
 from superopt.term import Term, Type, make
@@ -44,8 +44,7 @@ def cast(node: Source) -> Term:
     """From any type to floating-point numbers of 32 or 64 bits; to their own type, the input itself."""
     (x,) = present(node.inputs, 1)
     pass_over(node, "saturate", "round_mode")  # of 8-bit floats
-    number = int(node.attributes["to"])
-    return _as_type(x, next((t for t, n in ONNX_TYPES.items() if n == number), f"ONNX's type {number}"))
+    return _as_type(x, type_of_number(int(node.attributes["to"])))
 
 
 @reads("ConstantOfShape")

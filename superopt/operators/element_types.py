@@ -11,11 +11,19 @@ from superopt.term import REAL, TRUTH, Term, subterms
 ONNX_TYPES = {"float32": 1, "float64": 11}
 """The numbers of ONNX's floating-point types that are computed with."""
 
+MOVED_TYPES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, TRUTH: 9, "float16": 10}
+"""The numbers of further types of ONNX, of which elements are moved."""
+
 FLOATS = (REAL, *ONNX_TYPES)
 """The element types of products of matrices."""
 
 COMPUTED = (*FLOATS, TRUTH)
 """The element types that terms compute with, and that rules are about; elements of the others are moved only."""
+
+
+def type_of_number(number: int) -> str:
+    """The name of one of ONNX's element types."""
+    return next((t for t, n in (ONNX_TYPES | MOVED_TYPES).items() if n == number), f"ONNX's type {number}")
 
 
 def demand_computed(terms: Iterable[Term]) -> None:

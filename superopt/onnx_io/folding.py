@@ -11,7 +11,7 @@ from superopt.arithmetic.floats import FLOAT
 from superopt.dim import product
 from superopt.evaluate import evaluate
 from superopt.operators import Declared, NotUnderstood
-from superopt.operators.constant import Band
+from superopt.operators.constant import Band, Scalar
 from superopt.operators.layout import Expand
 from superopt.operators.nodes import concrete
 from superopt.term import Term, subterms
@@ -47,7 +47,9 @@ def folded(term: Term, dtype: str, given: Mapping[Term, Array]) -> Array:
         given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
     with np.errstate(over="ignore"):
         made = _laid_out(evaluate(term, FLOAT, given), dtype)
-    if made.dtype.kind == "f" and not np.isfinite(made).all() and all(map(_is_finite, given.values())):
+    numbers = [t.operator.value for t in terms if isinstance(t.operator, Scalar)]
+    was_finite = bool(np.isfinite(numbers).all()) and all(map(_is_finite, given.values()))
+    if made.dtype.kind == "f" and was_finite and not np.isfinite(made).all():
         raise NotUnderstood("weights are made of others that do not fit into their type")
     return made
 

@@ -11,7 +11,9 @@ from superopt.term import REAL, TRUTH, Term, subterms
 ONNX_TYPES = {"float32": 1, "float64": 11}
 """The numbers of ONNX's floating-point types that are computed with."""
 
-MOVED_TYPES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, TRUTH: 9, "float16": 10}
+_INTEGERS = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "uint32": 12, "uint64": 13}
+
+MOVED_TYPES = _INTEGERS | {TRUTH: 9, "float16": 10}
 """The numbers of further types of ONNX, of which elements are moved."""
 
 FLOATS = (REAL, *ONNX_TYPES)

@@ -46,6 +46,15 @@ def test_any_element_type_is_moved_or_opaque_by_its_name(name: str) -> None:
     check(rewritten(program, terms(program), {}))
 
 
+@pytest.mark.parametrize("name", MOVED)
+def test_what_is_cast_to_its_own_type_is_as_it_is(name: str) -> None:
+    source = transposed(name)
+    source.graph.node[0].output[0] = "moved"
+    source.graph.node.append(helper.make_node("Cast", ["moved"], ["y"], to=TensorProto.DataType.Value(name)))
+    program = understand(load(source))
+    assert program.steps[1].terms == (program.values["moved"],)
+
+
 def test_a_rule_says_nothing_of_integers() -> None:
     text = "(rule r (given (?x n) (?y n)) (from (concat 0 (transpose (0) ?x) ?y)) (to (concat 0 ?x ?y)))"
     (rule,) = parse_file(f"(rules :format 1)\n{text}").rules

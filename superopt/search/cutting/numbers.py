@@ -1,8 +1,8 @@
 """Constants of one element as the numbers that they are, so that rules and definitions about numbers see them.
 
-So are constants of one value that are chosen where a mask says so: torch writes `full_like(e, −9·10¹⁵)` out. And
-matrices and larger ones that add nothing are left out, as those of filters whose window is flat (kornia's dilation and
-erosion); a bias, which is trained, stays whatever it is.
+So are constants of one value that are chosen where a mask says so, −∞ too: torch writes `full_like(e, −9·10¹⁵)` out.
+And matrices and larger ones that add nothing are left out, as those of filters whose window is flat (kornia's dilation
+and erosion); a bias, which is trained, stays whatever it is.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FLOATS = ("float32", "float64")
 def with_numbers(program: Program, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The terms of a step with its constants of one element as numbers; as they are where a type would be lost."""
     below = subterms(*terms)
-    new = {t: filled(value, t.shape) for t in below if (value := _number(program, t)) is not None}
+    new = {t: filled(value, t.shape) for t in below if math.isfinite(value := _number(program, t))}
     chosen = dict.fromkeys(i for t in below if isinstance(t.operator, Where) for i in t.inputs[1:])
-    new |= {t: filled(value, t.shape) for t in chosen if (value := _value(program, t)) is not None}
+    new |= {t: filled(value, t.shape) for t in chosen if (value := _chosen(program, t)) < math.inf}
     if not new:
         return terms
     with assuming():  # what was assumed of symbolic sizes when they were read still is
@@ -56,27 +56,33 @@ def _without_zeros(program: Program, term: Term) -> Term | None:
     return None
 
 
-def _number(program: Program, term: Term) -> float | None:
-    """The one element of a constant that is a finite number, by the values of the model's constants."""
+def _number(program: Program, term: Term) -> float:
+    """The one element of a constant, by the values of the model's constants; of others NaN."""
     if not term.constant or term.type.dtype not in _FLOATS or not all(map(is_one, term.shape)):
-        return None
+        return math.nan
     leaves = variables(term)
     if not leaves or not all(is_one(d) for v in leaves for d in v.shape):
-        return None
+        return math.nan
     try:
-        value = float(evaluate(term, FLOAT, {v: program.data(v.label) for v in leaves}).item())
+        return float(evaluate(term, FLOAT, {v: program.data(v.label) for v in leaves}).item())
     except SuperoptError:
-        return None
-    return value if math.isfinite(value) else None
+        return math.nan
 
 
-def _value(program: Program, constant: Term) -> float | None:
-    """The finite number that all elements of a constant of the model are."""
+def _chosen(program: Program, term: Term) -> float:
+    """What all elements of a constant of the model are, or the one that it repeats; of others NaN."""
+    one = term.inputs[0] if isinstance(term.operator, Expand) else term
+    value = _number(program, one)
+    return _value(program, one) if math.isnan(value) else value
+
+
+def _value(program: Program, constant: Term) -> float:
+    """What all elements of a constant of the model are; of others NaN."""
     if not constant.constant or not constant.is_variable or constant.type.dtype not in _FLOATS:
-        return None
+        return math.nan
     try:
         data = program.data(constant.label)
     except SuperoptError:
-        return None
-    value = float(data.flat[0]) if data.size and data.flat[0] == data.flat[-1] else math.nan
-    return value if math.isfinite(value) and bool((data == data.flat[0]).all()) else None
+        return math.nan
+    is_one_value = data.size and data.flat[0] == data.flat[-1] and bool((data == data.flat[0]).all())
+    return float(data.flat[0]) if is_one_value else math.nan

@@ -17,6 +17,7 @@ from superopt.operators.differences import Sub
 from superopt.operators.pointwise import Add
 from superopt.search.cutting.pieces import Piece, cut_into_pieces, distinct
 from superopt.search.replay import placement
+from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.matching import Matching
 from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.search.strategies.backtrack import backtrack
@@ -109,12 +110,30 @@ def chosen(values: np.ndarray) -> onnx.ModelProto:
     )
 
 
-def test_of_a_constant_of_one_value_what_is_chosen_is_a_number() -> None:
-    (piece,) = pieces(chosen(np.full((4, 4), -9e15, np.float32)))
-    assert [t.operator.value for t in subterms(*piece.graph.outputs) if isinstance(t.operator, Scalar)] == [
-        float(np.float32(-9e15))
-    ]
-    assert any(v.label == "low" for v in piece.graph.inputs), "what is multiplied is not chosen, and stays"
+@pytest.mark.parametrize("shape", [(4, 4), (1, 1), ()], ids=["whole", "one of its rank", "one"])
+@pytest.mark.parametrize("value", [-9e15, -np.inf])
+def test_of_a_constant_of_one_value_what_is_chosen_is_a_number(value: float, shape: tuple[int, ...]) -> None:
+    (piece,) = pieces(chosen(np.full(shape, value, np.float32)))
+    number = float(np.float32(value))
+    assert {t.operator.value for t in subterms(*piece.graph.outputs) if isinstance(t.operator, Scalar)} == {number}
+    multiplied = any(v.label == "low" for v in piece.graph.inputs)
+    assert multiplied == ((len(shape) == 2 and shape != (1, 1)) or np.isinf(value)), "what is not chosen stays"
+
+
+def test_scores_to_which_minus_infinity_is_added_are_written() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Where", ["mask", "low", "s"], ["y"])]
+    ends = [("mask", onnx.TensorProto.BOOL, [4]), ("x", 1, [4, 4]), ("y", 1, [4, 4])]
+    weights = {"w": np.eye(4, dtype=np.float32), "low": np.array(-np.inf, np.float32)}
+    given = model(nodes, ends[:2], ends[2:], weights)
+    program = understand(load(given))
+    (piece,) = cut_into_pieces(program)
+    made = Masking().of(piece.canonical.outputs[0])
+    assert made is not None
+    new = placement(piece, (made,))
+    after = ir.to_proto(rewritten(program, new.new, new.origins))
+    feed = {"mask": np.arange(4) % 2 == 0, "x": np.ones((4, 4), np.float32)}
+    np.testing.assert_array_equal(run(after, feed)[0], run(given, feed)[0])
+    assert "Add" in [n.op_type for n in after.graph.node]
 
 
 @pytest.mark.parametrize("last", [1.0, np.inf], ids=["another value", "infinite"])

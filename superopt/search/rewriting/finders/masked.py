@@ -6,7 +6,8 @@ head anew. As `e·m + where(a > 0, 0, −9·10¹⁵)`, of the mask m as zeros an
 and is computed once; what is chosen is multiplied by 1, and 0 is added, so both give the same numbers. It is not taken
 apart any further: as `(1 − m)·n` rules would bring the number together with e, which is lost in it. onnxruntime 1.32
 chooses among 256 by 256 scores in 46 µs where the mask is the same everywhere, in 220 where it cannot be foretold; a
-product and a sum take 15. Of two that are computed, `where(c, x, y)`, either is multiplied by a mask of its own.
+product and a sum take 15. −∞ is added to what is finite as it is. Of two that are computed, `where(c, x, y)`, either is
+multiplied by a mask of its own.
 
 But 0 times an infinity is no number, and some choose to be rid of one. So it is said only of what is made of products
 by steps that are finite wherever these are: what a product makes of an infinity is not to be had back by choosing. What
@@ -77,17 +78,17 @@ class Masking(Fewer):
         return computed and not term.inputs[0].constant
 
     def made(self, term: Term) -> Term | None:
-        """What is chosen times the mask, and the number, or the other, times what is left of it."""
+        """What is chosen times the mask, or as it is, and the number, or the other, times what is left of it."""
         c, x, y = term.inputs
         value = number_of(y)
         if value is None and number_of(x) is None:
             return _of_two(c, x, y) if _is_of_products(x) and _is_of_products(y) else None
         mask, chosen, number = (c, x, value) if value is not None else (Not()(c), y, number_of(x))
-        if number is None or not math.isfinite(number) or not _is_of_products(chosen):
+        if number is None or not number < math.inf or not _is_of_products(chosen):
             return None
         nothing = filled(0.0, term.shape)
         left = Where()(c, *((nothing, y) if value is not None else (x, nothing)))
-        return Add()(Mul()(chosen, _as_numbers(mask, chosen)), left)
+        return Add()(Mul()(chosen, _as_numbers(mask, chosen)) if math.isfinite(number) else chosen, left)
 
 
 def _of_two(c: Term, x: Term, y: Term) -> Term:

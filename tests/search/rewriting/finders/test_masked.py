@@ -50,7 +50,7 @@ LEFT = {
     "a quotient": Where()(MASK, Div()(X, SCORES), number(0.0)),
     "a sum with an input": Where()(MASK, Add()(SCORES, X), number(0.0)),
     "an exponential": Where()(MASK, Exp()(SCORES), number(0.0)),
-    "minus infinity": Where()(MASK, SCORES, number(-math.inf)),
+    "infinity": Where()(MASK, SCORES, number(math.inf)),
     "one of scores and an input": Where()(MASK, SCORES, X),
     "one of scores and an exponential": Where()(MASK, Exp()(SCORES), SUM),
     "a logarithm of what may be 0": Where()(MASK, Log()(Relu()(SCORES)), SUM),
@@ -85,6 +85,15 @@ def test_floating_point_numbers_are_the_same_to_the_bit(other: Term) -> None:
     term = Where()(MASK, LeakyRelu(0.2)(SUM), other)
     made = found(term)
     assert made is not None
+    values = {**sample((term,), FLOAT, 1), **masks(1)}
+    np.testing.assert_array_equal(evaluate(made, FLOAT, values), evaluate(term, FLOAT, values))
+
+
+def test_minus_infinity_is_added_to_what_is_finite() -> None:
+    term = Where()(MASK, number(-math.inf), SUM)
+    made = found(term)
+    assert made is not None
+    assert made.inputs[0] is SUM
     values = {**sample((term,), FLOAT, 1), **masks(1)}
     np.testing.assert_array_equal(evaluate(made, FLOAT, values), evaluate(term, FLOAT, values))
 

@@ -82,33 +82,33 @@ class Masking(Fewer):
         c, x, y = term.inputs
         value = number_of(y)
         if value is None and number_of(x) is None:
-            return _of_two(c, x, y) if _is_of_products(x) and _is_of_products(y) else None
+            return _of_two(c, x, y) if is_of_products(x) and is_of_products(y) else None
         mask, chosen, number = (c, x, value) if value is not None else (Not()(c), y, number_of(x))
-        if number is None or not number < math.inf or not _is_of_products(chosen):
+        if number is None or not number < math.inf or not is_of_products(chosen):
             return None
         nothing = filled(0.0, term.shape)
         left = Where()(c, *((nothing, y) if value is not None else (x, nothing)))
-        return Add()(Mul()(chosen, _as_numbers(mask, chosen)) if math.isfinite(number) else chosen, left)
+        return Add()(Mul()(chosen, as_numbers(mask, chosen)) if math.isfinite(number) else chosen, left)
 
 
 def _of_two(c: Term, x: Term, y: Term) -> Term:
     """One of two, each times a mask: as `1 − c` rules would bring both together, and one is lost in the other."""
-    return Add()(Mul()(x, _as_numbers(c, x)), Mul()(y, _as_numbers(_not(c), y)))
+    return Add()(Mul()(x, as_numbers(c, x)), Mul()(y, as_numbers(opposite(c), y)))
 
 
-def _not(c: Term) -> Term:
+def opposite(c: Term) -> Term:
     """The opposite of a mask, repeated after that where it is."""
     repeat = c.operator
     return Expand(repeat.axes, repeat.to)(Not()(*c.inputs)) if isinstance(repeat, Expand) else Not()(c)
 
 
-def _as_numbers(c: Term, x: Term) -> Term:
+def as_numbers(c: Term, x: Term) -> Term:
     """A mask as numbers of the type of what is masked, repeated after that where it is."""
     cast, repeat = Cast("float32" if x.type.dtype == REAL else x.type.dtype), c.operator
     return Expand(repeat.axes, repeat.to)(cast(*c.inputs)) if isinstance(repeat, Expand) else cast(c)
 
 
-def _is_of_products(x: Term) -> bool:
+def is_of_products(x: Term) -> bool:
     """Whether all that a value is made of, but for numbers, are products, by steps that keep what is finite so."""
     seen, stack, found = set[Term](), [x], False
     while stack:
@@ -116,12 +116,19 @@ def _is_of_products(x: Term) -> bool:
         found = found or isinstance(term.operator, PRODUCTS)
         if term in seen or isinstance(term.operator, PRODUCTS) or _is_number(term):
             continue
-        is_step = isinstance(term.operator, STEPS) or _is_divided(term) or _is_log(term)
+        is_step = isinstance(term.operator, (*STEPS, Where)) or _is_divided(term) or _is_log(term)
         if not is_step or len(seen) > FARTHEST:
             return False
         seen.add(term)
-        stack += term.inputs[:1] if isinstance(term.operator, Div) else term.inputs
+        stack += _values(term)
     return found
+
+
+def _values(term: Term) -> tuple[Term, ...]:
+    """What has to be finite for a step to give something finite: not what chooses, nor the number that divides."""
+    if isinstance(term.operator, Where):
+        return term.inputs[1:]
+    return term.inputs[:1] if isinstance(term.operator, Div) else term.inputs
 
 
 def _is_divided(term: Term) -> bool:

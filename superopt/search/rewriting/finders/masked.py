@@ -73,9 +73,8 @@ class Masking(Fewer):
     heads = (Where,)
 
     def may_be(self, term: Term) -> bool:
-        """Whether a mask that is computed chooses what is computed."""
-        computed = any(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:])
-        return computed and not term.inputs[0].constant
+        """Whether a mask chooses what is computed."""
+        return any(number_of(i) is None and bool(i.inputs) for i in term.inputs[1:])
 
     def made(self, term: Term) -> Term | None:
         """What is chosen times the mask, or as it is, and the number, or the other, times what is left of it."""

@@ -30,9 +30,8 @@ class Sharing(Fewer):
     heads = (Where,)
 
     def may_be(self, term: Term) -> bool:
-        """Whether shares are chosen, and something else."""
-        is_softmax = any(isinstance(i.operator, Softmax) for i in term.inputs[1:])
-        return is_softmax and not term.inputs[0].constant
+        """Whether shares are chosen."""
+        return any(isinstance(i.operator, Softmax) for i in term.inputs[1:])
 
     def made(self, term: Term) -> Term | None:
         """The softmax of a sum, times the mask."""

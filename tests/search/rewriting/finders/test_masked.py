@@ -25,6 +25,7 @@ from superopt.term import TRUTH, Term, subterms, variable
 N = 4
 X = variable("x", (N, N), "float32")
 MASK, ROW = variable("m", (N, N), TRUTH), Expand((1,), (N, N))(variable("r", (N,), TRUTH))
+FIXED = variable("f", (N, N), TRUTH, constant=True)
 SCORES = MatMul()(X, variable("w", (N, N), "float32", constant=True))
 SUM = Add()(SCORES, Transpose((1, 0))(SCORES))
 LOW = -9e15
@@ -42,6 +43,7 @@ MASKED = {
     "columns": Where()(ROW, SUM, number(LOW)),
     "logarithms of what is above 0": Where()(MASK, Log()(Add()(Relu()(SCORES), number(0.5))), SUM),
     "absolute values": Where()(MASK, Neg()(Softplus()(Abs()(SCORES))), SUM),
+    "a constant mask": Where()(FIXED, SCORES, number(LOW)),
     "one of two": Where()(MASK, SCORES, SUM),
     "columns of two": Where()(ROW, SCORES, SUM),
 }
@@ -57,7 +59,6 @@ LEFT = {
     "a logarithm of what may be below": Where()(MASK, Log()(Add()(SCORES, number(0.5))), SUM),
     "a logarithm beside 0": Where()(MASK, Log()(Add()(Relu()(SCORES), number(0.0))), SUM),
     "numbers alone": Where()(MASK, number(0.0), number(1.0)),
-    "a constant mask": Where()(variable("m", (N, N), TRUTH, constant=True), SCORES, number(0.0)),
     "over zero": Where()(MASK, Div()(SCORES, number(0.0)), number(0.0)),
 }
 
@@ -68,7 +69,7 @@ def found(term: Term) -> Term | None:
 
 def masks(seed: int) -> dict[Term, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {v: rng.integers(0, 2, v.shape) for v in (MASK, ROW.inputs[0])}
+    return {v: rng.integers(0, 2, v.shape) for v in (MASK, FIXED, ROW.inputs[0])}
 
 
 @pytest.mark.parametrize("term", MASKED.values(), ids=MASKED)

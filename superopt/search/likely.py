@@ -127,7 +127,7 @@ def _axes(program: Program) -> dict[str, Axis]:
     found: dict[str, Axis] = {}
     # Beside sequences, what has one channel is a mask and no image.
     has_sequences = any(len(shape) < 4 and any(map(symbols, shape[1:])) for shape in shapes.values())
-    leading = {symbol_name(shape[0]) for shape in shapes.values() if len(shape) > 1 and _is_of_several(shape)}
+    leading = {symbol_name(shape[0]) for shape in shapes.values() if len(shape) > 1 and _is_of_many_places(shape)}
     # Where another symbolic size stands first, what is behind it is no batch: of a mask it is a length.
     behind = {n for shape in shapes.values() if shape and symbols(shape[0]) for dim in shape[1:] for n in symbols(dim)}
     colours = COLOURS[1:] if has_sequences else COLOURS
@@ -141,9 +141,11 @@ def _axes(program: Program) -> dict[str, Axis]:
     return found
 
 
-def _is_of_several(shape: Shape) -> bool:
-    """Whether behind the first axis of an input there is one of another symbolic size: sentences, and not one."""
-    return any(symbols(dim) - symbols(shape[0]) for dim in shape[1:])
+def _is_of_many_places(shape: Shape) -> bool:
+    """Whether behind the first axis of an input there are two more, as of a chunk of frames beside whose states
+    it may stand elsewhere, or one of another symbolic size: sentences, and not one.
+    """
+    return len(shape) > 2 or any(symbols(dim) - symbols(shape[0]) for dim in shape[1:])
 
 
 def _of_input(name: str, place: int, shape: Shape) -> Axis | None:

@@ -29,6 +29,7 @@ from superopt.onnx_io.otherwise.networks.side_by_side import side_by_side
 from superopt.onnx_io.otherwise.places.added import added
 from superopt.onnx_io.otherwise.places.assigned import assigned
 from superopt.onnx_io.otherwise.places.counted import counted
+from superopt.onnx_io.otherwise.places.filled import filled
 from superopt.onnx_io.otherwise.places.gathered import gathered
 from superopt.onnx_io.otherwise.places.one_hot import one_hot
 from superopt.onnx_io.otherwise.places.rejoined import rejoined
@@ -78,6 +79,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     attended,
     scattered,
     added,
+    filled,
     assigned,
     gathered,
     rejoined,

@@ -65,7 +65,7 @@ class Assignments:
             for user, _ in value.uses():
                 if is_a(user, "Identity"):
                     values.append(user.outputs[0])
-                elif not _is_known(self._program, user):
+                elif not is_known(self._program, user):
                     further.append(self.of(user))
         alike = [one for one in further if one is not None and own is not None and one.axis == own.axis]
         return bool(further) and len(alike) == len(further) and all(one.to in values for one in alike)
@@ -110,13 +110,13 @@ class Assignments:
         return found
 
 
-def _is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:
+def is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:
     """Whether a node computes sizes, or what is known before the model runs, or something that only such nodes read."""
     if all((v.name or "") in program.constants or (v.name or "") in program.sizes for v in node.outputs):
         return True
     users = [user for v in node.outputs for user, _ in v.uses()]
     is_read = any(v.is_graph_output() for v in node.outputs)
-    return bool(deepest and users and not is_read) and all(_is_known(program, user, deepest - 1) for user in users)
+    return bool(deepest and users and not is_read) and all(is_known(program, user, deepest - 1) for user in users)
 
 
 def _assignment(program: Program, node: ir.Node) -> Assigned | None:

@@ -1,0 +1,113 @@
+"""Which boxes of a value are parts of which others, whatever joins, cuts and moves these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from superopt.dim import Dim, Shape
+from superopt.operators.layout import Concat, Reshape, Transpose
+from superopt.operators.picks import Slice
+from superopt.relations import are_equal, equal_shapes, is_one
+from superopt.term import Term
+
+MOST = 2**11
+"""So many parts of a value are told, at most."""
+
+Range: TypeAlias = tuple[Dim, Dim]
+"""From which place of an axis to before which; of an axis whose size is a symbol all of it."""
+
+
+class UntoldError(Exception):
+    """What parts a value has is not told, or they are too many."""
+
+
+class Part(NamedTuple):
+    """A box of a value, and where what stands there does in another one: from which places on, and along which of its
+    axes each axis of the box is, if it has that.
+    """
+
+    box: tuple[Range, ...]
+    of: str
+    first: tuple[int, ...]
+    axes: tuple[int | None, ...]
+
+    @property
+    def sizes(self) -> Shape:
+        """How many places it has along each axis."""
+        return tuple(stop - start for start, stop in self.box)
+
+    def within(self, axis: int, start: Dim, stop: Dim) -> Part | None:
+        """What lies between two places of an axis, as places of the same value; None where that is nothing."""
+        old = self.box[axis]
+        if are_equal(old[0], start) and are_equal(old[1], stop):
+            return self
+        if not all(isinstance(d, int) for d in (*old, start, stop)):
+            raise UntoldError
+        new = max(start, old[0]), min(stop, old[1])
+        if new[0] >= new[1]:
+            return None
+        first, own = list(self.first), self.axes[axis]
+        if own is not None:
+            begin = new[0] - old[0]
+            first[own] += begin if isinstance(begin, int) else 0
+        return self._replace(box=(*self.box[:axis], new, *self.box[axis + 1 :]), first=tuple(first))
+
+    def at(self, axis: int, by: Dim) -> Part:
+        """The same, so many places further along an axis."""
+        start, stop = self.box[axis]
+        return self._replace(box=(*self.box[:axis], (start + by, stop + by), *self.box[axis + 1 :]))
+
+    def moved(self, perm: Sequence[int]) -> Part:
+        """The same, of a value with its axes in another order."""
+        return self._replace(box=tuple(self.box[a] for a in perm), axes=tuple(self.axes[a] for a in perm))
+
+
+Parts: TypeAlias = list[Part]
+
+
+def whole(label: str, shape: Shape) -> Parts:
+    """A value as it is."""
+    rank = len(shape)
+    return [Part(tuple((0, d) for d in shape), label, (0,) * rank, tuple(range(rank)))]
+
+
+def parts_of(term: Term, known: Mapping[str, Parts]) -> Parts:
+    """The parts that a term has of values, of some of which the parts are `known`. Raises `UntoldError`."""
+    if term.is_variable:
+        return known.get(term.label) or whole(term.label, term.shape)
+    how = term.operator
+    if not isinstance(how, Concat | Reshape | Slice | Transpose):
+        raise UntoldError
+    several = [parts_of(inner, known) for inner in term.inputs]
+    if isinstance(how, Concat):
+        size = term.inputs[0].shape[how.axis]
+        if not isinstance(term.shape[how.axis], int):
+            raise UntoldError
+        found = several[0] + [part.at(how.axis, size) for part in several[1]]
+    elif isinstance(how, Transpose):
+        found = [part.moved(how.perm) for part in several[0]]
+    elif isinstance(how, Slice):
+        cut = [part.within(how.axis, how.start, how.stop) for part in several[0]]
+        found = [part.at(how.axis, -1 * how.start) for part in cut if part is not None]
+    else:
+        found = _reshaped(several[0], term.inputs[0].shape, term.shape)
+    if len(found) > MOST:
+        raise UntoldError
+    return found
+
+
+def _reshaped(parts: Parts, shape: Shape, to: Shape) -> Parts:
+    """Parts of a value that has other axes of one place. Raises `UntoldError`."""
+    old, new = ([a for a, d in enumerate(sizes) if not is_one(d)] for sizes in (shape, to))
+    if not equal_shapes(tuple(shape[a] for a in old), tuple(to[a] for a in new)):
+        raise UntoldError
+    before = dict(zip(new, old, strict=True))
+    axes: list[int | None] = [before.get(a) for a in range(len(to))]
+    return [
+        part._replace(
+            box=tuple((0, 1) if a is None else part.box[a] for a in axes),
+            axes=tuple(None if a is None else part.axes[a] for a in axes),
+        )
+        for part in parts
+    ]

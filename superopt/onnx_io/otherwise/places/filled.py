@@ -1,0 +1,94 @@
+"""Models that fill a value box by box: the boxes beside each other, and zeros around them.
+
+Stereo networks shift the features of one picture against those of the other, and a script puts what it makes of each
+shift into a volume of zeros: `volume[:, :, i, :, i:] = f(left[..., i:], right[..., :-i])`. Torch's older exporter
+writes a ScatterND of the whole volume for that, which is told the place of each row, and its newer one several of parts
+of it, between transposes. What there is in the end is told by the boxes that parts of other values are in, whatever
+joins, cuts and moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import onnx_ir as ir
+
+from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.otherwise.places.assignments import is_known
+from superopt.onnx_io.otherwise.places.beside import Beside
+from superopt.onnx_io.otherwise.places.boxes import Parts, UntoldError, parts_of
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.said import is_a
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import replace_node
+from superopt.term import variables
+
+LEAST = 4
+"""So many assignments that are not needed any more are worth it."""
+
+MOST_PARTS = 4
+"""So many parts for each of them, at most: what is cut finer is joined more slowly than it is put."""
+
+LEAST_OPSET = 11
+"""Before it, widths of zeros around a value were attributes."""
+
+PADDED = ("float16", "float32", "float64", "int32", "int64")
+"""What is padded in all opsets."""
+
+
+def filled(program: Program) -> dict[int, Put]:
+    """How to put boxes beside each other, by the places of what gives a value with all of them."""
+    graph = program.model.graph
+    scatters = {node.outputs[0].name or "" for node in graph if is_a(node, "ScatterND", "ScatterElements")}
+    if len(scatters) < LEAST or (opset_of(program.model) or 1) < LEAST_OPSET:
+        return {}
+    known, put = _read(program, scatters)
+    values = {value.name or "": value for node in graph for value in node.outputs}
+    ends = {name for name in known if put[name] and _is_end(program, known, values[name])}
+    found = dict[int, Put]()
+    for i, node in enumerate(graph):
+        name = node.outputs[0].name or "" if node.outputs else ""
+        if name not in ends or len(put[name] - ends) < LEAST or program.values[name].type.dtype not in PADDED:
+            continue
+        beside = Beside(program, program.values[name].shape, known[name])
+        if beside.count <= MOST_PARTS * len(put[name]):
+            found[i] = partial(_put, beside)
+    return found
+
+
+def _read(program: Program, scatters: set[str]) -> tuple[dict[str, Parts], dict[str, frozenset[str]]]:
+    """The parts of values that are joined, cut and moved of others, and the assignments that these come from."""
+    known, put = dict[str, Parts](), dict[str, frozenset[str]]()
+    for step in program.steps:
+        for name, term in zip(step.outputs, step.terms, strict=False):
+            try:
+                known[name] = parts_of(term, known)
+            except UntoldError:
+                continue
+            before = [put[v.label] for v in variables(term) if v.label in put]
+            put[name] = frozenset[str]().union(*before, {name} & scatters)
+    return known, put
+
+
+def _is_end(program: Program, known: Mapping[str, Parts], value: ir.Value) -> bool:
+    """Whether something else reads a value than what joins, cuts and moves it."""
+    users = [user for user, _ in value.uses()]
+    return value.is_graph_output() or any(
+        not is_known(program, user) and all((v.name or "") not in known for v in user.outputs) for user in users
+    )
+
+
+def _put(beside: Beside, draft: Draft, node: ir.Node) -> bool:
+    """Join the boxes."""
+    there = {value.name or "": value for value in deep_values(draft.model.graph)}
+    made = NewNodes("filled", draft.taken)
+    try:
+        joined = beside.written(made, there)
+    except UntoldError:
+        return False
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [joined])
+    return True

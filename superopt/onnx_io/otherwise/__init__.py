@@ -21,6 +21,7 @@ from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.guarded import guarded
 from superopt.onnx_io.otherwise.larger import larger
 from superopt.onnx_io.otherwise.maps.attended import attended
+from superopt.onnx_io.otherwise.maps.correlated import correlated
 from superopt.onnx_io.otherwise.monomials import monomials
 from superopt.onnx_io.otherwise.networks.heads import heads
 from superopt.onnx_io.otherwise.networks.mixed import mixed
@@ -57,9 +58,9 @@ from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
-FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side, forests)
+FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side, forests, correlated)
 """What is written otherwise before anything else is: of what is left of a cell or a tree, none could be told. Networks
-that can be side by side are so rather than in stacks.
+that can be side by side are so rather than in stacks, and so are planes of products of maps.
 """
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (

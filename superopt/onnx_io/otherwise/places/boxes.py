@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from superopt.dim import Dim, Shape
 from superopt.operators.layout import Concat, Reshape, Transpose
+from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.relations import are_equal, equal_shapes, is_one
 from superopt.term import Term
@@ -72,14 +73,16 @@ def whole(label: str, shape: Shape) -> Parts:
     return [Part(tuple((0, d) for d in shape), label, (0,) * rank, tuple(range(rank)))]
 
 
-def parts_of(term: Term, known: Mapping[str, Parts]) -> Parts:
-    """The parts that a term has of values, of some of which the parts are `known`. Raises `UntoldError`."""
+def parts_of(term: Term, known: Mapping[str, Parts], with_zeros: bool = False) -> Parts:
+    """The parts that a term has of values, of some of which the parts are `known`; also of what has zeros around it, if
+    so, of which no part tells. Raises `UntoldError`.
+    """
     if term.is_variable:
         return known.get(term.label) or whole(term.label, term.shape)
     how = term.operator
-    if not isinstance(how, Concat | Reshape | Slice | Transpose):
+    if not isinstance(how, Concat | Reshape | Slice | Transpose) and not (with_zeros and isinstance(how, Pad)):
         raise UntoldError
-    several = [parts_of(inner, known) for inner in term.inputs]
+    several = [parts_of(inner, known, with_zeros) for inner in term.inputs]
     if isinstance(how, Concat):
         size = term.inputs[0].shape[how.axis]
         if not isinstance(term.shape[how.axis], int):
@@ -90,11 +93,22 @@ def parts_of(term: Term, known: Mapping[str, Parts]) -> Parts:
     elif isinstance(how, Slice):
         cut = [part.within(how.axis, how.start, how.stop) for part in several[0]]
         found = [part.at(how.axis, -1 * how.start) for part in cut if part is not None]
+    elif isinstance(how, Pad):
+        found = several[0]
+        for axis, (before, behind) in enumerate(zip(*_halves(how.pads), strict=True)):
+            if not all(isinstance(width, int) and width >= 0 for width in (before, behind)):
+                raise UntoldError
+            found = [part.at(axis, before) if before else part for part in found]
     else:
         found = _reshaped(several[0], term.inputs[0].shape, term.shape)
     if len(found) > MOST:
         raise UntoldError
     return found
+
+
+def _halves(pads: Shape) -> tuple[Shape, Shape]:
+    """The widths before each axis, and those behind it."""
+    return pads[: len(pads) // 2], pads[len(pads) // 2 :]
 
 
 def _reshaped(parts: Parts, shape: Shape, to: Shape) -> Parts:

@@ -24,7 +24,6 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import replace_node
-from superopt.term import variables
 
 LEAST = 4
 """So many assignments that are not needed any more are worth it."""
@@ -68,7 +67,7 @@ def _read(program: Program, scatters: set[str]) -> tuple[dict[str, Parts], dict[
                 known[name] = parts_of(term, known)
             except UntoldError:
                 continue
-            before = [put[v.label] for v in variables(term) if v.label in put]
+            before = [put[given] for given in step.inputs if given in put]  # what is covered is not read any more, too
             put[name] = frozenset[str]().union(*before, {name} & scatters)
     return known, put
 

@@ -117,6 +117,11 @@ def test_what_was_put_last_is_there(seed: int) -> None:
     operators_of(put(shape, boxes, base), {"x": given(shape)}, rounds=False)
 
 
+def test_what_is_covered_is_not_put() -> None:
+    boxes = [*(shifted(i) for i in range(4)), (EVERY,) * len(SHAPE), shifted(2)]
+    assert "ScatterND" not in operators_of(put(SHAPE, boxes), {"x": given(SHAPE)}, rounds=False)
+
+
 def test_what_is_read_between_is_there() -> None:
     more = "r = Exp(v2) z = Cos(v4) y = Add(r, z)"
     operators_of(put(SHAPE, [shifted(i) for i in range(SHIFTS)], more=more), {"x": given(SHAPE)}, rounds=False)

@@ -48,7 +48,7 @@ def correlated(program: Program) -> dict[int, Put]:
     if not joins or opset < LEAST_OPSET or sum(is_a(node, "ReduceMean", "ReduceSum") for node in graph) < LEAST:
         return {}
     plain, padded = _known(program, with_zeros=False), _known(program, with_zeros=True)
-    planes, found = Planes(program, plain), dict[int, Put]()
+    planes, found = Planes(program, plain, padded), dict[int, Put]()
     for i, node in joins:
         name = node.outputs[0].name or ""
         if name not in padded or (runs := _runs(planes, padded[name], program.values[name].shape, node)) is None:
@@ -79,9 +79,10 @@ def _runs(planes: Planes, parts: Parts, shape: Shape, node: ir.Node) -> list[Run
     ways = [planes.of(part, shape, axis) for part in ordered]
     pairs = {(plane.still, plane.shifted) for way in ways for plane in way}
     for pair in sorted(pairs):
-        chosen = [plane for way in ways for plane in way if (plane.still, plane.shifted) == pair]
-        if len(chosen) == len(ways):
-            return runs_of(chosen)
+        chosen = [next((plane for plane in way if (plane.still, plane.shifted) == pair), None) for way in ways]
+        planes_of_both = [plane for plane in chosen if plane is not None]
+        if len(planes_of_both) == len(ways):
+            return runs_of(planes_of_both)
     return None
 
 

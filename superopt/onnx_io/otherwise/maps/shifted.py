@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from superopt.dim import Dim, Shape
+from superopt.dim import Shape
 from superopt.onnx_io.otherwise.maps.scaled import scaled
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, Range, UntoldError, parts_of
 from superopt.onnx_io.program import Program
@@ -48,6 +48,16 @@ class Run(NamedTuple):
         return min(self.first.right, self.first.right + (self.length - 1) * self.step)
 
 
+class _View(NamedTuple):
+    """Columns of a product in which a map is, and so many rows and columns further on."""
+
+    of: str
+    start: int
+    stop: int
+    down: int
+    right: int
+
+
 def runs_of(planes: Sequence[Plane]) -> list[Run]:
     """Planes in runs."""
     found = [Run(planes[0], 1, 1)]
@@ -62,10 +72,12 @@ def runs_of(planes: Sequence[Plane]) -> list[Run]:
 
 
 class Planes:
-    """What planes of a model are, told by what its values are made of, and by the parts that these have of others."""
+    """What planes of a model are, told by what its values are made of, and by the parts that these have of others: as
+    they are padded, and with zeros around them, since some pad a map once, and others for each shift.
+    """
 
-    def __init__(self, program: Program, known: Mapping[str, Parts]) -> None:
-        self._values, self._made, self._known = program.values, program.made, known
+    def __init__(self, program: Program, plain: Mapping[str, Parts], padded: Mapping[str, Parts]) -> None:
+        self._values, self._made, self._plain, self._padded = program.values, program.made, plain, padded
         self._scaled = partial(scaled, program)
         self._outputs = {value.name or "": value for node in program.model.graph for value in node.outputs}
 
@@ -82,31 +94,32 @@ class Planes:
         if not isinstance(term.operator, Mean | Sum) or (product := self._product(term)) is None:
             return []
         columns = self._columns(part, shape, axis, term)
-        views, inner = [self._view(factor) for factor in product.inputs], term.inputs[0].shape
+        inner = term.inputs[0].shape
         channels, groups = inner[-_COLUMNS], inner[_CHANNELS] if len(inner) > _COLUMNS + 1 else 1
         if columns is None or not isinstance(channels, int) or not isinstance(groups, int):
             return []
         factor = of.factor / channels if isinstance(term.operator, Mean) else of.factor
-        found, of_maps = list[Plane](), product.shape[:_COLUMNS]
-        for still, shifted in (views, views[::-1]):
-            if still is None or shifted is None:
-                return []
-            stands = still.first == (0, 0, 0, part.box[columns][0])
-            stands = stands and equal_shapes(self._values[still.of].shape, (*of_maps, shape[columns]))
-            by = shifted.first[_COLUMNS] - still.first[_COLUMNS]
-            if stands and self._is_whole(shifted, of_maps, by, part.box[columns], shape[columns]):
-                found.append(Plane(still.of, shifted.of, groups, shifted.first[_ROWS], by, factor))
-        return found
+        found, start = list[Plane](), part.box[columns][0]
+        for with_zeros in (False, True):
+            views = [self._view(of_map, product.shape, with_zeros) for of_map in product.inputs]
+            for still, shifted in (views, views[::-1]):
+                if still is None or shifted is None or not isinstance(start, int):
+                    continue
+                by = shifted.right - still.right
+                ends = start + max(still.start, shifted.start), start + min(still.stop, shifted.stop)
+                whole = (*product.shape[:_COLUMNS], shape[columns])
+                stands = (still.down, still.right) == (0, start) and equal_shapes(self._values[still.of].shape, whole)
+                if stands and self._is_whole(shifted, whole, ends, by):
+                    found.append(Plane(still.of, shifted.of, groups, shifted.down, by, factor))
+        return list(dict.fromkeys(found))
 
-    def _is_whole(self, shifted: Part, of_maps: Shape, by: int, ends: Range, size: Dim) -> bool:
-        """Whether the part of the shifted map has all channels, and all columns that lie behind those of the other one,
-        of which there are so many.
-        """
-        (*others, rows, width) = self._values[shifted.of].shape
-        is_told = are_equal(rows, of_maps[_ROWS]) or all(isinstance(d, int) for d in (rows, of_maps[_ROWS]))
+    def _is_whole(self, shifted: _View, whole: Shape, ends: Range, by: int) -> bool:
+        """Whether of a map that is shifted all columns are multiplied that lie behind one of the whole map."""
+        (*_, rows, width), size = self._values[shifted.of].shape, whole[_COLUMNS]
+        is_told = are_equal(rows, whole[_ROWS]) or all(isinstance(d, int) for d in (rows, whole[_ROWS]))
         if not is_told or not isinstance(width, int) or not isinstance(size, int):
             return False
-        return equal_shapes(tuple(others), of_maps[:_ROWS]) and ends == (max(0, -by), min(size, width - by))
+        return ends == (max(0, -by), min(size, width - by))
 
     def _product(self, sums: Term) -> Term | None:
         """What two maps are multiplied by, if it is summed up over channels, or over those of each group."""
@@ -143,10 +156,17 @@ class Planes:
             term = self._made[term.label]
         return term
 
-    def _view(self, term: Term) -> Part | None:
-        """The one part of which a factor is, with its axes as they are."""
+    def _view(self, term: Term, shape: Shape, with_zeros: bool) -> _View | None:
+        """The one part of which a factor is, with all channels, and its axes as they are."""
         try:
-            parts = parts_of(term, self._known)
+            parts = parts_of(term, self._padded if with_zeros else self._plain, with_zeros)
         except UntoldError:
             return None
-        return parts[0] if len(parts) == 1 and parts[0].axes == tuple(range(_COLUMNS + 1)) else None
+        if len(parts) != 1 or parts[0].axes != tuple(range(_COLUMNS + 1)):
+            return None
+        (part,) = parts
+        (start, stop), own = part.box[_COLUMNS], self._values[part.of].shape
+        is_all = equal_shapes(part.sizes[:_COLUMNS], shape[:_COLUMNS]) and equal_shapes(own[:_ROWS], shape[:_ROWS])
+        if not is_all or not isinstance(start, int) or not isinstance(stop, int):
+            return None
+        return _View(part.of, start, stop, part.first[_ROWS], part.first[_COLUMNS] - start)

@@ -28,11 +28,18 @@ class Maps(NamedTuple):
     swapped: bool = False
     cut: int = 0
     """By how many columns less than there are in both."""
+    pads: bool = False
+    """Whether each shift pads the second map, and what it gives is not."""
 
     def plane(self, name: str, down: int, right: int) -> str:
         """Nodes that make a plane, with its axis, of the maps x and z."""
         wide = self.columns + self.more[1]
         first, last = max(0, -right), min(self.columns, wide - right) - self.cut
+        if self.pads:
+            around = f"v0_0_0_{first}_0_0_0_{self.columns - last}"
+            text = f"l{name} = Identity(x) c{name} = Slice(z, i{first + right}, i{last + right}, i3) "
+            text += f"r{name} = Pad(c{name}, {around}) m{name} = Mul(l{name}, r{name}) "
+            return text + f"t{name} = {self.total}<keepdims = 1>(m{name}, i1) p{name} = Identity(t{name}) "
         text = f"l{name} = Slice(x, i{first}, i{last}, i3) "
         text += f"r{name} = Slice(z, v{down}_{first + right}, v{down + self.rows}_{last + right}, v2_3) "
         text += f"m{name} = Mul({', '.join((f'r{name}', f'l{name}') if self.swapped else (f'l{name}', f'r{name}'))}) "
@@ -92,6 +99,8 @@ CORRELATED = {
     "in blocks": (Maps(columns=48), LEFT, 1),
     "in blocks, in groups": (Maps(channels=64, groups=2, columns=48), LEFT, 1),
     "of rows and columns, in a map with zeros around it": (Maps(more=(2, 4)), AROUND, 3),
+    "of maps that are padded for each": (Maps(pads=True), LEFT, 1),
+    "of maps that are padded for each, around": (Maps(pads=True), [(0, i - 3) for i in range(7)], 1),
     "of one row": (Maps(rows=1), LEFT, 1),
     "from one place on": (Maps(more=(0, 9)), [(0, 2 + i) for i in range(6)], 1),
 }
@@ -109,6 +118,7 @@ STAYING = {
     "every other place": (Maps(), [(0, -2 * i) for i in range(6)], ""),
     "few": (Maps(), LEFT[:3], ""),
     "fewer columns than there are": (Maps(cut=2), LEFT, ""),
+    "fewer of padded columns than there are": (Maps(pads=True, cut=1), LEFT, ""),
     "few channels": (Maps(channels=2), LEFT, ""),
     "other rows each": (Maps(more=(5, 0)), [(i, 0) for i in range(6)], ""),
 }

@@ -110,6 +110,13 @@ def measuring_s(inference_s: float, loading_s: float, at_least: bool = False) ->
     return (runs if at_least or is_long else USUAL_RUNS) * inference_s + sessions * loading_s
 
 
+def mean_s(original_s: float, inference_s: float) -> float:
+    """The seconds of an inference, of the mean of the original and a candidate: what pieces of this one take is told,
+    of the other only where it takes longer.
+    """
+    return (max(original_s, inference_s) + inference_s) / 2
+
+
 def compare(
     original: Model,
     candidate: Model,

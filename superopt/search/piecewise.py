@@ -33,9 +33,19 @@ def searched(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> Non
     most = CHOOSING_MOST if chooses else SEARCH_MOST
     latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
     least_s, most_s = (share * trial.left for share in once)
-    loading_s = 0.0 if cut.all_known else trial.loading_s
-    share = JOINED_SHARE if cut.joined else 0.0
-    times = Times(trial.end, latest, patient, len(trial.settings), least_s, most_s, loading_s, trial.writing_s, share)
+    loading_s, original_s = (0.0, 0.0) if cut.all_known else (trial.loading_s, trial.original_s)
+    times = Times(
+        trial.end,
+        latest,
+        patient,
+        len(trial.settings),
+        least_s,
+        most_s,
+        loading_s,
+        trial.writing_s,
+        JOINED_SHARE if cut.joined else 0.0,
+        original_s,
+    )
     tried.solved = solve(cut.groups, cut.known, search, times, trial.progress) if cut.pieces else []
     known = cut.known_joined | solved_as_pieces(cut.joined, cut.groups, tried.solved)
     begun = begun_of(cut.joined, tried.solved, trial.program.values)

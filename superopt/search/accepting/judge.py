@@ -15,7 +15,7 @@ from superopt.search.accepting.fed import DRAWS
 from superopt.search.accepting.judgement import Judgement, Question, now, question
 from superopt.search.accepting.labels import with_named
 from superopt.search.accepting.trial import LATEST, Attempt, Trial
-from superopt.search.paired import Paired, compare, faster, latency, loses, measuring_s
+from superopt.search.paired import Paired, compare, faster, latency, loses, mean_s, measuring_s
 from superopt.search.replay import Placement
 from superopt.search.solving.remembered import Memory
 from superopt.search.strategies.found import taken_as_they_stand
@@ -114,7 +114,7 @@ def _agreement(
 
 def _expected_s(tried: Attempt, trial: Trial) -> float:
     """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
-    inference_s = trial.objective.seconds([taken_as_they_stand(tried.cover)])
+    inference_s = mean_s(trial.original_s, trial.objective.seconds([taken_as_they_stand(tried.cover)]))
     return len(trial.settings) * measuring_s(inference_s, trial.loading_s)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +58,14 @@ def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) 
 def load_once(runtime: Runtime, model: Path) -> None:
     """Load a model, with the runtime's optimizations. Raises `RuntimeFailed`."""
     runtime.session(model)
+
+
+def time_once(runtime: Runtime, model: Path, draw: Draw) -> float:
+    """The seconds that a model takes to run on random inputs the first time. Raises `RuntimeFailed`."""
+    session = runtime.session(model)
+    feeds, start = runtime.feeds(session, 0, draw), time.monotonic()
+    runtime.run(session, feeds)
+    return time.monotonic() - start
 
 
 def run_on(runtime: Runtime, model: Path, feeds: Feeds, optimize: bool = False) -> None:

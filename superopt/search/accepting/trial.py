@@ -20,7 +20,7 @@ from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Program, opset_of
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
-from superopt.search.accepting.runs import load_once
+from superopt.search.accepting.runs import load_once, time_once
 from superopt.search.cutting.pieces import Piece
 from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
@@ -170,6 +170,18 @@ class Trial:
         except RuntimeFailed:  # what crashes it, or never ends, is told of where kernels are timed
             return 0.0
         return time.monotonic() - start
+
+    @cached_property
+    def original_s(self) -> float:
+        """The seconds that an inference takes of the model as it is given, the first time, where its pieces do not tell
+        that, as nodes of it are written otherwise; else 0, and where it does not run.
+        """
+        if not self.program.otherwise:
+            return 0.0
+        try:
+            return self.bench.child.call(self.longest, time_once, self.bench.runtime, self.working, self.measured_on(0))
+        except RuntimeFailed:  # that is told where it is compared
+            return 0.0
 
     @property
     def sample(self) -> str:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from superopt.errors import OutOfTime
-from superopt.search.paired import LOOK_S, LOOKS, measuring_s
+from superopt.search.paired import LOOK_S, LOOKS, mean_s, measuring_s
 
 COMPARING_RUNS = 24
 """How many times an inference could run, about, until a candidate is compared with its original: three runs of six
@@ -40,7 +40,8 @@ class Times:
     where the first searches gained nothing. All of them are searched once in `once_s` seconds, or where timing the
     kernels of the model as it stands takes long in up to `once_most_s`: timing what a search makes of them does too.
     Loading the model takes `loading_s`, and writing a candidate `writing_s`: of thousands of nodes that is much. Joined
-    pieces are searched for `joined_share` of what their parts took.
+    pieces are searched for `joined_share` of what their parts took. The original takes `original_s` for an inference,
+    where that is longer than what its pieces do, as nodes of it are written otherwise.
     """
 
     end: float
@@ -52,6 +53,7 @@ class Times:
     loading_s: float = 0.0
     writing_s: float = 0.0
     joined_share: float = 0.0
+    original_s: float = 0.0
 
     def searching_s(self, timing_s: float) -> float:
         """The seconds in which all pieces are searched once, where timing their kernels took so many."""
@@ -119,6 +121,7 @@ def planned(times: Times, inference_s: float, started: float, ends: float) -> Pl
 
 def _judging(inference_s: float, times: Times) -> tuple[float, float]:
     """The seconds that a candidate takes to be written, compared, and measured in all settings, and those at least."""
+    inference_s = mean_s(times.original_s, inference_s)
     comparing_s = times.writing_s + COMPARING_SESSIONS * times.loading_s + COMPARING_RUNS * inference_s
     usual_s, least_s = (
         times.settings * measuring_s(inference_s, times.loading_s, at_least) for at_least in (False, True)

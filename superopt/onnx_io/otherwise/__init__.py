@@ -54,6 +54,7 @@ from superopt.onnx_io.otherwise.series.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.series.steps import steps
 from superopt.onnx_io.otherwise.series.unrolled import unrolled
 from superopt.onnx_io.otherwise.told_once import told_once
+from superopt.onnx_io.otherwise.transposed_views import transposed_views
 from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
@@ -95,6 +96,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     recurrences,
     as_rows,
     restacked,
+    transposed_views,
     heads,
     pairs,
     mixed,

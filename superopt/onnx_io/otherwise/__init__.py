@@ -10,6 +10,7 @@ import onnx_ir as ir
 from superopt.errors import UNFORESEEN, SuperoptError
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.as_rows import as_rows
+from superopt.onnx_io.otherwise.attention.grouped_queries import grouped_queries
 from superopt.onnx_io.otherwise.attention.hidden_in_nodes import hidden_in_nodes
 from superopt.onnx_io.otherwise.attention.hidden_keys import hidden_keys
 from superopt.onnx_io.otherwise.bases import bases
@@ -97,6 +98,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     as_rows,
     restacked,
     transposed_views,
+    grouped_queries,
     heads,
     pairs,
     mixed,

@@ -1,22 +1,22 @@
-"""Models that merge axes, transpose, and take the axes apart again: transposed at once.
+"""Models that merge axes, transpose, and take the axes apart again: transposed at once, as products take it in.
 
-torch's newer exporter views keys as a stack of matrices, transposes these and views them as heads again, as often as an
-attention is called (`Reshape(x, [-1, tokens, width])`, 0 2 1, `Reshape`). Where sizes are open runtimes do not see that a
-product takes in what is transposed: each step of a decoder copies all of its cache, one number after the other. 512
-tokens of eight heads of 64 take 138 µs in onnxruntime 1.32, twice as long as their product with a query.
+torch's newer exporter views keys as a stack of matrices, transposes these and views them as heads again, wherever an
+attention is called (`Reshape(x, [-1, tokens, width])`, 0 2 1, `Reshape`). Where sizes are open, runtimes do not see
+that a product takes in what is transposed: each step of a decoder copies all of its cache, one number after the other.
+512 tokens of eight heads of 64 take 138 µs in onnxruntime 1.32, twice as long as their product with a query. Where they
+are known, views are one Reshape, which also merges keys that are repeated for heads with what these are of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import chain
+from typing import NamedTuple
 
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import shape_of
+from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
@@ -26,26 +26,42 @@ from superopt.relations import are_equal, equal_shapes
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
+class Turned(NamedTuple):
+    """A transpose of what is viewed first."""
+
+    sizes: list[int] | None
+    """As what it is viewed before, as a Reshape takes it; None where it is transposed as it is."""
+    perm: list[int]
+
+
 def transposed_views(program: Program) -> dict[int, Put]:
     """How to transpose at once, by the places of what takes axes apart again."""
-    found = ((place, _perm(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, perm) for place, perm in found if perm is not None}
+    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, *_VIEWS))
+    return {i: partial(_put, program) for i, node in nodes if _turned(program, node) is not None}
 
 
-def _perm(program: Program, node: ir.Node) -> list[int] | None:
-    """How the axes of what is viewed first are permuted in the end; None where they are not, or also taken apart."""
+def _turned(program: Program, node: ir.Node) -> Turned | None:
+    """How axes are permuted that are taken apart in the end, and were so before or need not be merged; None where what
+    is transposed is nothing that a product would take in.
+    """
     moved = _made(node, *_VIEWS)
     before = None if moved is None else _made(moved, "Transpose")
     if moved is None or before is None or not is_a(before, *_VIEWS):
         return None
-    shapes = [shape_of(program, value) for value in (before.inputs[0], before.outputs[0], node.outputs[0])]
-    (x, merged, result) = shapes
-    groups = None if x is None or merged is None else _groups(x, merged)
-    if x is None or result is None or groups is None:
+    values = (before.inputs[0], moved.outputs[0], node.outputs[0])
+    shapes = [s for value in values if (s := shape_of(program, value)) is not None]
+    groups = _groups(shapes[2], shapes[1]) if len(shapes) == len(values) else None
+    if groups is None:
         return None
-    order = moved.attributes["perm"].as_ints() if "perm" in moved.attributes else range(len(groups))[::-1]
-    perm = list(chain.from_iterable(groups[a] for a in order))
-    return perm if equal_shapes(tuple(x[a] for a in perm), result) else None
+    x, _, result = shapes
+    perm = list(moved.attributes["perm"].as_ints()) if "perm" in moved.attributes else list(range(len(groups)))[::-1]
+    axes = [axis for merged in range(len(perm)) for axis in groups[perm.index(merged)]]
+    apart, order = tuple(result[axis] for axis in axes), [axes.index(axis) for axis in range(len(axes))]
+    if equal_shapes(apart, x):
+        return Turned(None, order)
+    are_matrices = len(perm) > 2 and perm == [*range(len(perm) - 2), len(perm) - 1, len(perm) - 2]
+    sizes = told(apart) if are_matrices and len(groups[-1]) == len(groups[-2]) == 1 else None
+    return None if sizes is None else Turned(sizes, order)
 
 
 def _made(node: ir.Node, *op_types: str) -> ir.Node | None:
@@ -58,31 +74,34 @@ def _made(node: ir.Node, *op_types: str) -> ir.Node | None:
     return made if is_own or not is_a(made, "Transpose") else None
 
 
-def _groups(x: Shape, merged: Shape) -> list[list[int]] | None:
-    """Which axes of x one after the other make each of what they are merged to; None where one is taken apart."""
-    groups, left = list[list[int]](), list(range(len(x)))
+def _groups(apart: Shape, merged: Shape) -> list[list[int]] | None:
+    """Which axes one after the other make each of what they are merged to; None where one is taken apart."""
+    groups, left = list[list[int]](), list(range(len(apart)))
     for size in merged:
         group = list[int]()
-        while left and not are_equal(product([x[a] for a in group]), size):
+        while left and not are_equal(product([apart[a] for a in group]), size):
             group.append(left.pop(0))
-        if not are_equal(product([x[a] for a in group]), size):
+        if not are_equal(product([apart[a] for a in group]), size):
             return None
         groups.append(group)
-    if not groups or not are_equal(product([x[a] for a in left]), 1):
+    if not groups or not are_equal(product([apart[a] for a in left]), 1):
         return None
     groups[-1] += left
     return groups
 
 
-def _put(perm: Sequence[int], draft: Draft, node: ir.Node) -> bool:
+def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let what was viewed first be transposed."""
-    moved = _made(node, *_VIEWS)
+    turned, moved = _turned(program, node), _made(node, *_VIEWS)
     before = None if moved is None else _made(moved, "Transpose")
-    if moved is None or before is None or before.inputs[0] is None:  # another has changed it
+    if turned is None or before is None or before.inputs[0] is None:  # another has changed it
         return False
     made, read = NewNodes("transposed", draft.taken), [v for v in node.inputs if v is not None]
-    turned = made.node("Transpose", [before.inputs[0]], [ir.AttrInt64s("perm", perm)])
+    x = before.inputs[0]
+    if turned.sizes is not None:
+        x = made.node("Reshape", [x, made.integers(turned.sizes)])
+    result = made.node("Transpose", [x], [ir.AttrInt64s("perm", turned.perm)])
     draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [turned])
+    replace_node(draft.model, node, [result])
     bury(draft.model, read)
     return True

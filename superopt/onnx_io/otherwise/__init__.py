@@ -57,6 +57,7 @@ from superopt.onnx_io.otherwise.series.unrolled import unrolled
 from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
 from superopt.onnx_io.otherwise.truths import truths
+from superopt.onnx_io.otherwise.unchanged import unchanged
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
@@ -66,6 +67,7 @@ that can be side by side are so rather than in stacks, and so are planes of prod
 """
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
+    unchanged,
     told_once,
     full_rank,
     dequantized,

@@ -51,7 +51,6 @@ CASES = {
 }  # fmt: skip
 STAYS = {
     "along the last axis": gathering("5, 4", "3", "0", "5, 3"),
-    "of single numbers": gathering("2, 5, 1", "2, 3", "2", "2, 3, 1"),
     "of a part of each row": gathering("2, 5, 4", "2, 3", "2", "2, 3, 2"),
     "of a part of the batch": gathering("3, 5, 4", "2, 3", "2", "2, 3, 4"),
     "where numbers differ along rows": gathering("2, 5, 4", "2, 4", "1", "2, 3, 4"),
@@ -77,6 +76,12 @@ def test_rows_are_taken_as_rows(text: str, kind: str, x: tuple[int, ...], i: tup
 @pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
 def test_others_stay(text: str) -> None:
     assert not understand(load(model(text, 18))).otherwise
+
+
+def test_rows_of_single_numbers_stay() -> None:
+    """Their places are repeated once, which is left out."""
+    given = load(model(gathering("2, 5, 1", "2, 3", "2", "2, 3, 1"), 18))
+    assert [n.op_type for n in understand(given).model.graph] == ["Constant", "Unsqueeze", "GatherElements"]
 
 
 def of_constants(index: np.ndarray, opset: int = 13) -> onnx.ModelProto:

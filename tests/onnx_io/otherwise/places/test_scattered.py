@@ -35,7 +35,6 @@ STAYS = {
     "where places are computed": scattering(),
     "where places are computed, and none is added": scattering('reduction = "none"'),
     "along the last axis": scattering('axis = 1, reduction = "add"', x=("7", "9")),
-    "of single numbers": scattering(x=("5", "1"), rows=("7", "1")),
     "integers": scattering(kind="int64"),
 }
 
@@ -44,6 +43,12 @@ STAYS = {
 def test_others_stay(text: str) -> None:
     """Computed places may be the same, and onnxruntime's ScatterND loses rows that meet in several threads."""
     assert not understand(load(model(text, 18))).otherwise
+
+
+def test_rows_of_single_numbers_stay() -> None:
+    """Their places are repeated once, which is left out."""
+    given = load(model(scattering(x=("5", "1"), rows=("7", "1")), 18))
+    assert [n.op_type for n in understand(given).model.graph] == ["Constant", "Unsqueeze", "ScatterElements"]
 
 
 def of_constants(index: np.ndarray, reduction: str = "add", x: str = "5, 4", rows: str = "7, 4") -> onnx.ModelProto:

@@ -20,7 +20,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import bury, replace_node
 from superopt.relations import equal_shapes
 
@@ -37,6 +37,8 @@ class Repeated(NamedTuple):
     """Matrices of `batch heads rows columns`, each repeated for several heads of the other factor."""
 
     once: ir.Value
+    many: ir.Value
+    """All of them, heads and repetitions on one axis."""
     heads: int
     times: int
     is_turned: bool
@@ -112,9 +114,9 @@ def _scaled(program: Program, node: ir.Node) -> tuple[ir.Value, ir.Value] | None
     return None
 
 
-def _once(program: Program, merged: ir.Node) -> tuple[ir.Value, int, int] | None:
-    """What is repeated along an axis of its own behind heads, which a node merges with these; how many there are, and
-    how often each.
+def _once(program: Program, merged: ir.Node) -> tuple[ir.Value, ir.Value, int, int] | None:
+    """What is repeated along an axis of its own behind heads, which a node merges with these, and what it gives; how
+    many heads there are, and how often each.
     """
     wide = _read(merged, "Reshape")
     apart = None if wide is None else _read(wide.producer(), "Expand")
@@ -131,7 +133,7 @@ def _once(program: Program, merged: ir.Node) -> tuple[ir.Value, int, int] | None
         and equal_shapes(spread, _inserted(x, times))
         and equal_shapes(result, (x[0], heads * times, *x[2:]))
     )
-    return (once, heads, times) if fits else None
+    return (once, merged.outputs[0], heads, times) if fits else None
 
 
 def _read(node: ir.Node | None, *op_types: str) -> ir.Value | None:
@@ -157,5 +159,17 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     result = made.node("Reshape", [made.node("MatMul", [rows, matrices]), made.integers(grouped.apart)])
     draft.model.graph.insert_before(node, made.nodes)
     replace_node(draft.model, node, [result])
+    users = [user for user, _ in factor.many.uses() if is_a(user, "Shape") and user.graph is draft.model.graph]
+    for user in users:
+        _measure_once(factor, draft, user)
     bury(draft.model, [read])
     return True
+
+
+def _measure_once(factor: Repeated, draft: Draft, node: ir.Node) -> None:
+    """Let the shape of what is repeated be told by what is there once: exporters read sizes from where they are."""
+    made, part = NewNodes("measured", draft.taken), slice(number(node, "start", 0), number(node, "end", len(_SWAPPED)))
+    once = made.node("Shape", [factor.once], list(node.attributes.values()))
+    shape = made.node("Mul", [once, made.integers([1, factor.times, 1, 1][part])])
+    draft.model.graph.insert_before(node, made.nodes)
+    replace_node(draft.model, node, [shape])

@@ -71,6 +71,20 @@ def test_nothing_is_repeated(text: str, operators: list[str]) -> None:
     assert read(text) == operators
 
 
+MEASURED = {
+    "all of it": ("s = Shape(r)", ["Shape", "Mul"]),
+    "a part of it": ("s = Shape<start = 1, end = 3>(r)", ["Shape", "Mul"]),
+    "its last sizes": ("s = Shape<start = -2>(r)", ["Shape", "Mul"]),
+}
+
+
+@pytest.mark.parametrize(("shape", "operators"), MEASURED.values(), ids=MEASURED)
+def test_its_shape_is_told_by_what_is_there_once(shape: str, operators: list[str]) -> None:
+    text = graph(COMPUTED + REPEATED + SCORES + shape, "N, 6, 1, 4", "N, 2, T, 4", OPEN)
+    found = read(text.replace("=> (float[k1, l1, m1, n1] y)", "=> (float[k1, l1, m1, n1] y, int64[z1] s)"))
+    assert [op for op in found if op not in TURNED or op == "Shape"] == operators
+
+
 STAYING = {
     "many queries": graph(REPEATED + SCORES, "2, 6, 64, 4"),
     "heads in another order": graph(

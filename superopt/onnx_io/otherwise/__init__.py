@@ -39,6 +39,7 @@ from superopt.onnx_io.otherwise.places.restacked import restacked
 from superopt.onnx_io.otherwise.places.scattered import scattered
 from superopt.onnx_io.otherwise.quantized.convolved import convolved
 from superopt.onnx_io.otherwise.quantized.few_channels import few_channels
+from superopt.onnx_io.otherwise.quantized.padded import padded
 from superopt.onnx_io.otherwise.quantized.saturated import saturated
 from superopt.onnx_io.otherwise.quantized.shares import shares
 from superopt.onnx_io.otherwise.quantized.signed_weights import signed_weights
@@ -71,6 +72,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     told_once,
     full_rank,
     dequantized,
+    padded,
     convolved,
     shares,
     few_channels,

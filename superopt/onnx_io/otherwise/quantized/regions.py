@@ -39,3 +39,8 @@ def dequantizing(node: ir.Node, which: int) -> ir.Node | None:
     value = node.inputs[which]
     maker = None if value is None else value.producer()
     return maker if maker is not None and is_a(maker, "DequantizeLinear") and maker.graph is node.graph else None
+
+
+def pads_with_one(node: ir.Node) -> bool:
+    """Whether all that a padding puts around is the same."""
+    return "mode" not in node.attributes or node.attributes["mode"].as_string() == "constant"

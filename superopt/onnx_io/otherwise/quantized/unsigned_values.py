@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
-from superopt.onnx_io.otherwise.quantized.regions import all_of, takes_in
+from superopt.onnx_io.otherwise.quantized.regions import all_of, pads_with_one, takes_in
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a
@@ -137,6 +137,8 @@ def _carried(region: _Region, node: ir.Node) -> list[ir.Value] | None:
         if len(node.outputs) > 1 and not is_a(node, "Split"):
             return None
         return _joined(region, node, range(len(node.inputs) if is_a(node, "Concat") else 1))
+    if is_a(node, "Pad"):
+        return _padded(region, node)
     places, zero = _places(node)
     if node.op_type == "QLinearMatMul" and _is_constant(node.inputs[3]):  # which may be of another type than a value
         places = places[:1]
@@ -145,6 +147,15 @@ def _carried(region: _Region, node: ir.Node) -> list[ir.Value] | None:
         return None
     region.bytes |= dict.fromkeys((node, i) for i in read)
     return _joined(region, node, [place for place, _ in places])
+
+
+def _padded(region: _Region, node: ir.Node) -> list[ir.Value] | None:
+    """The same around what pads, by a byte that is noted, or by bytes that are there."""
+    if pads_with_one(node):
+        if zeros(node, 2, np.int8) is None:
+            return None
+        region.bytes[node, 2] = None
+    return _joined(region, node, [0])
 
 
 def _is_nearest(node: ir.Node) -> bool:

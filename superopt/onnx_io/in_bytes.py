@@ -16,11 +16,11 @@ _MAKES = "DequantizeLinear"
 
 _OF_EACH = ("Add", "Concat", "LeakyRelu", "Mul", "Sigmoid", "Where")
 _OF_SEVERAL = ("AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Softmax")
-_MOVED = ("Flatten", "Gather", "MaxPool", "Resize", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+MOVED = ("Flatten", "Gather", "MaxPool", "Resize", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 _PRODUCTS = ("Gemm", "MatMul")
 """What may give numbers as well: sums of products of bytes are made to these."""
 
-_BOUNDING = ("Clip", "Relu")
+BOUNDING = ("Clip", "Relu")
 """What becomes part of quantizing, whose bytes have bounds of their own."""
 
 _NUMBERS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16, None)
@@ -28,10 +28,10 @@ _NUMBERS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataT
 
 def is_in_bytes(node: ir.Node) -> bool:
     """Whether runtimes compute what a node does in bytes."""
-    if is_a(node, *_BOUNDING):
+    if is_a(node, *BOUNDING):
         maker = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
         return maker is not None and _becomes_bytes(node) and (is_a(maker, _MAKES) or is_in_bytes(maker))
-    if not is_a(node, *_OF_EACH, *_OF_SEVERAL, *_MOVED):
+    if not is_a(node, *_OF_EACH, *_OF_SEVERAL, *MOVED):
         return False
     makers = [value.producer() for value in _numbers(node)]
     of_bytes = bool(makers) and all(is_a(maker, _MAKES) for maker in makers)
@@ -49,5 +49,5 @@ def _becomes_bytes(node: ir.Node) -> bool:
     users = [user for value in node.outputs for user, _ in value.uses()]
     is_inner = bool(users) and not any(value.is_graph_output() for value in node.outputs)
     return is_inner and all(
-        is_a(user, "QuantizeLinear") or (is_a(user, *_BOUNDING) and _becomes_bytes(user)) for user in users
+        is_a(user, "QuantizeLinear") or (is_a(user, *BOUNDING) and _becomes_bytes(user)) for user in users
     )

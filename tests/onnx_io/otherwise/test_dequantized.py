@@ -81,3 +81,55 @@ def test_numbers_that_are_an_output_are_made_as_before() -> None:
 def test_weights_that_would_take_much_stay_quantized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("superopt.onnx_io.otherwise.dequantized"), "MOST_BYTES", 4 * 12 - 1)
     assert kinds(layer(*KINDS["4 bits"]))[1] == ["DequantizeLinear", "MatMul", "Add"]
+
+
+def mixed(*between: onnx.NodeProto, data: str = "x") -> onnx.ModelProto:
+    """A convolution with weights of 8 bits, and a layer of which values are quantized, too, as TFLite writes them."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["w"], axis=0),
+        *between,
+        helper.make_node("Conv", [data, "w"], ["c"]),
+        helper.make_node("DynamicQuantizeLinear", ["c"], ["b", "bs", "bz"]),
+        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["n"]),
+        helper.make_node("DequantizeLinear", ["l", "one"], ["v"]),
+        helper.make_node("MatMul", ["n", "v"], ["y"]),
+    ]
+    held = {"q": rng.integers(-99, 99, (5, 4, 1, 1)).astype(np.int8), "s": rng.random(5).astype(np.float32)}
+    held |= {"z": np.zeros(5, np.int8), "l": rng.integers(-99, 99, (6, 3)).astype(np.int8), "one": np.float32(0.5)}
+    held |= {"zero": np.uint8(128), "twice": np.array([0, 0, 0, 0])}
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (1, 4, 6, 6)), ("y", (1, 5, 6, 3)))
+    ]
+    weights = [numpy_helper.from_array(np.asarray(a), n) for n, a in held.items()]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+QUANTIZED = helper.make_node("QuantizeLinear", ["x", "one", "zero"], ["d"])
+NUMBERS = helper.make_node("DequantizeLinear", ["d", "one", "zero"], ["e"])
+
+
+def test_weights_beside_values_that_are_not_quantized_are_held_though_others_are() -> None:
+    source = mixed()
+    made, found = kinds(source)
+    assert found == ["Conv", "DynamicQuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul"]
+    given = {"x": np.random.default_rng(1).standard_normal((1, 4, 6, 6)).astype(np.float32)}
+    np.testing.assert_allclose(run(made, given)[0], run(source, given)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "last", [(), (helper.make_node("Relu", ["e"], ["f"]),), (helper.make_node("Reshape", ["e", "twice"], ["f"]),)]
+)
+def test_those_beside_numbers_of_bytes_stay_though_these_are_moved_or_bounded(last: tuple[onnx.NodeProto, ...]) -> None:
+    source = mixed(QUANTIZED, NUMBERS, *last, data="f" if last else "e")
+    assert kinds(source)[1].count("DequantizeLinear") == 4
+
+
+def test_numbers_that_are_quantized_again_are_made_as_before() -> None:
+    source = mixed(
+        helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0, 2, 3]),
+        helper.make_node("QuantizeLinear", ["t", "one", "zero"], ["again"]),
+    )
+    source.graph.output.append(helper.make_tensor_value_info("again", TensorProto.UINT8, (4, 5, 1, 1)))
+    assert kinds(source)[1].count("DequantizeLinear") == 3

@@ -37,6 +37,7 @@ from superopt.onnx_io.otherwise.places.one_hot import one_hot
 from superopt.onnx_io.otherwise.places.rejoined import rejoined
 from superopt.onnx_io.otherwise.places.restacked import restacked
 from superopt.onnx_io.otherwise.places.scattered import scattered
+from superopt.onnx_io.otherwise.quantized.bounded import bounded
 from superopt.onnx_io.otherwise.quantized.convolved import convolved
 from superopt.onnx_io.otherwise.quantized.few_channels import few_channels
 from superopt.onnx_io.otherwise.quantized.padded import padded
@@ -73,6 +74,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     full_rank,
     dequantized,
     padded,
+    bounded,
     convolved,
     shares,
     few_channels,

@@ -139,6 +139,8 @@ def _carried(region: _Region, node: ir.Node) -> list[ir.Value] | None:
         return _joined(region, node, range(len(node.inputs) if is_a(node, "Concat") else 1))
     if is_a(node, "Pad"):
         return _padded(region, node)
+    if is_a(node, "Clip"):
+        return _bounded(region, node)
     places, zero = _places(node)
     if node.op_type == "QLinearMatMul" and _is_constant(node.inputs[3]):  # which may be of another type than a value
         places = places[:1]
@@ -155,6 +157,15 @@ def _padded(region: _Region, node: ir.Node) -> list[ir.Value] | None:
         if zeros(node, 2, np.int8) is None:
             return None
         region.bytes[node, 2] = None
+    return _joined(region, node, [0])
+
+
+def _bounded(region: _Region, node: ir.Node) -> list[ir.Value] | None:
+    """The same around what bounds, by bytes that are noted."""
+    given = [i for i, value in enumerate(node.inputs) if i and value is not None]
+    if not all(_is_byte(node, i) for i in given):
+        return None
+    region.bytes |= dict.fromkeys((node, i) for i in given)
     return _joined(region, node, [0])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from superopt.cost.analytic import AnalyticCost
 from superopt.cost.layouts import Place
-from superopt.search.solving.plan import Times
+from superopt.search.solving.plan import Times, planned
 from superopt.search.solving.solve import solve
 from superopt.search.strategies.found import ALIKE, EXHAUSTED, OUT_OF_TIME, Found, Outcome
 from superopt.term import Graph
@@ -167,3 +167,12 @@ def test_who_interrupts_a_second_search_gets_what_the_first_ones_found() -> None
     assert asked == [64, 32]
     assert search.stopped
     assert reasons(found) == [(EXHAUSTED, 1.4), (ALIKE, 1.4)]
+
+
+def test_judging_takes_the_mean_of_an_original_that_is_slower_than_its_pieces_and_of_these() -> None:
+    slow, mean = (
+        planned(Times(1e3, 1e3, 1e3, original_s=original_s), inference_s, 0.0, 1e3)
+        for original_s, inference_s in ((9.0, 1.0), (0.0, 5.0))
+    )
+    assert (slow.judging_s, slow.least_s) == (mean.judging_s, mean.least_s)
+    assert slow.runs_s == mean.runs_s / 5.0

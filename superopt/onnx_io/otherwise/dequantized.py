@@ -48,15 +48,23 @@ def dequantized(program: Program) -> dict[int, Put]:
     return {i: partial(_hold, program) for i, _ in places}
 
 
-def _is_beside_bytes(program: Program, value: ir.Value) -> bool:
-    """Whether what reads the numbers of a weight may be computed in bytes."""
-    return any(_is_in_bytes(program, user, value) for user, _ in value.uses())
+def _is_beside_bytes(program: Program, numbers: ir.Value) -> bool:
+    """Whether what reads the numbers of a weight, or what is moved or bounded of these, may be computed in bytes."""
+    left, seen = [numbers], {numbers}
+    while left:
+        value = left.pop()
+        for user, _ in value.uses():
+            if not is_a(user, *_PASSING):
+                if _is_in_bytes(program, user, value):
+                    return True
+                continue
+            left += [given for given in user.outputs if given not in seen]
+            seen.update(user.outputs)
+    return False
 
 
 def _is_in_bytes(program: Program, user: ir.Node, value: ir.Value) -> bool:
     """Whether that may be so of a node: with numbers of bytes that are computed, or by itself."""
-    if is_a(user, *_PASSING):
-        return any(_is_beside_bytes(program, given) for given in user.outputs)
     others = [v for v in user.inputs if v is not None and v is not value and (v.name or "") not in program.constants]
     return not others or any(map(_is_of_bytes, others))
 
@@ -64,8 +72,8 @@ def _is_in_bytes(program: Program, user: ir.Node, value: ir.Value) -> bool:
 def _is_of_bytes(value: ir.Value) -> bool:
     """Whether numbers are made of bytes, and perhaps moved or bounded then."""
     maker = value.producer()
-    if maker is not None and is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
-        return _is_of_bytes(maker.inputs[0])
+    while maker is not None and is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
+        maker = maker.inputs[0].producer()
     return is_a(maker, "DequantizeLinear")
 
 

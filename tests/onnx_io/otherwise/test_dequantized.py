@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,3 +134,17 @@ def test_numbers_that_are_quantized_again_are_made_as_before() -> None:
     )
     source.graph.output.append(helper.make_tensor_value_info("again", TensorProto.UINT8, (4, 5, 1, 1)))
     assert kinds(source)[1].count("DequantizeLinear") == 3
+
+
+MANY = 1_200
+"""More than functions may call each other."""
+
+
+@pytest.mark.parametrize(("first", "data"), [("w", "e"), ("e", "r0")], ids=["a weight", "bytes"])
+def test_bytes_and_weights_may_be_moved_many_times(first: str, data: str) -> None:
+    names = [first, *(f"r{i}" for i in reversed(range(MANY)))]
+    moving = [helper.make_node("Reshape", [a, "twice"], [b]) for a, b in pairwise(names)]
+    source = mixed(QUANTIZED, NUMBERS, *moving, data=data)
+    if first == "w":
+        next(node for node in source.graph.node if node.op_type == "Conv").input[1] = "r0"
+    assert kinds(source)[1].count("DequantizeLinear") == 4

@@ -105,9 +105,10 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     found = _padding(program, node)
     if found is None:
         return False
-    widths, reading = _widths(program, found), _convolutions(found)
+    widths = _widths(program, node)
+    reading = _convolutions(found) if found.byte == found.steps.zero else []
     if widths is None or not reading or not all(_pads(program, conv, widths) for conv in reading):
-        _pad_bytes(draft, found)
+        _pad_bytes(draft, found, widths)
         return True
     between = [conv.inputs[0] for conv in reading]
     for conv in reading:
@@ -119,14 +120,12 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     return True
 
 
-def _widths(program: Program, padding: _Padding) -> list[int] | None:
-    """How many zeros there are in front along each axis, and then behind; None where something else is there, or how
-    many is computed.
-    """
-    widths, axes = data_of(program, padding.node.inputs[1]), _given(padding.node, 3)
-    rank = len(shape_of(program, padding.node.outputs[0]) or ())
+def _widths(program: Program, node: ir.Node) -> list[int] | None:
+    """How much there is in front along each axis, and then behind; None where that is computed."""
+    widths, axes, shape = data_of(program, node.inputs[1]), _given(node, 3), shape_of(program, node.outputs[0])
+    rank = len(shape or ())
     told = np.arange(rank) if axes is None else data_of(program, axes)
-    if padding.byte != padding.steps.zero or widths is None or told is None or widths.size != 2 * told.size:
+    if widths is None or told is None or not rank or widths.size != 2 * told.size:
         return None
     full = np.zeros((2, rank), np.int64)
     full[:, told] = widths.reshape(2, -1)
@@ -158,11 +157,15 @@ def _pads(program: Program, conv: ir.Node, widths: list[int]) -> list[int]:
     return [a + b for a, b in zip(own, widths[2:rank] + widths[rank + 2 :], strict=True)]
 
 
-def _pad_bytes(draft: Draft, padding: _Padding) -> None:
-    """Pad bytes with one of them."""
+def _pad_bytes(draft: Draft, padding: _Padding, widths: list[int] | None) -> None:
+    """Pad bytes with one of them, along all axes where the widths are told: onnxruntime 1.32 refuses a padding that
+    names axes beside convolutions of bytes.
+    """
     made, node = NewNodes("padded", draft.taken), padding.node
+    axes = _given(node, 3) if widths is None else None
     read: list[ir.Value | None] = [padding.making.inputs[0], node.inputs[1]]
-    axes = _given(node, 3)
+    if widths is not None and _given(node, 3) is not None:
+        read[1] = made.integers(widths)
     if padding.byte is not None or axes is not None:
         read.append(None if padding.byte is None else made.held(np.array(padding.byte, padding.steps.dtype)))
     if axes is not None:

@@ -12,6 +12,7 @@ import pytest
 from onnx import helper
 
 from superopt.onnx_io import load, understand
+from superopt.onnx_io.said import held
 from tests.onnx_io.networks import Array
 from tests.onnx_io.otherwise.quantized.quantized_nodes import Held, model, pair, weights
 from tests.onnx_io.otherwise.reading import gain, operators_of
@@ -99,6 +100,19 @@ BYTES_PADDED = ["QuantizeLinear", "Pad", "DequantizeLinear"]
 )
 def test_else_bytes_are_padded(source: onnx.ModelProto) -> None:
     assert kinds(source) == [*BYTES_PADDED, *CONVOLVED[2:]]
+
+
+@pytest.mark.parametrize("said", [{}, {"mode": "edge"}], ids=["of something else", "repeated"])
+def test_bytes_are_padded_along_all_axes_where_some_are_named(said: dict[str, str]) -> None:
+    """Paddings that name axes are refused by onnxruntime 1.32 beside convolutions of bytes."""
+    number = np.array([], np.float32) if said else np.float32(1.5)
+    source = Model(widths=[2, 1, 0, 1]).pads([number, np.array([-1, 2])], **said).convolved()
+    (node,) = [node for node in source.graph.node if node.op_type == "Pad"]
+    node.input[2] = "" if said else node.input[2]
+    assert kinds(source) == [*BYTES_PADDED, *CONVOLVED[2:]]
+    (pad,) = [node for node in understand(load(source)).model.graph if node.op_type == "Pad"]
+    assert held(pad.inputs[1]).numpy().tolist() == [0, 0, 1, 2, 0, 0, 1, 0]  # type: ignore[union-attr]
+    assert len(pad.inputs) == (2 if said else 3)
 
 
 def test_bytes_of_which_the_largest_are_taken_are_padded() -> None:

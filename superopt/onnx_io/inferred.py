@@ -29,6 +29,9 @@ LARGE = (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099, 1_000
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
 """What symbols are taken as. With more of them in one node nothing is told."""
 
+MOST = 2**63 - 1
+"""The largest size that ONNX writes down."""
+
 Known: TypeAlias = "Type | Shape | Array"
 """An input: its type, its elements where it is a vector of sizes, or its value where it is a constant."""
 
@@ -88,11 +91,13 @@ _Found = dict[str, tuple[str, list[int | None]]]
 
 
 def _run(node: ir.Node, opset: int, inputs: Mapping[str, Known], values: Mapping[str, int]) -> _Found:
-    """What ONNX infers of a node with numbers for symbols; nothing where it refuses that, or something would have fewer
-    elements than none: onnx 1.23 ends the process then.
+    """What ONNX infers of a node with numbers for symbols; nothing where it refuses that, where a size is no number of
+    64 bits, or something would have fewer elements than none: onnx 1.23 ends the process then.
     """
     given: list[onnx.ValueInfoProto] = []
     constants: list[onnx.TensorProto] = []
+    if any(abs(d) > MOST for known in inputs.values() for d in _numbers(_sizes(known), values)):
+        return {}
     for name, known in inputs.items():
         if isinstance(known, Type):
             dims = _numbers(known.shape, values)

@@ -70,6 +70,12 @@ def test_nothing_is_told_of_sizes_that_do_not_fit() -> None:
     assert inferred(node, 17, {"a": Type("int64", (B,)), "b": Type("int64", (S,))}) == {}
 
 
+@pytest.mark.parametrize("known", [Type("int64", (15 * B * S * R,)), (15 * B * S * R,)], ids=["a type", "sizes"])
+def test_nothing_is_told_of_products_of_more_sizes_than_have_room(known: Known) -> None:
+    node = ir.from_proto(helper.make_node("Identity", ["a"], ["y"]))
+    assert inferred(node, 17, {"a": known}) == {}
+
+
 def test_a_shape_among_sizes_may_have_a_part_without_elements() -> None:
     """`x.unflatten(-1, (2, 3))`: what follows the last axis is nothing."""
     text = """g (float[B, 6] x) => (float[B, 2, 3] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2},

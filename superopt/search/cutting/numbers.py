@@ -28,12 +28,12 @@ _FLOATS = ("float32", "float64")
 def with_numbers(program: Program, terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The terms of a step with its constants of one element as numbers; as they are where a type would be lost."""
     below = subterms(*terms)
-    new = {t: filled(value, t.shape) for t in below if math.isfinite(value := _number(program, t))}
     chosen = dict.fromkeys(i for t in below if isinstance(t.operator, Where) for i in t.inputs[1:])
-    new |= {t: filled(value, t.shape) for t in chosen if (value := _chosen(program, t)) < math.inf}
-    if not new:
-        return terms
     with assuming():  # what was assumed of symbolic sizes when they were read still is
+        new = {t: filled(value, t.shape) for t in below if math.isfinite(value := _number(program, t))}
+        new |= {t: filled(value, t.shape) for t in chosen if (value := _chosen(program, t)) < math.inf}
+        if not new:
+            return terms
         made = replace_all(terms, new)
     before, after = ([t.type.dtype for t in running(*side)] for side in (terms, made))
     return made if before == after else terms

@@ -120,9 +120,10 @@ def test_of_a_constant_of_one_value_what_is_chosen_is_a_number(value: float, sha
     assert multiplied == ((len(shape) == 2 and shape != (1, 1)) or np.isinf(value)), "what is not chosen stays"
 
 
-def test_scores_to_which_minus_infinity_is_added_are_written() -> None:
+@pytest.mark.parametrize("rows", [4, "N"], ids=["known", "open"])
+def test_scores_to_which_minus_infinity_is_added_are_written(rows: int | str) -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["s"]), helper.make_node("Where", ["mask", "low", "s"], ["y"])]
-    ends = [("mask", onnx.TensorProto.BOOL, [4]), ("x", 1, [4, 4]), ("y", 1, [4, 4])]
+    ends = [("mask", onnx.TensorProto.BOOL, [4]), ("x", 1, [rows, 4]), ("y", 1, [rows, 4])]
     weights = {"w": np.eye(4, dtype=np.float32), "low": np.array(-np.inf, np.float32)}
     given = model(nodes, ends[:2], ends[2:], weights)
     program = understand(load(given))

@@ -38,6 +38,11 @@ tenth of it, and telling, writing and closing take time as well.
 LEAST_LONGEST_S = 5.0
 """For so long a model may run, however little time is left."""
 
+ONCE_SHARE = 0.1
+"""A model that takes longer than that share of the time that is left to run once cannot be compared in it; it may never
+end, which is told of where it is compared.
+"""
+
 
 @dataclass
 class Attempt:
@@ -174,12 +179,13 @@ class Trial:
     @cached_property
     def original_s(self) -> float:
         """The seconds that an inference takes of the model as it is given, the first time, where its pieces do not tell
-        that, as nodes of it are written otherwise; else 0, and where it does not run.
+        that, as nodes of it are written otherwise; else 0, and where it does not run, or not within its share.
         """
         if not self.program.otherwise:
             return 0.0
+        allowed_s, draw = self.loading_s + ONCE_SHARE * self.left, self.measured_on(0)
         try:
-            return self.bench.child.call(self.longest, time_once, self.bench.runtime, self.working, self.measured_on(0))
+            return self.bench.child.call(allowed_s, time_once, self.bench.runtime, self.working, draw)
         except RuntimeFailed:  # that is told where it is compared
             return 0.0
 

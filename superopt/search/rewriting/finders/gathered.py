@@ -4,10 +4,12 @@ its ends; each of some things beside each of others, as scores of pairs and the 
 
 `gather(x, i)·w = gather(x·w, i)`, and there are more edges than nodes. Between the two stand reshapes, transposes, and
 differences and joins with the features of the node itself, repeated for all of its edges: `[x_i, x_j − x_i]·w` is
-`x_i·w₁ + x_j·w₂ − x_i·w₂`, each of which is of a node. One step at a time it is dear before it pays: what is taken
-apart is multiplied more often, until the last part is multiplied before. So all are taken at once. What is left is
-multiplied once: beside a candidate that is repeated, `[q, k, q − k, q·k]·w` is `[k, q·k]·[w₂ − w₃, w₄]` and what is
-made of `q` alone (as attention over what somebody did is computed; Zhou et al. 2018).
+`x_i·w₁ + x_j·w₂ − x_i·w₂`, each of which is of a node. So do functions of each number: what weighs the first and the
+last word of each span, rectified (GLiNER; Zaratiana et al. 2023), is a layer of the words. One step at a time it is
+dear before it pays: what is taken apart is multiplied more often, until the last part is multiplied before. So all are
+taken at once. What is left is multiplied once: beside a candidate that is repeated, `[q, k, q − k, q·k]·w` is
+`[k, q·k]·[w₂ − w₃, w₄]` and what is made of `q` alone (as attention over what somebody did is computed; Zhou et al.
+2018).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from superopt.operators.differences import Sub
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice, Take
-from superopt.operators.pointwise import Add
+from superopt.operators.pointwise import Add, Unary
 from superopt.operators.rearrange import Gather
 from superopt.relations import is_one
 from superopt.search.rewriting.finders.fewer import Fewer
@@ -33,7 +35,10 @@ from superopt.term import Term, make, subterms
 MOST = 16
 """Below more operators than these nothing is looked for."""
 
-THROUGH = (Reshape, Transpose, Expand, Add, Sub, Concat)
+MOVES = (Reshape, Transpose, Expand, Concat, Gather, Take)
+"""What functions of each number are the same before and after."""
+
+THROUGH = (Reshape, Transpose, Expand, Add, Sub, Concat, Unary)
 """What a gather is looked for behind."""
 
 
@@ -125,6 +130,8 @@ def _parts(whole: Product) -> list[Part]:
     """The summands of a product, of what is added up and joined."""
     x, axis, weights = whole
     op = x.operator
+    if isinstance(op, Unary) and (before := _function_before(x)) is not None:
+        return _parts(Product(before, axis, weights))
     if isinstance(op, Add | Sub):
         one, other = (_parts(Product(i, axis, weights)) for i in x.inputs)
         return [*one, *(part._replace(negative=part.negative ^ isinstance(op, Sub)) for part in other)]
@@ -132,6 +139,18 @@ def _parts(whole: Product) -> list[Part]:
         rows = zip(x.inputs, _rows(weights, x.inputs, axis), strict=True)
         return [part for i, w in rows for part in _parts(Product(i, axis, w))]
     return [Part(_repeated_after(whole) or whole)]
+
+
+def _function_before(x: Term) -> Term | None:
+    """A function of what is moved, gathered or joined, done before that; None of what is not."""
+    (moved,) = x.inputs
+    if isinstance(moved.operator, Unary):
+        moved = _function_before(moved) or moved
+    if not isinstance(moved.operator, MOVES):
+        return None
+    count = len(moved.inputs) if isinstance(moved.operator, Concat) else 1
+    functions = [make(x.operator, (i,)) for i in moved.inputs[:count]]
+    return make(moved.operator, (*functions, *moved.inputs[count:]))
 
 
 def _repeated_after(whole: Product) -> Term | None:

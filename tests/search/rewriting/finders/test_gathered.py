@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
+from superopt.demands import assuming
 from superopt.dim import Dim, symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.activations import Gelu
 from superopt.operators.conv import Conv
 from superopt.operators.differences import Sub
+from superopt.operators.functions import Tanh
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Take
@@ -70,12 +74,26 @@ LEFT = {
     "fewer are gathered": MatMul()(Gather(0)(X, variable("k", (2,), "int64")), weight(WIDTH, RESULTS)),
     "as many are gathered": MatMul()(Gather(0)(X, variable("k", (NODES,), "int64")), weight(WIDTH, RESULTS)),
     "channels are gathered": MatMul()(Gather(1)(X, FLAT), weight(NODES * EACH, RESULTS)),
-    "bent": stacked(Relu()(EDGES)),
+    "bent with what is of an edge": stacked(Relu()(Add()(EDGES, variable("e", (NODES, EACH, WIDTH))))),
+    "functions of as many": stacked(Relu()(Gather(0)(X, variable("k", (1, NODES), "int64")))),
     "padded": single(PICTURE, padded=1),
     "a sum with what is of an edge": stacked(Add()(EDGES, variable("e", (NODES, EACH, WIDTH)))),
     "matrices are not one": MatMul()(EDGES, weight(NODES, WIDTH, RESULTS)),
-    "nothing is gathered": stacked(Relu()(OWN)),
+    "nothing is gathered": stacked(Relu()(Concat(2)(DONE, DONE))),
 }  # fmt: skip
+
+WORDS = (Gather(1)(variable("s", (1, NODES, WIDTH)), FLAT), Gather(1)(variable("e", (1, NODES, WIDTH)), FLAT))
+BENT = {
+    "gathered": stacked(Relu()(EDGES)),
+    "repeated": stacked(Relu()(OWN)),
+    "joined": stacked(Relu()(Concat(2)(*WORDS))),
+    "each by itself": stacked(Concat(2)(*(Tanh()(word) for word in WORDS))),
+    "one after the other": stacked(Tanh()(Relu()(Concat(2)(*WORDS)))),
+    "of several operators": stacked(Gelu()(Concat(2)(*WORDS))),
+    "moved": stacked(Relu()(Reshape((NODES, EACH, 2 * WIDTH))(Concat(2)(*WORDS)))),
+    "at constant places": MatMul()(Relu()(Take(0, (2, 1, 0, 1, 2))(X)), weight(WIDTH, RESULTS)),
+    "joined with what is of an edge": stacked(Relu()(Concat(2)(EDGES, DONE))),
+}
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -88,6 +106,18 @@ def test_what_is_gathered_is_multiplied_before(name: str) -> None:
     np.testing.assert_array_equal(evaluate(made, FIELD, values), evaluate(term, FIELD, values))
 
 
+@pytest.mark.parametrize("name", BENT)
+def test_functions_of_each_number_are_done_before_too(name: str) -> None:
+    term = BENT[name]
+    made = Gathering().of(term)
+    assert made is not None
+    assert made.type == term.type
+    rows = [t.inputs[0].shape[0] for t in subterms(made) if isinstance(t.operator, MatMul)]
+    assert NODES in rows
+    values = sample((made, term), FLOAT, 0)
+    np.testing.assert_allclose(evaluate(made, FLOAT, values), evaluate(term, FLOAT, values), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_not_less_or_not_linear_stays(name: str) -> None:
     assert Gathering().of(LEFT[name]) is None
@@ -98,6 +128,16 @@ def test_how_many_nodes_and_edges_there_are_may_be_symbols() -> None:
     made = Gathering().of(MatMul()(Gather(0)(x, i), weight(WIDTH, RESULTS)))
     assert made is not None
     assert str(made) == str(Gather(0)(MatMul()(x, weight(WIDTH, RESULTS)), i))
+
+
+def test_functions_are_done_before_what_is_of_open_sizes() -> None:
+    words, each = symbol("n"), (symbol("n"), symbol("e"), WIDTH)
+    x, i = variable("x", (words, WIDTH)), variable("i", each[:2], "int64")
+    with assuming():
+        term = stacked(Relu()(Concat(2)(Gather(0)(x, i), Expand((0, 2), each)(x))))
+    made = Gathering().of(term)
+    assert made is not None
+    assert {t.inputs[0].shape for t in subterms(made) if isinstance(t.operator, MatMul)} == {(words, WIDTH)}
 
 
 def test_a_constant_table_is_not_multiplied_where_it_may_be_the_larger() -> None:

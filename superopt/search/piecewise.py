@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from superopt.search.accepting.runs import Once
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.solving.across import solve_joined
 from superopt.search.solving.cuttings import Cuttings
@@ -33,7 +34,7 @@ def searched(tried: Attempt, trial: Trial, cut: Cuttings, search: Search) -> Non
     most = CHOOSING_MOST if chooses else SEARCH_MOST
     latest, patient = (start + share * trial.left for share in (most, max(most, SEARCH_PATIENT)))
     least_s, most_s = (share * trial.left for share in once)
-    loading_s, original_s = (0.0, 0.0) if cut.all_known else (trial.loading_s, trial.original_s)
+    loading_s, original_s = Once() if cut.all_known else trial.once
     times = Times(
         trial.end,
         latest,

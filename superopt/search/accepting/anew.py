@@ -72,7 +72,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
 
 def _is_in_time(inference_s: float, trial: Trial) -> bool:
     """Whether two models can be written and measured in the share of the time that is left for that."""
-    takes_s = 2 * trial.writing_s + measuring_s(inference_s, trial.loading_s, at_least=True)
+    takes_s = 2 * trial.writing_s + measuring_s(inference_s, trial.once.loading_s, at_least=True)
     return takes_s <= MEASURED_SHARE * trial.left
 
 

@@ -114,8 +114,8 @@ def _agreement(
 
 def _expected_s(tried: Attempt, trial: Trial) -> float:
     """The seconds that measuring a candidate should take in all settings, by what the pieces of the original cost."""
-    inference_s = mean_s(trial.original_s, trial.objective.seconds([taken_as_they_stand(tried.cover)]))
-    return len(trial.settings) * measuring_s(inference_s, trial.loading_s)
+    inference_s = mean_s(trial.once.running_s, trial.objective.seconds([taken_as_they_stand(tried.cover)]))
+    return len(trial.settings) * measuring_s(inference_s, trial.once.loading_s)
 
 
 def _measure(tried: Attempt, trial: Trial, candidate: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from superopt.cost.inputs import Argument, Draw, Feeds
 from superopt.cost.runtime import Runtime
@@ -55,17 +55,25 @@ def run_once(runtime: Runtime, model: Path, draw: Draw, optimize: bool = False) 
     runtime.run(session, runtime.feeds(session, 0, draw))
 
 
-def load_once(runtime: Runtime, model: Path) -> None:
-    """Load a model, with the runtime's optimizations. Raises `RuntimeFailed`."""
-    runtime.session(model)
+class Once(NamedTuple):
+    """The seconds that a model takes to be loaded, with the runtime's optimizations, and to run the first time; 0 where
+    it was not run, or neither is known.
+    """
+
+    loading_s: float = 0.0
+    running_s: float = 0.0
 
 
-def time_once(runtime: Runtime, model: Path, draw: Draw) -> float:
-    """The seconds that a model takes to run on random inputs the first time. Raises `RuntimeFailed`."""
+def time_once(runtime: Runtime, model: Path, draw: Draw | None) -> Once:
+    """What a model takes, which is run on random inputs if it is said how they are drawn. Raises `RuntimeFailed`."""
+    start = time.monotonic()
     session = runtime.session(model)
+    loading_s = time.monotonic() - start
+    if draw is None:
+        return Once(loading_s)
     feeds, start = runtime.feeds(session, 0, draw), time.monotonic()
     runtime.run(session, feeds)
-    return time.monotonic() - start
+    return Once(loading_s, time.monotonic() - start)
 
 
 def run_on(runtime: Runtime, model: Path, feeds: Feeds, optimize: bool = False) -> None:

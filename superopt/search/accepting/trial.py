@@ -6,8 +6,8 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from superopt.errors import RuntimeFailed
 from superopt.onnx_io import Program, opset_of
 from superopt.search.accepting.agreement import Agreement
 from superopt.search.accepting.judgement import Judgement
-from superopt.search.accepting.runs import load_once, time_once
+from superopt.search.accepting.runs import Once, time_once
 from superopt.search.cutting.pieces import Piece
 from superopt.search.likely import compared_at
 from superopt.search.objectives.objective import Objective, Weighed
@@ -38,9 +38,9 @@ tenth of it, and telling, writing and closing take time as well.
 LEAST_LONGEST_S = 5.0
 """For so long a model may run, however little time is left."""
 
-ONCE_SHARE = 0.1
-"""A model that takes longer than that share of the time that is left to run once cannot be compared in it; it may never
-end, which is told of where it is compared.
+ONCE_SHARE = 0.2
+"""A model that takes longer than that share of the time that is left to be loaded and run once cannot be compared in
+it; it may never end, which is told of where it is compared.
 """
 
 
@@ -101,9 +101,10 @@ class Trial:
     is `branched`, the program has other branches than the original, and the settings say for each choice of these
     which run. What `is_branch` is one of another model's, and nobody asks what it takes as it stands. Of the time
     that is left so many seconds are kept for measuring (`kept_s`), as far as that is known; writing and checking a
-    candidate takes about `writing_s`, as reading the model did. Where the program computes
-    in 32 bits what the original does in 16, the model that it is of lies at `wide`. In which `way` the model is
-    written is told where a report says so, and known of what was found; None where all are to be tried.
+    candidate takes about `writing_s`, as reading the model did. What the model takes `once` is `timed` for all ways in
+    which it is written. Where the program computes in 32 bits what the original does in 16, the model that it is of
+    lies at `wide`. In which `way` the model is written is told where a report says so, and known of what was found;
+    None where all are to be tried.
     """
 
     program: Program
@@ -124,6 +125,7 @@ class Trial:
     is_branch: bool = False
     kept_s: float = 0.0
     writing_s: float = 0.0
+    timed: dict[tuple[Path, bool], Once] = field(default_factory=dict)
     wide: Path | None = None
     way: Way | None = None
 
@@ -166,28 +168,25 @@ class Trial:
         own = [tuple(s for s in self.settings if tuple(sorted(s.deciding.items())) == one) for one in ways]
         return tuple(replace(self, settings=s, inputs=[i for i in self.inputs if s[0].decides_as(i)]) for s in own)
 
-    @cached_property
-    def loading_s(self) -> float:
-        """The seconds that the runtime takes to load the model, with its optimizations; 0 where it does not."""
-        start = time.monotonic()
-        try:
-            self.bench.child.call(self.longest, load_once, self.bench.runtime, self.working)
-        except RuntimeFailed:  # what crashes it, or never ends, is told of where kernels are timed
-            return 0.0
-        return time.monotonic() - start
-
-    @cached_property
-    def original_s(self) -> float:
-        """The seconds that an inference takes of the model as it is given, the first time, where its pieces do not tell
-        that, as nodes of it are written otherwise; else 0, and where it does not run, or not within its share.
+    @property
+    def once(self) -> Once:
+        """What the model takes as it is given, to be loaded and, where nodes of it are written otherwise, so that its
+        pieces do not tell that, for an inference: if it runs, and within its share.
         """
-        if not self.program.otherwise:
-            return 0.0
-        allowed_s, draw = self.loading_s + ONCE_SHARE * self.left, self.measured_on(0)
+        asked = self.working, self.program.otherwise
+        if asked not in self.timed:
+            self.timed[asked] = self._once()
+        return self.timed[asked]
+
+    def _once(self) -> Once:
+        call, runtime = self.bench.child.call, self.bench.runtime
+        if self.program.otherwise:
+            with suppress(RuntimeFailed):  # that is told where it is compared
+                return call(ONCE_SHARE * self.left, time_once, runtime, self.working, self.measured_on(0))
         try:
-            return self.bench.child.call(allowed_s, time_once, self.bench.runtime, self.working, draw)
-        except RuntimeFailed:  # that is told where it is compared
-            return 0.0
+            return call(self.longest, time_once, runtime, self.working, None)
+        except RuntimeFailed:  # what crashes it, or never ends, is told of where kernels are timed
+            return Once()
 
     @property
     def sample(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -47,9 +47,7 @@ def folded(term: Term, dtype: str, given: Mapping[Term, Array]) -> Array:
         given = {v: array if array.dtype.kind in "iu" else array.astype(np.float64) for v, array in given.items()}
     with np.errstate(over="ignore"):
         made = _laid_out(evaluate(term, FLOAT, given), dtype)
-    numbers = [t.operator.value for t in terms if isinstance(t.operator, Scalar)]
-    was_finite = bool(np.isfinite(numbers).all()) and all(map(_is_finite, given.values()))
-    if made.dtype.kind == "f" and was_finite and not np.isfinite(made).all():
+    if made.dtype.kind == "f" and all(map(_is_finite, given.values())) and not _fits(made, terms):
         raise NotUnderstood("weights are made of others that do not fit into their type")
     return made
 
@@ -63,6 +61,13 @@ def _laid_out(array: Array, dtype: str) -> Array:
         for j in range(0, array.shape[1], _BLOCK):
             rows[i : i + _BLOCK, j : j + _BLOCK] = array[i : i + _BLOCK, j : j + _BLOCK]
     return rows
+
+
+def _fits(made: Array, terms: Sequence[Term]) -> bool:
+    """Whether what is made of some terms is finite, or is one of their numbers, as masks are −∞."""
+    infinite = made[~np.isfinite(made)]
+    numbers = [t.operator.value for t in terms if isinstance(t.operator, Scalar)] if infinite.size else []
+    return bool(np.isin(infinite, numbers).all())
 
 
 def _is_finite(array: Array) -> bool:

@@ -12,7 +12,7 @@ from superopt.search.rewriting.finders.fronted import Fronting
 from superopt.search.rewriting.finders.gathered import Gathering
 from superopt.search.rewriting.finders.grouped import Grouping
 from superopt.search.rewriting.finders.masked import Masking
-from superopt.search.rewriting.finders.masked_shares import Sharing
+from superopt.search.rewriting.finders.masked_shares import Remasking
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.moved import Moving
@@ -42,7 +42,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Clearing,
     Unfolding,
     Masking,
-    Sharing,
+    Remasking,
     Summing,
     Parting,
     Merging,

@@ -22,7 +22,7 @@ LOW = -1e30
 """What is added to scores that are masked: no score comes near to it."""
 
 
-class Sharing(Fewer):
+class Remasking(Fewer):
     """Finds shares that are cleared where what they are of is masked."""
 
     name = "masked shares by a product"

@@ -17,7 +17,7 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add, Div
 from superopt.search.rewriting.finders.masked import Masking
-from superopt.search.rewriting.finders.masked_shares import Sharing
+from superopt.search.rewriting.finders.masked_shares import Remasking
 from superopt.search.rewriting.rewrites import Less, rewrites_of
 from superopt.term import TRUTH, Term, subterms, variable
 
@@ -63,7 +63,7 @@ def drawn(seed: int) -> dict[Term, Array]:
 
 @pytest.mark.parametrize("term", SHARES.values(), ids=SHARES)
 def test_shares_are_the_same_to_the_bit_also_where_all_are_masked(term: Term) -> None:
-    made = Sharing().of(term)
+    made = Remasking().of(term)
     assert made is not None
     assert made.type == term.type
     given = drawn(0)
@@ -72,7 +72,7 @@ def test_shares_are_the_same_to_the_bit_also_where_all_are_masked(term: Term) ->
 
 
 def test_what_chooses_is_of_the_mask_alone() -> None:
-    made = Sharing().of(SHARES["chosen"])
+    made = Remasking().of(SHARES["chosen"])
     assert made is not None
     (chosen,) = (t for t in subterms(made) if isinstance(t.operator, Where))
     assert S not in subterms(chosen)
@@ -82,15 +82,15 @@ def test_shares_of_what_is_masked_by_a_finite_number_are_multiplied_by_the_mask(
     term = Where()(C, number(0.0), Softmax(2)(masked(low=-1e4)))
     made = Masking().of(term)
     assert made is not None
-    assert Sharing().of(term) is None
+    assert Remasking().of(term) is None
     given = drawn(1)
     np.testing.assert_array_equal(evaluate(made, FLOAT, given), evaluate(term, FLOAT, given))
 
 
 @pytest.mark.parametrize("term", LEFT.values(), ids=LEFT)
 def test_else_they_are_left(term: Term) -> None:
-    assert Sharing().of(term) is None
+    assert Remasking().of(term) is None
 
 
 def test_a_search_tries_it() -> None:
-    assert Less(Sharing) in rewrites_of((), ["matmul"])
+    assert Less(Remasking) in rewrites_of((), ["matmul"])

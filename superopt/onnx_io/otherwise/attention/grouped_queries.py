@@ -109,8 +109,8 @@ def _scaled(program: Program, node: ir.Node) -> tuple[ir.Value, ir.Value] | None
         data, shape = data_of(program, scale), shape_of(program, value)
         if value is None or scale is None or data is None or data.size != 1 or shape is None or data.ndim > len(shape):
             continue
-        factor = abs(float(data.reshape(()))) ** (1 if node.op_type == "Mul" else -1)
-        return (value, scale) if 0.0 < factor <= 1.0 else None
+        size = abs(float(data.reshape(())))
+        return (value, scale) if (0.0 < size <= 1.0 if node.op_type == "Mul" else size >= 1.0) else None
     return None
 
 

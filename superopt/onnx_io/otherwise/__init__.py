@@ -30,6 +30,7 @@ from superopt.onnx_io.otherwise.networks.pairs import pairs
 from superopt.onnx_io.otherwise.networks.side_by_side import side_by_side
 from superopt.onnx_io.otherwise.places.added import added
 from superopt.onnx_io.otherwise.places.assigned import assigned
+from superopt.onnx_io.otherwise.places.bordered import bordered
 from superopt.onnx_io.otherwise.places.counted import counted
 from superopt.onnx_io.otherwise.places.filled import filled
 from superopt.onnx_io.otherwise.places.gathered import gathered
@@ -88,6 +89,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     attended,
     scattered,
     added,
+    bordered,
     filled,
     assigned,
     gathered,

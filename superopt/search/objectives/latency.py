@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from superopt.cost.layouts import Place, between
 from superopt.cost.measured import CostInPlace, MeasuredCost
 from superopt.cost.model import Cost
-from superopt.errors import SuperoptError
+from superopt.errors import OutOfTime, SuperoptError
 from superopt.search.objectives.objective import Objective
 from superopt.search.objectives.promises import LEAST_LEFT, Promises, promise
 from superopt.search.strategies.found import Found, Outcome, lightest
@@ -47,6 +47,10 @@ WORTH_JOINING = 1.03
 LARGE_WEIGHTS, WORTH_UNTIMED = 2**24, 1.2
 """A piece with more numbers in its weights is not timed whole, for the memory of two sessions of it, and their time.
 It is replaced where its sum promises at least this, and the whole model decides."""
+
+WORTH_LATE = 1.5
+"""A piece none of whose graphs could be timed for want of time is replaced where its sum promises at least this, too:
+sums miss by a fifth."""
 
 MOST_TIMED, LATE_TIMED, UNPROMISED_TIMED = 6, 2, 2
 """So many graphs of a piece are timed whole, or tried to, at most: where some promise a gain, and of these where the
@@ -100,6 +104,8 @@ class Latency(Objective):
         if light is not None and light not in tried.graphs and promise(start, light) >= LEAST_LIGHT * tried.gain:
             tried.timed(light)
         tried.settle(until)
+        if tried.is_late and (promised := promise(start, outcome.best[0])) >= WORTH_LATE:
+            return outcome.best[0], promised, tried.untimed
         return tried.best, tried.gain, tried.untimed
 
 
@@ -108,16 +114,22 @@ class _Tried:
 
     def __init__(self, start: Found, place: Place, cost: MeasuredCost) -> None:
         self._start, self._place, self._cost = start, place, cost
-        self.best, self.gain, self.untimed = start, 1.0, 0
+        self.best, self.gain, self.untimed, self._failed = start, 1.0, 0, False
         self.graphs: list[Found] = []
         self._gains: list[tuple[float, Found]] = []
+
+    @property
+    def is_late(self) -> bool:
+        """Whether of none it is told what it gains, as no time was left for any."""
+        return self.untimed > 0 and not self._gains and not self._failed
 
     def timed(self, found: Found) -> float | None:
         """What a graph gains, None where that cannot be told. It is the best where it gains as much as it has to."""
         self.graphs.append(found)
         try:
             ratio = _gain(self._start, found, self._cost, self._place)
-        except SuperoptError:  # it cannot be written or run as a whole, or no time is left
+        except SuperoptError as error:  # it cannot be written or run as a whole, or no time is left
+            self._failed |= not isinstance(error, OutOfTime)
             self.untimed += 1
             return None
         self._gains.append((ratio, found))
@@ -163,8 +175,9 @@ def _gain(start: Found, found: Found, cost: MeasuredCost, place: Place) -> float
     """
     before, after = (between(graph, place) for graph in (start.graph, found.graph))
     before_s, after_s = cost.whole(before, after)
-    alone = before.outputs == start.graph.outputs
-    share = 1.0 if alone else min(start.cost / cost.estimate(before), 1.0)
+    if before.outputs == start.graph.outputs:
+        return before_s / max(after_s, LEAST_LEFT * before_s)
+    share = min(start.cost / cost.estimate(before), 1.0)
     own_s = max(share * before_s, start.cost)
     return own_s / max(own_s - (before_s - after_s), LEAST_LEFT * own_s)
 

@@ -99,7 +99,9 @@ class Search:
                 winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
             except RecursionError:  # as one of them is too deep to be written
                 return before
-            return replace(before, outcome=outcome, winner=winner, gain=gain) if gain >= before.gain else before
+            if outcome.untried and gain < before.gain:
+                return before
+            return replace(before, outcome=outcome, winner=winner, gain=gain)
 
         return self._noted(solve)
 

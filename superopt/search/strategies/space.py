@@ -61,7 +61,7 @@ class Space:
     def simplified(self, start: Found) -> Iterator[Found]:
         """What the start simplifies to, if it was not seen before."""
         if self._untried:
-            yield from self._simplified(start, frozenset())
+            yield from self._simplified(start, frozenset(), near=math.inf)
 
     def everywhere(self, here: Found) -> Iterator[Found]:
         """What each rewrite makes of a graph at all of its places at once, and what that simplifies to, if it was not
@@ -123,16 +123,16 @@ class Space:
                 here = self._stepped(here, application) or here
         return here if len(here.steps) > before + 1 else None
 
-    def _simplified(self, found: Found, old: Container[Term]) -> Iterator[Found]:
-        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`; of those
-        on the way the one that leaves least.
+    def _simplified(self, found: Found, old: Container[Term], near: float = NEAR) -> Iterator[Found]:
+        """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`, and so
+        `near` above; of those on the way the one that leaves least.
 
         What a rewrite saves is told by its window: where something else takes what is below, it may save nothing.
         """
         start = least = found
         seen, lowest = {self.print(start.graph)}, math.inf
         for _ in range(DESCENTS):
-            savings = [a for t in _changed(found.graph, old) if (a := self._matching.best(t)) is not None]
+            savings = [a for t in _changed(found.graph, old, near) if (a := self._matching.best(t)) is not None]
             # What an operator is read into comes last: it would take in what belongs to the weights.
             savings.sort(key=lambda a: (isinstance(a.template.rewrite, Fold), -a.template.saves))
             work = self._matching.rough.whole(found.graph) if savings else 0.0
@@ -221,13 +221,13 @@ def _leaf_print(term: Term) -> int:
     return hash(term.type) if term.constant else hash(term)
 
 
-def _changed(graph: Graph, old: Container[Term]) -> list[Term]:
+def _changed(graph: Graph, old: Container[Term], near: float) -> list[Term]:
     """The running terms of a graph that are not `old`, as far as rewrites see that they are not."""
     distance: dict[Term, int] = {}
     for term in running(*graph.outputs, known=old):
         below = [distance[i] for i in term.inputs if i in distance]
         distance[term] = 1 + min(below) if below else 0
-    return [term for term, number in distance.items() if number <= NEAR]
+    return [term for term, number in distance.items() if number <= near]
 
 
 def applied(graph: Graph, new: Mapping[Term, Term], narrow: dict[Term, Term] | None = None) -> Graph:

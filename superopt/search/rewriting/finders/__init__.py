@@ -4,6 +4,7 @@ from superopt.search.rewriting.finders.blended import Blending
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
 from superopt.search.rewriting.finders.cleared import Clearing
+from superopt.search.rewriting.finders.collapsed import Collapsing
 from superopt.search.rewriting.finders.contracted import Contracting
 from superopt.search.rewriting.finders.dense import Densing
 from superopt.search.rewriting.finders.exchanged import Exchanging
@@ -46,6 +47,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Summing,
     Parting,
     Merging,
+    Collapsing,
     Fronting,
     Exchanging,
     Densing,

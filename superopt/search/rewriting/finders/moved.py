@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from superopt.dim import Shape, product
+from superopt.dim import Shape
 from superopt.operators.declared import Declared
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose, reshaped
 from superopt.operators.matmul import MatMul
@@ -21,15 +21,12 @@ from superopt.operators.picks import Slice, Take
 from superopt.operators.reductions import Reduction
 from superopt.relations import equal_shapes, is_one
 from superopt.search.rewriting.finders.fewer import Fewer
+from superopt.search.rewriting.finders.sizes import elements
 from superopt.search.rewriting.finders.turned import turned
-from superopt.substitution import substitute, symbols
 from superopt.term import Operator, Term, make
 
 MOST = 32
 """A move is followed past so many operators."""
-
-TYPICAL = 16
-"""What a size is taken for that is open."""
 
 PASSED = (AlongAxis, Concat, Expand, MatMul, Reduction, Reshape, Slice, Take, Transpose)
 
@@ -124,7 +121,4 @@ class _Moves:
 def _elements_moved(shape: Shape, perm: Sequence[int]) -> int:
     """How many elements a move of axes moves; none where only axes of one place are."""
     order = [a for a in perm if not is_one(shape[a])]
-    whole = product(shape)
-    found = substitute(whole, dict.fromkeys(symbols(whole), TYPICAL))
-    assert isinstance(found, int)
-    return found if order != sorted(order) else 0
+    return elements(shape) if order != sorted(order) else 0

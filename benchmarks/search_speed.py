@@ -126,7 +126,7 @@ def main() -> None:
         pieces = [places[0] for places in distinct(cut_into_pieces(understand(model))).values()]
         with Table(Path(":memory:")) as table:
 
-            def by_table(piece: Piece, table: Table = table, opset: int = opset_of(model) or 1) -> Cost:
+            def by_table(piece: Piece, table: Table = table, opset: int = opset_of(model)) -> Cost:
                 return CostInPlace(MadeUpCost(Bench(OnnxRuntime(1), table, opset)), piece.place)
 
             searched(pieces, given, by_table, arguments.strategy)  # fills the table

@@ -64,7 +64,7 @@ def prepared(model: Model, options: Options, progress: Progress) -> Iterator[tup
         original = Path(model) if isinstance(model, str | Path) else working
         before, loaded = facts(loaded), load(working)
         give_back()  # the model that was read, with all of its weights
-        program, opset = understand(loaded), opset_of(loaded) or 1
+        program, opset = understand(loaded), opset_of(loaded)
         asked = settings_of(program, options.ranges()) if options.shapes else _seen_in(program, options.inputs)
         progress("run", 0.0)
         ask = within(child, min(PATIENCE_S, TRYING_SHARE * options.time))

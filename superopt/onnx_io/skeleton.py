@@ -36,14 +36,14 @@ def imported_opset(model: ir.Model) -> int | None:
 
 
 def opset_of(model: ir.Model) -> int:
-    """The version of ONNX's own operators; where the model imports none, that which came with its IR version: it has
-    none of these operators, and what runs it has them.
+    """The version of ONNX's own operators; where the model imports none, that which came with its IR version, or the
+    first: it has none of these operators, and what runs it has them.
     """
     imported = imported_opset(model)
     if imported is not None:
         return imported
     return min(
-        (opset for _, ir_version, opset, *_ in onnx.helper.VERSION_TABLE if ir_version == model.ir_version), default=0
+        (opset for _, ir_version, opset, *_ in onnx.helper.VERSION_TABLE if ir_version == model.ir_version), default=1
     )
 
 

@@ -58,7 +58,7 @@ def _lifted(trial: Trial, branch: Branch, number: int, deciding: Sequence[Mappin
         return None
     asked = of_a_turn(trial, program) if branch.is_body else asked_of(trial, deciding, program)
     found = settled(program, path, asked, trial.bench.runtime.standard, ask, trial.folder)
-    highest = opset_of(program.model) or 1  # the whole model has one
+    highest = opset_of(program.model)  # the whole model has one
     return replace(
         trial.of(program, found.sizes, size, activations(program, found.sizes), highest),
         original=path,

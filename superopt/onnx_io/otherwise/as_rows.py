@@ -36,7 +36,7 @@ def as_rows(program: Program) -> dict[int, Put]:
     """How to compute rows, by the places of what computes columns beside products with matrices, or ends them."""
     nodes = list(program.model.graph)
     products = [node for node in nodes if _multiplies(program, node)]
-    if len(products) < LEAST or (opset_of(program.model) or 1) < LEAST_OPSET:
+    if len(products) < LEAST or opset_of(program.model) < LEAST_OPSET:
         return {}
     columns = {v for node in products for v in (node.inputs[1], *node.outputs)}
     beside, taken = [node for node in nodes if _is_elementwise(program, node)], {*products}

@@ -35,7 +35,7 @@ _OPERATORS = (
 
 def full_rank(program: Program) -> dict[int, Put]:
     """How to give numbers as many axes as what they stand beside, by the places of what reads them."""
-    if (opset_of(program.model) or 1) < FIRST_OPSET:
+    if opset_of(program.model) < FIRST_OPSET:
         return {}
     found = ((place, _numbers(program, node)) for place, node in enumerate(program.model.graph))
     return {place: partial(_put, numbers) for place, numbers in found if numbers}

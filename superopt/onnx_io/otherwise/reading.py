@@ -45,7 +45,7 @@ LAST_BY_ITSELF = 13
 def is_softmax_of_rows(program: Program, node: ir.Node) -> bool:
     """Whether a node is a softmax along the last axis of what has a known rank."""
     known = program.values.get(node.outputs[0].name or "") if is_a(node, "Softmax") else None
-    axis = number(node, "axis", -1 if (opset_of(program.model) or 1) >= LAST_BY_ITSELF else 1)
+    axis = number(node, "axis", -1 if opset_of(program.model) >= LAST_BY_ITSELF else 1)
     return known is not None and axis in (-1, known.type.rank - 1)
 
 

@@ -42,7 +42,7 @@ of 768 it takes 242, and 297.
 
 def told_once(program: Program) -> dict[int, Put]:
     """How to let constants say once what they repeat, by the places of what reads them."""
-    if (opset_of(program.model) or 1) < FIRST_OPSET:
+    if opset_of(program.model) < FIRST_OPSET:
         return {}
     found = ((place, _repeated(program, node)) for place, node in enumerate(program.model.graph))
     return {place: partial(_put, constants) for place, constants in found if constants}

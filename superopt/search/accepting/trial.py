@@ -135,7 +135,7 @@ class Trial:
         """
         bench = replace(
             self.bench,
-            opset=opset_of(program.model) or 1,
+            opset=opset_of(program.model),
             sizes=sizes,
             highest=highest,
             loses_sizes=program.loses_sizes,

@@ -33,7 +33,7 @@ def written_in_fewer(program: Program, places: Sequence[Piece]) -> bool:
 
 
 def _ours(program: Program, places: Sequence[Piece]) -> Counter[str] | None:
-    return _written(places[0].plain, opset_of(program.model) or 1)
+    return _written(places[0].plain, opset_of(program.model))
 
 
 def _theirs(program: Program, places: Sequence[Piece]) -> list[Counter[str]]:

@@ -29,7 +29,7 @@ from superopt.onnx_io.surgery import replace_node
 
 def hidden_keys(program: Program) -> dict[int, Put]:
     """How to compute attention in blocks, by the places of the products of shares and values."""
-    if (opset_of(program.model) or 1) < 10:  # a slice is told by attributes there
+    if opset_of(program.model) < 10:  # a slice is told by attributes there
         return {}
     nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, "MatMul"))
     return {i: partial(_put, program) for i, node in nodes if _blocks(program, node) is not None}

@@ -53,7 +53,7 @@ class Forest(NamedTuple):
 
 def forests(program: Program) -> dict[int, Put]:
     """How to compute all trees of a forest at once, by the places of what adds up what these give."""
-    if (opset_of(program.model) or 1) < LEAST_OPSET or not any(is_a(node, "Sigmoid") for node in program.model.graph):
+    if opset_of(program.model) < LEAST_OPSET or not any(is_a(node, "Sigmoid") for node in program.model.graph):
         return {}
     unread = set[str]()
     found = {i: node for i, node in enumerate(program.model.graph) if _forest(program, node, unread) is not None}

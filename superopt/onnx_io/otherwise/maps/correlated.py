@@ -43,7 +43,7 @@ LEAST_BLOCK = 16
 
 def correlated(program: Program) -> dict[int, Put]:
     """How to multiply so, by the places of what joins planes of products."""
-    graph, opset = program.model.graph, opset_of(program.model) or 1
+    graph, opset = program.model.graph, opset_of(program.model)
     joins = [(i, node) for i, node in enumerate(graph) if is_a(node, "Concat") and len(node.inputs) >= LEAST]
     if not joins or opset < LEAST_OPSET or sum(is_a(node, "ReduceMean", "ReduceSum") for node in graph) < LEAST:
         return {}

@@ -47,7 +47,7 @@ class _Mixture(NamedTuple):
 
 def mixed(program: Program) -> dict[int, Put]:
     """How to mix before layers, by the places of what mixes what they give."""
-    if (opset_of(program.model) or 1) < LEAST_OPSET:
+    if opset_of(program.model) < LEAST_OPSET:
         return {}
     nodes = enumerate(program.model.graph)
     return {i: partial(_put, program) for i, node in nodes if _mixture(program, node) is not None}

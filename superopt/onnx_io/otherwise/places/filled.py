@@ -42,7 +42,7 @@ def filled(program: Program) -> dict[int, Put]:
     """How to put boxes beside each other, by the places of what gives a value with all of them."""
     graph = program.model.graph
     scatters = {node.outputs[0].name or "" for node in graph if is_a(node, "ScatterND", "ScatterElements")}
-    if len(scatters) < LEAST or (opset_of(program.model) or 1) < LEAST_OPSET:
+    if len(scatters) < LEAST or opset_of(program.model) < LEAST_OPSET:
         return {}
     known, put = _read(program, scatters)
     values = {value.name or "": value for node in graph for value in node.outputs}

@@ -27,7 +27,7 @@ _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 
 def bounded(program: Program) -> dict[int, Put]:
     """How to bound bytes, by the places of what rectifies."""
-    if not adds_up_products() or (opset_of(program.model) or 1) < _OPSET:
+    if not adds_up_products() or opset_of(program.model) < _OPSET:
         return {}
     return {place: _put for place, node in enumerate(program.model.graph) if _is_bounded_so(node)}
 

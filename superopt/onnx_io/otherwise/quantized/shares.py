@@ -85,7 +85,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
 
 def _floored(draft: Draft, made: NewNodes, scores: ir.Value) -> ir.Value:
     """How much less than the largest of their rows scores are, and no less than what nothing is added to one by."""
-    is_given = (opset_of(draft.model) or 1) >= AXES_GIVEN
+    is_given = opset_of(draft.model) >= AXES_GIVEN
     of = [scores, made.integers([-1])] if is_given else [scores]
     largest = made.node("ReduceMax", of, [] if is_given else [ir.AttrInt64s("axes", [-1])])
     less = made.node("Sub", [scores, largest])

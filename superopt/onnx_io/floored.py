@@ -23,13 +23,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.masks import MASKING, MOST_NODES, MOVES, PARTS, Mask, mask_of
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of, is_softmax_of_rows
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put, replaced
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 
 FURTHER = 1.0001
 """What is masked twice, in rows that are masked as a whole, is to stay below the others: there a floor is so many times
@@ -39,8 +37,8 @@ as low, where 64 less is the same number.
 BELOW = 64.0
 """So far below the largest of its row is the least that is left."""
 
-BROADCASTS, AXES_ARE_INPUTS = 8, 18
-"""Opsets: Max broadcasts, and ReduceMax has its axes so."""
+BROADCASTS = 8
+"""Since this opset Max does."""
 
 TYPES = ("float32",)
 """Of what has these it is known that small shares are slow."""
@@ -102,12 +100,8 @@ def _raise(program: Program, mask: Mask, draft: Draft, node: ir.Node) -> bool:
     """Let nothing be further below the largest of its row, and what guards the shares look at that alone."""
     x = node.inputs[0]
     assert x is not None
-    made, keeps = NewNodes("floor", draft.taken), ir.AttrInt64("keepdims", 1)
-    if opset_of(draft.model) < AXES_ARE_INPUTS:
-        axes = [program.values[node.outputs[0].name or ""].type.rank - 1]
-        largest = made.node("ReduceMax", [x], [ir.AttrInt64s("axes", axes), keeps])
-    else:
-        largest = made.node("ReduceMax", [x, made.integers((-1,))], [keeps])
+    made, last = draft.nodes("floor"), program.values[node.outputs[0].name or ""].type.rank - 1
+    largest = made.over(x, "ReduceMax", [last], [ir.AttrInt64("keepdims", 1)])
     guard = _guard(program, node.outputs[0])
     is_guarded = guard is not None and not mask.is_finite
     floor = made.node("Sub", [largest, made.held(np.array(BELOW, np.float32))])
@@ -121,9 +115,7 @@ def _raise(program: Program, mask: Mask, draft: Draft, node: ir.Node) -> bool:
     if is_some is not None:
         kept = made.node("Cast", [is_some], [ir.AttrInt64("to", ir.DataType.FLOAT)])
         shares = made.node("Mul", [shares, kept])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node if guard is None else guard, [shares])
-    return True
+    return draft.replace(node if guard is None else guard, made, [shares])
 
 
 def _guard(program: Program, shares: ir.Value) -> ir.Node | None:

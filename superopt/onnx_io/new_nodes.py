@@ -1,4 +1,4 @@
-"""Nodes that are written anew into a model, with names that nothing has."""
+"""Nodes that are written anew into a model of an opset, with names that nothing has."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import rename
+from superopt.onnx_io.opsets import takes_axes, takes_parts
 
 
 class NewNodes:
-    """New nodes, the values of which are named after what they hold; names that are `taken` are not given."""
+    """New nodes for a model of an opset, the values of which are named after what they hold; names that are `taken` are
+    not given.
+    """
 
-    def __init__(self, name: str, taken: set[str]) -> None:
-        self._name, self._taken = name, taken
+    def __init__(self, name: str, taken: set[str], opset: int) -> None:
+        self._name, self._taken, self.opset = name, taken, opset
         self.nodes: list[ir.Node] = []
 
     def node(self, op_type: str, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr] = ()) -> ir.Value:
@@ -36,6 +39,19 @@ class NewNodes:
         """Give a value a name that nothing has, as what nodes of a subgraph give needs one too."""
         value.name = self._name
         rename(value, self._taken)
+
+    def over(self, x: ir.Value, op_type: str, axes: Sequence[int], more: Sequence[ir.Attr] = ()) -> ir.Value:
+        """An operator along axes."""
+        if not takes_axes(op_type, self.opset):
+            return self.node(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
+        return self.node(op_type, [x, self.integers(axes)], more)
+
+    def parts(self, x: ir.Value, sizes: Sequence[int], axis: int) -> Sequence[ir.Value]:
+        """What lies one behind the other along an axis, apart."""
+        along = ir.AttrInt64("axis", axis)
+        if not takes_parts(self.opset):
+            return self.several("Split", [x], [along, ir.AttrInt64s("split", sizes)], len(sizes))
+        return self.several("Split", [x, self.integers(sizes)], [along], len(sizes))
 
     def joined(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values one behind the other along an axis; one alone as it is."""

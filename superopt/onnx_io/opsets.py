@@ -39,10 +39,11 @@ _AS_BEFORE = {
 }
 """Attributes that came new, and without which a node means what it did before they came (of the types that it had)."""
 
-_AXES_GIVEN = 13
-"""From it on these take their axes as an input."""
+_AXES_GIVEN, _TAKING_AXES = 13, ("ReduceSum", "Squeeze", "Unsqueeze")
+"""From it on these take their axes as an input, and a split its parts."""
 
-_TAKING_AXES = ("ReduceSum", "Squeeze", "Unsqueeze")
+_ALL_AXES_GIVEN = 18
+"""From it on all that reduces takes its axes so."""
 
 _PARTS_SAID = 18
 """From it on a split into equal parts says how many."""
@@ -62,6 +63,16 @@ _WRITTEN_EVER = ("Expand",)
 
 _OLDEST_IR = 4
 """Before it, initializers are inputs."""
+
+
+def takes_axes(op_type: str, opset: int) -> bool:
+    """Whether an operator along axes takes these as an input, and has no attribute that says them."""
+    return opset >= (_AXES_GIVEN if op_type in _TAKING_AXES else _ALL_AXES_GIVEN)
+
+
+def takes_parts(opset: int) -> bool:
+    """The same of a split and the sizes of its parts."""
+    return opset >= _AXES_GIVEN
 
 
 def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> int:

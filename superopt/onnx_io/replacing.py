@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
@@ -10,7 +10,9 @@ import onnx_ir as ir
 from superopt.errors import UNFORESEEN, InvalidModel
 from superopt.onnx_io.files import checked
 from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.skeleton import clone
+from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.skeleton import clone, opset_of
+from superopt.onnx_io.surgery import replace_node
 
 
 class Draft(NamedTuple):
@@ -18,6 +20,16 @@ class Draft(NamedTuple):
 
     model: ir.Model
     taken: set[str]
+
+    def nodes(self, name: str) -> NewNodes:
+        """New nodes for it, the values of which are named so."""
+        return NewNodes(name, self.taken, opset_of(self.model))
+
+    def replace(self, node: ir.Node, made: NewNodes, results: Sequence[ir.Value]) -> bool:
+        """Let new nodes be in the place of one, and what they give be what it gave: as a `Put`, which could be done."""
+        self.model.graph.insert_before(node, made.nodes)
+        replace_node(self.model, node, results)
+        return True
 
 
 Put: TypeAlias = Callable[[Draft, ir.Node], bool]

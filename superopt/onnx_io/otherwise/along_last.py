@@ -22,7 +22,7 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
@@ -125,14 +125,14 @@ def _turn(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Combine all with the last two axes turned around, and look along the last one."""
     if not _may_be_turned(program, node):  # another has changed it
         return False
-    made = NewNodes("turned", draft.taken)
+    made = draft.nodes("turned")
     try:
         turned = _turned(program, made, node)
     except InvalidModel:  # a constant that cannot be computed
         return False
     users = [user for user, _ in node.outputs[0].uses()]
     shape = program.values[node.outputs[0].name or ""].shape
-    found = [_found(made, user, turned, shape, opset_of(program.model)) for user in users]
+    found = [_found(made, user, turned, shape) for user in users]
     draft.model.graph.insert_before(node, made.nodes)
     for user, new in zip(users, found, strict=True):
         replace_node(draft.model, user, [new])
@@ -173,17 +173,13 @@ def _sizes(before: int, last: Sequence[object]) -> list[int]:
     return [*[0] * before, *(d for d in last if isinstance(d, int))]
 
 
-def _found(made: NewNodes, user: ir.Node, turned: ir.Value, shape: Shape, opset: int) -> ir.Value:
+def _found(made: NewNodes, user: ir.Node, turned: ir.Value, shape: Shape) -> ir.Value:
     """What a node looks for, along the last axis."""
     rank, keeps = len(shape), "keepdims" not in user.attributes or user.attributes["keepdims"].as_int()
     attributes = [a for name, a in user.attributes.items() if name not in ("axes", "axis", "keepdims")]
     attributes.append(ir.AttrInt64("keepdims", 0))
-    inputs = [turned]
     if user.op_type in PLACES:
-        attributes.append(ir.AttrInt64("axis", rank - 1))
-    elif opset < 18:
-        attributes.append(ir.AttrInt64s("axes", [rank - 1]))
+        found = made.node(user.op_type, [turned], [*attributes, ir.AttrInt64("axis", rank - 1)])
     else:
-        inputs.append(made.integers((rank - 1,)))
-    found = made.node(user.op_type, inputs, attributes)
+        found = made.over(turned, user.op_type, [rank - 1], attributes)
     return made.node("Reshape", [found, made.integers(_sizes(rank - 2, (1, shape[-1])))]) if keeps else found

@@ -12,14 +12,13 @@ from functools import partial
 
 import onnx_ir as ir
 
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, listed
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import equal_shapes, is_one
 
 LEAST = 2
@@ -82,7 +81,7 @@ def _squeezes(program: Program, node: ir.Node) -> bool:
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Compute rows, and columns of these where something else reads them."""
-    made = Nodes("rows", draft.taken, opset_of(draft.model))
+    made = draft.nodes("rows")
     read = [v for v in node.inputs if v is not None]
     if node.op_type in ("Squeeze", "Reshape"):
         result = _row(program, made, read[0])
@@ -92,13 +91,11 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
             row = made.node("MatMul", [_row(program, made, read[1]), turned])
         else:
             row = made.node(node.op_type, [_row(program, made, v) for v in read], list(node.attributes.values()))
-        result = made.over(row, "Unsqueeze", [-1], 13)
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+        result = made.over(row, "Unsqueeze", [-1])
+    return draft.replace(node, made, [result])
 
 
-def _row(program: Program, made: Nodes, value: ir.Value) -> ir.Value:
+def _row(program: Program, made: NewNodes, value: ir.Value) -> ir.Value:
     """A value without its last axis, of one."""
     known, node = program.values[value.name or ""], value.producer()
     if not known.type.rank:
@@ -107,10 +104,10 @@ def _row(program: Program, made: Nodes, value: ir.Value) -> ir.Value:
         return made.held(data.reshape(data.shape[:-1]))
     below = None if node is None or not is_a(node, "Unsqueeze", "Reshape") else node.inputs[0]
     if node is None or below is None:
-        return made.over(value, "Squeeze", [-1], 13)
+        return made.over(value, "Squeeze", [-1])
     if node.op_type == "Unsqueeze" and listed(node, "axes") in ([-1], [known.type.rank - 1]):
         return below
     less = program.values.get(below.name or "")
     if less is not None and equal_shapes(less.shape, known.shape[:-1]):
         return below
-    return made.over(value, "Squeeze", [-1], 13)
+    return made.over(value, "Squeeze", [-1])

@@ -13,11 +13,9 @@ from math import prod
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 
 LEAST, TIMES = 4, 4
 """So many slices are cast at least, and what they are of has so many times as many elements at most."""
@@ -62,16 +60,14 @@ def _put(ours: set[str], draft: Draft, node: ir.Node) -> bool:
     before = _sliced(node)
     if before is None or before.inputs[0] is None:  # another has changed it
         return False
-    made, value = NewNodes("cast", draft.taken), before.inputs[0]
+    made, value = draft.nodes("cast"), before.inputs[0]
     mine = (user for user, _ in value.uses() if user.outputs[0].name in ours and is_a(user, "Cast"))
     cast = next((user.outputs[0] for user in mine if number(user, "to", 1) == number(node, "to", 1)), None)
     if cast is None:
         cast = made.node("Cast", [value], list(node.attributes.values()))
         ours.add(cast.name or "")
         draft.model.graph.insert_before(before, made.nodes)
-        made = NewNodes("cast", draft.taken)
+        made = draft.nodes("cast")
     bounds = [bound for bound in before.inputs[1:] if bound is not None]
     taken = made.node("Slice", [cast, *bounds], list(before.attributes.values()))
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [taken])
-    return True
+    return draft.replace(node, made, [taken])

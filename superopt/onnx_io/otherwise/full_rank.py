@@ -11,7 +11,6 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -63,7 +62,7 @@ def _is_norm(node: ir.Node) -> bool:
 
 def _put(numbers: Mapping[int, Array], draft: Draft, node: ir.Node) -> bool:
     """Let a node read numbers of all axes."""
-    made = NewNodes("number", draft.taken)
+    made = draft.nodes("number")
     for which, data in numbers.items():
         node.replace_input_with(which, made.held(data))
     draft.model.graph.insert_before(node, made.nodes)

@@ -11,11 +11,9 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 
 LEAST = 2**12
@@ -47,7 +45,7 @@ def _axis(program: Program, node: ir.Node) -> int | None:
 
 def _put(axis: int, draft: Draft, node: ir.Node) -> bool:
     """Compare both; where the axis goes, they are taken without it."""
-    value, made = node.inputs[0], NewNodes("larger", draft.taken)
+    value, made = node.inputs[0], draft.nodes("larger")
     assert value is not None
     shape = (1,) if number(node, "keepdims", 1) else ()
     first, second = (
@@ -56,6 +54,4 @@ def _put(axis: int, draft: Draft, node: ir.Node) -> bool:
     )
     is_second = made.node(_OPERATORS[node.op_type], [second, first])
     result = made.node("Cast", [is_second], [ir.AttrInt64("to", int(ir.DataType.INT64))])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

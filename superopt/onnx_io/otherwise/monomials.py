@@ -20,7 +20,6 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
-from superopt.onnx_io.surgery import replace_node
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Mul
@@ -129,15 +128,13 @@ class _Columns:
 def _join_anew(parts: Sequence[Part], draft: Draft, node: ir.Node) -> bool:
     """Let what gives the products that are in a row side by side be joined instead of each of them."""
     named = {v.name or "": v for v in values(draft.model.graph)}  # others within may have the same names
-    made, given, inputs = NewNodes("products", draft.taken), iter(node.inputs), list[ir.Value | None]()
+    made, given, inputs = draft.nodes("products"), iter(node.inputs), list[ir.Value | None]()
     for run in _runs(parts):
         own = [next(given) for _ in run]
         alike = [part for part in run if part is not None]
         inputs += [_beside_each_other(made, named, alike)] if len(alike) >= FEWEST else own
     joined = made.node("Concat", [v for v in inputs if v is not None], [ir.AttrInt64("axis", 1)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])
 
 
 def _beside_each_other(made: NewNodes, named: Mapping[str, ir.Value], run: Sequence[Column | Product]) -> ir.Value:

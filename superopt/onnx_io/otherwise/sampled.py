@@ -56,7 +56,7 @@ def _place_anew(program: Program, draft: Draft, node: ir.Node) -> bool:
     assert x is not None
     assert grid is not None
     shape, dtype = program.values[x.name or ""].shape, np.dtype(program.values[grid.name or ""].type.dtype)
-    made = NewNodes("places", draft.taken)
+    made = draft.nodes("places")
     share = _share(made, x, shape, dtype)
     padding = _text(node, "padding_mode")
     if padding == "reflection":

@@ -15,7 +15,6 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -101,7 +100,7 @@ def _run(shape: tuple[int, ...], once: tuple[int, ...]) -> int:
 
 def _put(constants: Mapping[int, Array], draft: Draft, node: ir.Node) -> bool:
     """Let a node read what is said once."""
-    made, given = NewNodes("once", draft.taken), [v for i, v in enumerate(node.inputs) if i in constants]
+    made, given = draft.nodes("once"), [v for i, v in enumerate(node.inputs) if i in constants]
     for which, data in constants.items():
         node.replace_input_with(which, made.held(data))
     draft.model.graph.insert_before(node, made.nodes)

@@ -15,12 +15,11 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.surgery import bury, replace_node
+from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -96,12 +95,11 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     before = None if moved is None else _made(moved, "Transpose")
     if turned is None or before is None or before.inputs[0] is None:  # another has changed it
         return False
-    made, read = NewNodes("transposed", draft.taken), [v for v in node.inputs if v is not None]
+    made, read = draft.nodes("transposed"), [v for v in node.inputs if v is not None]
     x = before.inputs[0]
     if turned.sizes is not None:
         x = made.node("Reshape", [x, made.integers(turned.sizes)])
     result = made.node("Transpose", [x], [ir.AttrInt64s("perm", turned.perm)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
+    draft.replace(node, made, [result])
     bury(draft.model, read)
     return True

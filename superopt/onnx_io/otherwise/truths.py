@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 
 LEAST = 2**13
@@ -44,7 +42,7 @@ def _pays(program: Program, node: ir.Node, what: Reduction) -> bool:
 
 def _count(draft: Draft, node: ir.Node) -> bool:
     """Reduce truth values as floating-point numbers, and cast what that gives."""
-    (integers, *axes), made = node.inputs, NewNodes("count", draft.taken)
+    (integers, *axes), made = node.inputs, draft.nodes("count")
     cast = None if integers is None else integers.producer()
     assert cast is not None
     assert cast.inputs[0] is not None
@@ -52,6 +50,4 @@ def _count(draft: Draft, node: ir.Node) -> bool:
     numbers = made.node("Cast", [truth], [ir.AttrInt64("to", int(ir.DataType.FLOAT))])
     count = made.node(node.op_type, [numbers, *(a for a in axes if a is not None)], list(node.attributes.values()))
     result = made.node("Cast", [count], [ir.AttrInt64("to", to)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

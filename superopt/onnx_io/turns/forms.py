@@ -44,8 +44,7 @@ def reduced(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
         return None
     axes, kept = sorted(a % rank for a in told), number(node, "keepdims", 1)
     shape = [1 if a in axes else d for a, d in enumerate(row.shape) if kept or a not in axes]
-    since = 13 if node.op_type == "ReduceSum" else 18
-    new = nodes.over(row.value, node.op_type, [a + 1 for a in axes], since, [ir.AttrInt64("keepdims", kept)])
+    new = nodes.over(row.value, node.op_type, [a + 1 for a in axes], [ir.AttrInt64("keepdims", kept)])
     return [Row(new, tuple(shape), row.turns)]
 
 
@@ -83,10 +82,7 @@ def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
         sizes = [size // count] * count
     if len(sizes) != count or not are_equal(size, sum(sizes)):
         return None
-    along = ir.AttrInt64("axis", axis + 1 if row.turns is not None else axis)
-    told_now = [ir.AttrInt64s("split", sizes)] if nodes.opset < 13 else []
-    read = [row.value] if told_now else [row.value, nodes.integers(sizes)]
-    values = nodes.several("Split", read, [along, *told_now], count)
+    values = nodes.parts(row.value, sizes, axis + 1 if row.turns is not None else axis)
     return [
         Row(value, tuple(part if a == axis else d for a, d in enumerate(row.shape)), row.turns)
         for value, part in zip(values, sizes, strict=True)

@@ -54,7 +54,7 @@ def parted(turns: AllTurns, body: ir.Graph, node: ir.Node, taken: set[str]) -> P
     bounds = ((0, width), (width, _END)) if join.is_first else ((-width, _END), (0, -width))
     mine, others = (_slice(turns, join.matrix, begin, end, axis) for begin, end in bounds)
     turns.rows[mine] = Row(mine, tuple(width if a == axis else d for a, d in enumerate(join.matrix.shape)), None)
-    made, said = NewNodes("parted", taken), list(node.attributes.values())
+    made, said = NewNodes("parted", taken, turns.made.opset), list(node.attributes.values())
     step = made.node(node.op_type, [join.own, mine, *(v for v in node.inputs[2:] if v is not None)], said)
     if not turns.take(first := made.nodes[0]):  # what is added to it may be no row's
         let_go(first)

@@ -19,7 +19,7 @@ from superopt.onnx_io.otherwise.cells.kinds import cells
 from superopt.onnx_io.otherwise.cells.series import Series, before_layer
 from superopt.onnx_io.otherwise.cells.written import all_steps
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import clone
+from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.slices import Slice, slices_of
 
@@ -59,7 +59,7 @@ class _Loop:
         own = self._cells() if slices is not None and _is_forwards(self._loop) else []
         if slices is None or not own:
             return False
-        made, left = NewNodes("recurrent", taken), dict[str, ir.Value]()
+        made, left = NewNodes("recurrent", taken, opset_of(self._model)), dict[str, ir.Value]()
         there = {found.value.name or "": self._slices(made, found) for found in slices.found}
         while own:
             cell = next((one for one in own if all(there.get(v.name or "") for v in one.read)), own[0])

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.naming import deep_values, rename
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
@@ -23,7 +24,6 @@ from superopt.onnx_io.tensors import IR_TYPES
 from superopt.onnx_io.turns.along_batch import KEEPS
 from superopt.onnx_io.turns.batch import Batch
 from superopt.onnx_io.turns.choosing import Chosen, batch_size, chosen
-from superopt.onnx_io.turns.rows import Nodes
 
 _SCANS, _SLICES = 9, 10
 """Since these opsets a Scan has no axis of batches, and a Slice may end where an input says."""
@@ -56,7 +56,7 @@ class _Turns:
     def __init__(self, model: ir.Model, chosen: Chosen) -> None:
         self._model, self._chosen, self._constant = model, chosen, chosen.batch.program.constants
         self._taken = {v.name or "" for v in deep_values(model.graph)}
-        self._made = Nodes("rows", self._taken, opset_of(model))
+        self._made = NewNodes("rows", self._taken, opset_of(model))
         self._within, self._nodes, self._held = dict[ir.Value, ir.Value](), list[ir.Node](), list[ir.Value]()
 
     def put(self) -> None:
@@ -65,14 +65,12 @@ class _Turns:
         leaving = [v for node in nodes for v in node.outputs if self._leaves(v)]
         body = self._body(leaving)
         several = None if isinstance(batch.size, int) else self._count(given[0])
-        through = [
-            self._made.over(v if several is None else self._some(v, several), "Unsqueeze", [1], 13) for v in given
-        ]
+        through = [self._made.over(v if several is None else self._some(v, several), "Unsqueeze", [1]) for v in given]
         results = self._made.several(
             "Scan", through, [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))], len(leaving)
         )
         for old, stacked in zip(leaving, results, strict=True):
-            new = self._made.over(stacked, "Squeeze", [1], 13)
+            new = self._made.over(stacked, "Squeeze", [1])
             if several is not None:
                 new = self._made.node("Slice", [new, self._made.integers([0]), several, self._made.integers([0])])
             name = old.name
@@ -135,7 +133,7 @@ class _Turns:
             self._within[value] = self._inner(value, is_row=False, renamed=self._leaves(value))
             self._held.append(self._within[value])
         else:  # of the shape of something, which in a turn is another
-            data = Nodes(value.name or "", self._taken, self._made.opset)
+            data = NewNodes(value.name or "", self._taken, self._made.opset)
             self._within[value] = data.held(self._constant.data(value.name or ""))
             self._nodes += data.nodes
         return self._within[value]
@@ -145,7 +143,7 @@ class _Turns:
         is_row = node in self._chosen.nodes
         read = [self._read(v) for v in node.inputs]
         if is_row and node.op_type == "Reshape" and (shape := self._chosen.batch.row_shape(node)) is not None:
-            own = Nodes("row_shape", self._taken, self._made.opset)
+            own = NewNodes("row_shape", self._taken, self._made.opset)
             read[1] = own.integers(shape)
             self._nodes += own.nodes
         outputs = [self._inner(v, is_row=is_row, renamed=not is_row or v in leaving) for v in node.outputs]

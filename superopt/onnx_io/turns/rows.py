@@ -25,30 +25,22 @@ class Row(NamedTuple):
 
 
 class Nodes(NewNodes):
-    """New nodes for a model of an opset, of whose own values terms are known by name."""
+    """New nodes for a model of whose own values terms are known by name."""
 
-    def __init__(self, name: str, taken: set[str], opset: int, known: Mapping[str, Term] | None = None) -> None:
-        super().__init__(name, taken)
-        self.opset, self._known = opset, known or {}
+    def __init__(self, name: str, taken: set[str], opset: int, known: Mapping[str, Term]) -> None:
+        super().__init__(name, taken, opset)
+        self._known = known
 
     def shape_of(self, value: ir.Value) -> Shape | None:
         """The shape of one of the model's own values."""
         term = self._known.get(value.name or "")
         return None if term is None else term.shape
 
-    def over(
-        self, x: ir.Value, op_type: str, axes: Sequence[int], since: int, more: Sequence[ir.Attr] = ()
-    ) -> ir.Value:
-        """An operator along axes, which are an input since some opset."""
-        if self.opset < since:
-            return self.node(op_type, [x], [ir.AttrInt64s("axes", list(axes)), *more])
-        return self.node(op_type, [x, self.integers(axes)], more)
-
 
 def aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
     """A value of all turns whose turn has this rank."""
     more = rank - len(row.shape)
-    return nodes.over(row.value, "Unsqueeze", range(1, more + 1), 13) if more else row.value
+    return nodes.over(row.value, "Unsqueeze", range(1, more + 1)) if more else row.value
 
 
 def common(dims: Sequence[Dim]) -> Dim | None:

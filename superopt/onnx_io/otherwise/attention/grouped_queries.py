@@ -16,12 +16,11 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import bury, replace_node
+from superopt.onnx_io.surgery import bury
 from superopt.relations import equal_shapes
 
 MOST = 63
@@ -150,15 +149,14 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     grouped, (x, read) = _grouped(program, node), node.inputs
     if grouped is None or x is None or read is None:  # another has changed it
         return False
-    made, factor = NewNodes("grouped", draft.taken), grouped.factor
+    made, factor = draft.nodes("grouped"), grouped.factor
     rows = made.node("Reshape", [x, made.integers(grouped.rows)])
     for op_type, scale in reversed(factor.scales):
         rows = made.node(op_type, [rows, scale])
     turned = [ir.AttrInt64s("perm", _SWAPPED)]
     matrices = made.node("Transpose", [factor.once], turned) if factor.is_turned else factor.once
     result = made.node("Reshape", [made.node("MatMul", [rows, matrices]), made.integers(grouped.apart)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
+    draft.replace(node, made, [result])
     users = [user for user, _ in factor.many.uses() if is_a(user, "Shape") and user.graph is draft.model.graph]
     for user in users:
         _measure_once(factor, draft, user)
@@ -168,8 +166,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _measure_once(factor: Repeated, draft: Draft, node: ir.Node) -> None:
     """Let the shape of what is repeated be told by what is there once: exporters read sizes from where they are."""
-    made, part = NewNodes("measured", draft.taken), slice(number(node, "start", 0), number(node, "end", len(_SWAPPED)))
+    made, part = draft.nodes("measured"), slice(number(node, "start", 0), number(node, "end", len(_SWAPPED)))
     once = made.node("Shape", [factor.once], list(node.attributes.values()))
     shape = made.node("Mul", [once, made.integers([1, factor.times, 1, 1][part])])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [shape])
+    draft.replace(node, made, [shape])

@@ -12,16 +12,14 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
 from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 
 MASK = 3
 """Which of the inputs a mask is; behind it stands what was computed before."""
@@ -38,7 +36,7 @@ def hidden_in_nodes(program: Program) -> dict[int, Put]:
 
 def _blocks(program: Program, node: ir.Node) -> list[Block] | None:
     """The blocks of a node; None where what it hides is not known, or little."""
-    shapes = [s for v in node.inputs[:MASK] if (s := _shape(program, v)) is not None]
+    shapes = [s for v in node.inputs[:MASK] if (s := shape_of(program, v)) is not None]
     others = [*node.inputs[MASK + 1 :], *(v if v.uses() or v.is_graph_output() else None for v in node.outputs[1:])]
     slides = any(number(node, name, -1) >= 0 for name in WINDOWS)
     if len(shapes) < MASK or any(v is not None for v in others) or slides:
@@ -73,11 +71,11 @@ def _seen(program: Program, node: ir.Node, sizes: list[object]) -> Array | None:
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let a node be computed in blocks of queries, one after the other."""
     (q, k, v), blocks = node.inputs[:MASK], _blocks(program, node)
-    shape, of_keys = _shape(program, q), _shape(program, k)
+    shape, of_keys = shape_of(program, q), shape_of(program, k)
     if blocks is None or q is None or k is None or v is None or shape is None or of_keys is None:
         return False  # what another one changed
     sizes = [d for d in (shape[-2], of_keys[-2]) if isinstance(d, int)]
-    made, rows = NewNodes("seen", draft.taken), list[ir.Value]()
+    made, rows = draft.nodes("seen"), list[ir.Value]()
     attributes = [a for name, a in node.attributes.items() if name != "is_causal"]
     for block in blocks:
         some = [sliced(made, q, -2, block.queries, sizes[0])]
@@ -86,10 +84,8 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         some += [] if mask is None else [mask]
         rows.append(made.node("Attention", some, attributes))
     joined = made.node("Concat", rows, [ir.AttrInt64("axis", len(shape) - 2)])
-    draft.model.graph.insert_before(node, made.nodes)
     node.resize_outputs(1)  # nothing reads the others
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])
 
 
 def _mask(made: NewNodes, program: Program, node: ir.Node, sizes: list[int], block: Block) -> ir.Value | None:
@@ -103,8 +99,3 @@ def _mask(made: NewNodes, program: Program, node: ir.Node, sizes: list[int], blo
         return cut_out(made, mask, data.shape, block)
     own = data[..., block.queries if data.shape[-2] > 1 else slice(None), block.keys]
     return made.held(own & seen if own.dtype.kind == "b" else np.where(seen, own, own.dtype.type(-np.inf)))
-
-
-def _shape(program: Program, value: ir.Value | None) -> Shape | None:
-    known = None if value is None else program.values.get(value.name or "")
-    return None if known is None else known.shape

@@ -16,7 +16,6 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import hidden
 from superopt.onnx_io.otherwise.attention.scores import Scores, sliced
@@ -24,7 +23,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 
 
 def hidden_keys(program: Program) -> dict[int, Put]:
@@ -62,12 +60,10 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     if found is None or shares is None or values is None:  # what another one changed
         return False
     scores, blocks = found
-    made, rows, (_, keys) = NewNodes("seen", draft.taken), [], scores.size or (0, 0)
+    made, rows, (_, keys) = draft.nodes("seen"), [], scores.size or (0, 0)
     for block in blocks:
         some = scores.part(made, shares, block, {})
         rows.append(made.node("MatMul", [some, sliced(made, values, -2, block.keys, keys)]))
     rank = program.values[node.outputs[0].name or ""].type.rank
     joined = made.node("Concat", rows, [ir.AttrInt64("axis", rank - 2)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
@@ -21,7 +22,7 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import Nodes, common
+from superopt.onnx_io.turns.rows import common
 from superopt.relations import are_equal, equal_shapes, is_one
 
 POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
@@ -31,7 +32,7 @@ POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "Grea
 class Laid:
     """Values of a program with the axis of functions before that of numbers (-2), or behind it (-1)."""
 
-    def __init__(self, program: Program, made: Nodes, axis: int) -> None:
+    def __init__(self, program: Program, made: NewNodes, axis: int) -> None:
         self._layout = Layout(program, made, axis)
         self._program, self._made, self._axis = program, made, axis
         self._known: dict[ir.Value, list[Part]] = {}

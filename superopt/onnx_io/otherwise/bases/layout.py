@@ -7,10 +7,10 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.views import sizes_of
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import are_equal
 
 TYPE = "float32"
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 class Layout:
     """Shapes with the axis of functions before that of numbers (-2), or behind it (-1), and numbers in such."""
 
-    def __init__(self, program: Program, made: Nodes, axis: int) -> None:
+    def __init__(self, program: Program, made: NewNodes, axis: int) -> None:
         self.program, self.made, self.axis = program, made, axis
         self._viewed: dict[tuple[ir.Value, Shape], ir.Value] = {}
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.laid import Laid
 from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Weighed
@@ -16,11 +17,10 @@ from superopt.onnx_io.otherwise.bases.views import sizes_of
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import is_one
 
 
-def product_of(program: Program, term: Weighed, made: Nodes) -> tuple[ir.Value, Shape, bool]:
+def product_of(program: Program, term: Weighed, made: NewNodes) -> tuple[ir.Value, Shape, bool]:
     """The product of functions and constants, its shape, and whether functions are written otherwise. Raises
     `NotLaidError`.
     """
@@ -50,7 +50,7 @@ def _layers(program: Program, term: Weighed) -> list[ir.Value]:
     return values if all(shape is not None and is_one(shape[0]) for shape in shapes) else []
 
 
-def _ordered(program: Program, made: Nodes, term: Weighed, axis: int) -> ir.Value:
+def _ordered(program: Program, made: NewNodes, term: Weighed, axis: int) -> ir.Value:
     """The constants in the order of what they go with."""
     *front, numbers, functions, last = term.order
     order = [*front, functions, numbers, last] if axis == -2 else list(term.order)
@@ -67,7 +67,7 @@ def _ordered(program: Program, made: Nodes, term: Weighed, axis: int) -> ir.Valu
 
 
 def _multiplied(
-    made: Nodes, term: Weighed, layers: Sequence[Sequence[Part]], lead: Shape, held: ir.Value, axis: int
+    made: NewNodes, term: Weighed, layers: Sequence[Sequence[Part]], lead: Shape, held: ir.Value, axis: int
 ) -> ir.Value:
     """One product of all parts beside each other with their constants, and of functions that are numbers another."""
     numbers, functions, last = term.sizes[-3:]
@@ -99,14 +99,14 @@ def _together(parts: Sequence[Part], axis: int) -> list[list[Part]]:
     return [list(group) for _, group in groupby(parts, lambda part: (part.value is None, part.scale))]
 
 
-def _flat(made: Nodes, part: Part, shape: Shape) -> ir.Value:
+def _flat(made: NewNodes, part: Part, shape: Shape) -> ir.Value:
     sizes = sizes_of(part.shape, shape)
     if part.value is None or sizes is None:
         raise NotLaidError
     return made.node("Reshape", [part.value, made.integers(sizes)])
 
 
-def _some(made: Nodes, value: ir.Value, start: int, end: int, axis: int, size: int) -> ir.Value:
+def _some(made: NewNodes, value: ir.Value, start: int, end: int, axis: int, size: int) -> ir.Value:
     """Places along an axis of so many."""
     bounds = [made.integers([n]) for n in (start, end, axis)]
     return value if end - start == size else made.node("Slice", [value, *bounds])

@@ -7,6 +7,7 @@ from functools import partial
 
 import onnx_ir as ir
 
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import NotLaidError
 from superopt.onnx_io.otherwise.bases.multiplied import product_of
 from superopt.onnx_io.otherwise.bases.products import Sum, sum_of
@@ -15,15 +16,13 @@ from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import equal_shapes, is_one
 
 LEAST_OPSET = 10
 """Before it, slices had their bounds as attributes."""
 
 
-class _Tried(Nodes):
+class _Tried(NewNodes):
     """Nodes that are not made, to see whether they could be."""
 
     def several(
@@ -82,15 +81,13 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     whole, opset = sum_of(program, node), opset_of(draft.model)
     if whole is None or _result(program, whole, _Tried("bases", set(), opset)) is None:
         return False  # another has changed it
-    made = Nodes("bases", draft.taken, opset)
+    made = draft.nodes("bases")
     result = _result(program, whole, made)
     assert result is not None
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])
 
 
-def _result(program: Program, whole: Sum, made: Nodes) -> ir.Value | None:
+def _result(program: Program, whole: Sum, made: NewNodes) -> ir.Value | None:
     """What a sum is by new nodes; None where functions are none that can be laid out, or are so already."""
     try:
         sums = [product_of(program, term, made) for term in whole.terms]

@@ -56,7 +56,7 @@ def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
     values = program.values
     if chain is None or any(told(values[v.name or ""].shape) is None for v in (*chain.cell.ends, *chain.cell.read)):
         return False
-    cell, made = chain.cell, NewNodes("recurrent", draft.taken)
+    cell, made = chain.cell, draft.nodes("recurrent")
     read = [series(program, made, chain.rows(v)) for v in cell.read] or [_nothing(program, made, chain)]
     results = all_steps(made, cell, read, [chain.steps[0][v] for v in cell.begins])
     ones, width = [1] * (values[last.outputs[0].name or ""].type.rank - 2), cell.gates[0].width
@@ -108,10 +108,9 @@ def _replace_states(draft: Draft, chain: Chain, every: ir.Value, left: Sequence[
         node = state.producer()
         if node is None or node.graph is None or not read[i]:
             continue
-        taken = NewNodes("state", draft.taken)
+        taken = draft.nodes("state")
         result = taken.node("Gather", [every, taken.held(np.array(i, np.int64))], [ir.AttrInt64("axis", 0)])
-        draft.model.graph.insert_before(node, taken.nodes)
-        replace_node(draft.model, node, [result])
+        draft.replace(node, taken, [result])
 
 
 def _weights(cell: Cell, read: Sequence[Series]) -> tuple[Array, Array, Array]:

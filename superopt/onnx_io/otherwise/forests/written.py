@@ -29,9 +29,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import are_equal
 
 LEAST_OPSET = 13
@@ -158,7 +156,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     found = _forest(program, node, set())
     if found is None:  # what another one changed
         return False
-    made, (rows, weights, added, trees, column) = Nodes("forest", draft.taken, opset_of(draft.model)), found
+    made, (rows, weights, added, trees, column) = draft.nodes("forest"), found
     levels = [[t.levels[n][i] for i in range(2**n) for t in trees] for n in range(len(trees[0].levels))]
     order = [column[x.of, x.column] for level in levels for x in level]
     product = made.node("MatMul", [rows, made.held(np.ascontiguousarray(weights[:, order]))])
@@ -173,6 +171,4 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     assert paths is not None
     leaves = np.stack([t.leaves for t in trees], 1)
     result = made.node("MatMul", [paths, made.held(leaves.reshape(-1, leaves.shape[-1]))])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

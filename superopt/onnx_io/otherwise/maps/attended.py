@@ -24,7 +24,6 @@ from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.surgery import replace_node
 
 LEAST_CHANNELS, LEAST_POINTS, LEAST_PLACES = 16, 4, 2**11
 """Of fewer channels a row takes as long as its numbers, of fewer points of a query its product takes longer than these,
@@ -68,7 +67,7 @@ def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
     """Attend by rows where what they give is summed up."""
     there = {v.name: v for v in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
     there |= {v.name: v for other in draft.model.graph for v in other.outputs}
-    made = NewNodes("attended", draft.taken)
+    made = draft.nodes("attended")
     near = Neighbours(program, one, made, there)
     values = made.node("Reshape", [there[one.values], made.integers([-1, one.channels])])
     summed = _summed(one, made, values, *near.rows_and_weights())
@@ -83,9 +82,7 @@ def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
     if shape is None or (sizes := told(shape)) is None or put is None:
         return False
     result = made.node("Reshape", [apart, made.integers(sizes)])
-    draft.model.graph.insert_before(put, made.nodes)
-    replace_node(draft.model, put, [result])
-    return True
+    return draft.replace(put, made, [result])
 
 
 def _as_it_stands(program: Program, one: Attention, node: ir.Node) -> str | None:

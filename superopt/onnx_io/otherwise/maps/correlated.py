@@ -15,7 +15,6 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.maps.oblique import Band
 from superopt.onnx_io.otherwise.maps.shifted import Planes, Run, runs_of
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_of
@@ -24,7 +23,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 
 LEAST = 4
 """So many shifts one after the other are worth it."""
@@ -105,7 +103,7 @@ def _block(program: Program, run: Run) -> int:
 def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool:
     """Join the planes of each run."""
     there = {value.name or "": value for value in deep_values(draft.model.graph)}
-    made, known = NewNodes("correlated", draft.taken), program.values[node.outputs[0].name or ""]
+    made, known = draft.nodes("correlated"), program.values[node.outputs[0].name or ""]
     axis, planes = number(node, "axis", 1) % known.type.rank, list[ir.Value]()
     for run in runs:
         maps = [run.first.still, run.first.shifted]
@@ -117,6 +115,4 @@ def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool
         every = band.written(made, *(there[name] for name in maps))
         planes.append(made.node("Reshape", [every, made.integers(sizes)]))
     joined = made.joined(planes, axis)
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])

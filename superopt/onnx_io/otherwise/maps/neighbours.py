@@ -59,7 +59,7 @@ class Neighbours:
         each = zip(read, one.places, strict=True)
         shapes = [(found.of, made.integers([*self.sizes, many, 2])) for found, (_, many) in each]
         both = made.joined([made.node("Reshape", shape) for shape in shapes], rank)
-        halves = made.several("Split", [both, made.integers([1, 1])], [ir.AttrInt64("axis", rank + 1)], 2)
+        halves = made.parts(both, [1, 1], rank + 1)
         return [made.node("Reshape", [half, made.integers([*self.sizes, one.points])]) for half in halves]
 
     def _along(self, place: ir.Value, sizes: list[tuple[int, bool]]) -> tuple[ir.Value, ir.Value, ir.Value]:

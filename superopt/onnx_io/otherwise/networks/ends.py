@@ -78,13 +78,11 @@ def ends_at(program: Program, node: ir.Node, outputs: Mapping[ir.Node, Ends]) ->
     return [outputs[node]] if node in outputs else ends_of(node)
 
 
-def given_of(made: NewNodes, joined: ir.Value, ends: Ends, shape: Shape, opset: int) -> list[ir.Value]:
+def given_of(made: NewNodes, joined: ir.Value, ends: Ends, shape: Shape) -> list[ir.Value]:
     """What nodes that join values of a shape give, or each of some outputs, where these values are joined."""
     if not ends.nodes:
         sizes = [d for d in shape[-1:] if isinstance(d, int)] * len(ends.values)
-        told = [ir.AttrInt64s("split", sizes)] if opset < 13 else []
-        read = [joined] if told else [joined, made.integers(sizes)]
-        return list(made.several("Split", read, [ir.AttrInt64("axis", len(shape) - 1), *told], len(sizes)))
+        return list(made.parts(joined, sizes, len(shape) - 1))
     (end,) = ends.nodes
     if len(ends.values) == len(end.inputs):
         return [joined]

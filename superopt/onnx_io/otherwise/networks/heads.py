@@ -121,7 +121,7 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
     if ends is None or found is None:  # what another one changed
         return False
-    made, turns = NewNodes("heads", draft.taken), AllTurns(program, *draft, LAYERS)
+    made, turns = draft.nodes("heads"), AllTurns(program, *draft, LAYERS)
     _enter(program, columns, found, made, turns)
     try:
         whole = turns.rows.get(ends.values[0]) if all(turns.take(node) for node, *_ in found.nodes) else None
@@ -130,7 +130,7 @@ def _put(program: Program, columns: Columns, draft: Draft, end: ir.Node) -> bool
     if whole is None or whole.turns is None:
         turns.placed(())
         return False
-    after = NewNodes("heads", draft.taken)
+    after = draft.nodes("heads")
     results = _results(after, turns.made, whole, ends)
     draft.model.graph.insert_before(end, [*made.nodes, *turns.placed([whole.value, *results]), *after.nodes])
     replace_ends(draft.model, end, ends, results)
@@ -152,8 +152,8 @@ def _enter(program: Program, columns: Columns, found: Twins, made: NewNodes, tur
 def _results(after: NewNodes, turns: Nodes, whole: Row, ends: Ends) -> list[ir.Value]:
     """What is to be given in the place of nodes that join or add up, or as each of some outputs."""
     if ends.axis is None:
-        return [turns.over(whole.value, "ReduceSum", [0], 13, [ir.AttrInt64("keepdims", 0)])]
-    return given_of(after, _joined(after, whole, ends.axis), ends, whole.shape, turns.opset)
+        return [turns.over(whole.value, "ReduceSum", [0], [ir.AttrInt64("keepdims", 0)])]
+    return given_of(after, _joined(after, whole, ends.axis), ends, whole.shape)
 
 
 def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:

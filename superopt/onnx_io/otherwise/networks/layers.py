@@ -125,7 +125,7 @@ def _unsqueezed(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Ro
     if row.turns is None or not axes:
         return None
     shape = tuple(1 if a in axes else next(sizes) for a in range(rank))
-    return [Row(nodes.over(row.value, "Unsqueeze", [a + 1 for a in axes], 13), shape, row.turns)]
+    return [Row(nodes.over(row.value, "Unsqueeze", [a + 1 for a in axes]), shape, row.turns)]
 
 
 LAYERS: Mapping[str, Form] = {

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import Layer, layer_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import Nodes
 from superopt.relations import equal_shapes, is_one
 
 LEAST_OPSET = 11
@@ -114,7 +113,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     found = _mixture(program, node)
     if found is None:  # what another one changed
         return False
-    made, layers = Nodes("mixed", draft.taken, opset_of(draft.model)), found.layers
+    made, layers = draft.nodes("mixed"), found.layers
     inner = layers[0].matrix.shape[0]
     beside = made.node("Concat", [layer.rows for layer in layers], [ir.AttrInt64("axis", 1)])
     apart = made.node("Reshape", [beside, made.integers([-1, len(layers), inner])])
@@ -124,13 +123,11 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     result = _with_added(made, result, found)
     if found.scale is not None:
         result = made.node("Mul", [result, found.scale])
-    result = made.over(result, "Unsqueeze", [-1], 13)
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    result = made.over(result, "Unsqueeze", [-1])
+    return draft.replace(node, made, [result])
 
 
-def _with_added(made: Nodes, product: ir.Value, mixture: _Mixture) -> ir.Value:
+def _with_added(made: NewNodes, product: ir.Value, mixture: _Mixture) -> ir.Value:
     """A product, and what layers add, by their weights; by none where all add the same and these are shares."""
     rows = [layer.added for layer in mixture.layers]
     if (none := next((row for row in rows if row is not None), None)) is None:
@@ -139,7 +136,7 @@ def _with_added(made: Nodes, product: ir.Value, mixture: _Mixture) -> ir.Value:
     softmax = mixture.weights.producer()
     if all((row == added[0]).all() for row in added) and softmax is not None and _shares(softmax, made.opset):
         return made.node("Add", [product, made.held(added[0].copy())])
-    weights = made.over(mixture.weights, "Squeeze", [-1], 13)
+    weights = made.over(mixture.weights, "Squeeze", [-1])
     return made.node("Add", [product, made.node("MatMul", [weights, made.held(np.stack(added))])])
 
 

@@ -21,10 +21,8 @@ from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, listed, number
-from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import Nodes, elements
+from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
 
 KINDS = ELEMENTWISE | {"Unsqueeze"}
@@ -96,13 +94,13 @@ def _put(program: Program, columns: Columns, draft: Draft, join: ir.Node) -> boo
     """Let what is joined be computed at once."""
     if (found := _found(program, columns, join)) is None:  # what another one changed
         return False
-    made = Nodes("pairs", draft.taken, opset_of(draft.model))
+    made = draft.nodes("pairs")
     placed = [p for row in found.read if (p := columns.of_values(row)) is not None]
     along = ir.AttrInt64("axis", found.axis)
 
     def joined(values: Sequence[ir.Value], like: Placed) -> ir.Value:
         if like.axis is None and found.is_new:
-            values = [made.over(v, "Unsqueeze", [found.axis], 13) for v in values]
+            values = [made.over(v, "Unsqueeze", [found.axis]) for v in values]
         return made.joined(values, found.axis)
 
     wholes, now = Wholes(placed, joined), dict[ir.Value, ir.Value]()
@@ -112,9 +110,7 @@ def _put(program: Program, columns: Columns, draft: Draft, join: ir.Node) -> boo
     for node in found.nodes:
         read = [now.get(v, v) for v in node.inputs if v is not None]
         now[node.outputs[0]] = made.node(node.op_type, read, list(node.attributes.values()))
-    draft.model.graph.insert_before(join, made.nodes)
-    replace_node(draft.model, join, [now[found.nodes[-1].outputs[0]]])
-    return True
+    return draft.replace(join, made, [now[found.nodes[-1].outputs[0]]])
 
 
 def _without(shape: Shape, axis: int) -> Shape:

@@ -24,8 +24,6 @@ from superopt.onnx_io.otherwise.networks.stacked_ends import stacked_ends
 from superopt.onnx_io.otherwise.networks.wide_layers import WideLayers
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import Nodes
 
 FEWEST, FEWEST_NODES = 3, 10
 """So many networks, and so many nodes in all of them, are worth it."""
@@ -74,11 +72,11 @@ def _put(program: Program, draft: Draft, end: ir.Node) -> bool:
     ends, found = next(((ends, found) for ends, found in known if found is not None), (None, None))
     if ends is None or found is None:  # what another one changed
         return False
-    made = Nodes("beside", draft.taken, opset_of(draft.model))
+    made = draft.nodes("beside")
     if (whole := WideLayers(program, made, found, ends).take()) is None:
         return False
     shape = program.values[ends.values[0].name or ""].shape
-    results = [whole] if ends.axis is None else given_of(made, whole, ends, shape, made.opset)
+    results = [whole] if ends.axis is None else given_of(made, whole, ends, shape)
     draft.model.graph.insert_before(end, made.nodes)
     replace_ends(draft.model, end, ends, results)
     return True

@@ -16,13 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
 from superopt.term import Term
@@ -85,7 +83,7 @@ def _multiply(places: Repeated, x: Term, axis: int, is_nothing: bool, draft: Dra
     before, _, rows = node.inputs
     assert before is not None
     assert rows is not None
-    made = NewNodes("sums", draft.taken)
+    made = draft.nodes("sums")
     numbers = places.reshaped(made, node, (-1,))
     ends = (made.held(np.array(x.shape[axis], np.int64)), made.held(np.array([0, 1], np.float32)))
     hot = made.node("OneHot", [numbers, *ends], [ir.AttrInt64("axis", 0)])
@@ -96,6 +94,4 @@ def _multiply(places: Repeated, x: Term, axis: int, is_nothing: bool, draft: Dra
         result = made.node("Reshape", [result, made.integers(told(x.shape) or ())])
     if not is_nothing:
         result = made.node("Add", [before, result])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

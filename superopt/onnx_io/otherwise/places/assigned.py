@@ -19,7 +19,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.relations import are_equal, equal_shapes
 
 LEAST = 2
@@ -59,7 +58,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     chain = Assignments(program).chain(node)
     if len(chain) < LEAST:  # what another one changed
         return False
-    axis, made = chain[0].axis, NewNodes("assigned", draft.taken)
+    axis, made = chain[0].axis, draft.nodes("assigned")
     size = program.values[chain[0].to.name or ""].shape[axis]
     pieces = [_Piece(0, size if isinstance(size, int) else 0, None, 0)]
     for one in chain:
@@ -68,9 +67,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         pieces = [*before, _Piece(one.start, one.end, one, 0), *behind]
     values = [_value(program, made, chain[0], piece) for piece in pieces]
     joined = made.joined(values, axis)
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])
 
 
 def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
@@ -79,14 +76,12 @@ def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
     sizes, at = None if known is None else told(known.shape), node.inputs[1]
     if taken is None or sizes is None or at is None:
         return False
-    made = NewNodes("assigned", draft.taken)
+    made = draft.nodes("assigned")
     if taken.is_whole:
         result = made.node("Gather", [taken.of, at], list(node.attributes.values()))
     else:
         result = made.node("Reshape", [taken.of, made.integers(sizes)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])
 
 
 def _from(piece: _Piece, start: int) -> _Piece:

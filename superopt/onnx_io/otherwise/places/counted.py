@@ -25,7 +25,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
 
@@ -159,7 +158,7 @@ def _put(count: _Count, draft: Draft, node: ir.Node) -> bool:
     """Count numbers."""
     if opset_of(draft.model) < ADDING:
         raise_opset(draft.model, ADDING)
-    made = NewNodes("count", draft.taken)
+    made = draft.nodes("count")
     result = _counts(made, count, _laid(made, count, _numbers(count, node)))
     held = partial(np.array, dtype=count.what.dtype)
     if node.op_type == "ReduceMax":
@@ -168,9 +167,7 @@ def _put(count: _Count, draft: Draft, node: ir.Node) -> bool:
         result = made.node("Div", [result, made.held(held(count.what.many))])
     if count.what.keeps:
         result = made.node("Unsqueeze", [result, made.integers(count.what.axes)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])
 
 
 def _numbers(count: _Count, node: ir.Node) -> ir.Value:

@@ -15,7 +15,6 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.assignments import is_known
 from superopt.onnx_io.otherwise.places.beside import Beside
 from superopt.onnx_io.otherwise.places.boxes import Parts, UntoldError, parts_of
@@ -23,7 +22,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 
 LEAST = 4
 """So many assignments that are not needed any more are worth it."""
@@ -83,11 +81,9 @@ def _is_end(program: Program, known: Mapping[str, Parts], value: ir.Value) -> bo
 def _put(beside: Beside, draft: Draft, node: ir.Node) -> bool:
     """Join the boxes."""
     there = {value.name or "": value for value in deep_values(draft.model.graph)}
-    made = NewNodes("filled", draft.taken)
+    made = draft.nodes("filled")
     try:
         joined = beside.written(made, there)
     except UntoldError:
         return False
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [joined])
-    return True
+    return draft.replace(node, made, [joined])

@@ -20,7 +20,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 
@@ -65,14 +64,14 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
 
 def _take(numbers: Repeated, axis: int, draft: Draft, node: ir.Node) -> bool:
     """Let the same rows be taken everywhere."""
-    made = NewNodes("rows", draft.taken)
+    made = draft.nodes("rows")
     told = numbers.reshaped(made, node, (-1,))
     return _replace(draft, node, made, "Gather", told, ir.AttrInt64("axis", axis))
 
 
 def _take_of_each(numbers: Repeated, axis: int, draft: Draft, node: ir.Node) -> bool:
     """Let rows be taken of each of what stands along the axes before."""
-    made = NewNodes("rows", draft.taken)
+    made = draft.nodes("rows")
     told = numbers.reshaped(made, node, (*[0] * (axis + 1), 1))
     return _replace(draft, node, made, "GatherND", told, ir.AttrInt64("batch_dims", axis))
 
@@ -81,6 +80,4 @@ def _replace(draft: Draft, node: ir.Node, made: NewNodes, op_type: str, told: ir
     x = node.inputs[0]
     assert x is not None
     taken = made.node(op_type, [x, told], [attribute])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [taken])
-    return True
+    return draft.replace(node, made, [taken])

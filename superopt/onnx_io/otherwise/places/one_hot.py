@@ -19,7 +19,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal
 
@@ -154,7 +153,7 @@ def _is_place(program: Program, hot: _Hot) -> bool:
 
 def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Take the rows that numbers say."""
-    hot, made = _hot(program, node.inputs[0]), NewNodes("row", draft.taken)
+    hot, made = _hot(program, node.inputs[0]), draft.nodes("row")
     table, *bias = node.inputs[1:]
     if hot is None or table is None:  # what another one changed
         return False
@@ -166,9 +165,7 @@ def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
     rows = made.node("Gather", [table, at])
     for row in bias:
         rows = rows if row is None else made.node("Add", [rows, row])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [rows])
-    return True
+    return draft.replace(node, made, [rows])
 
 
 def _guarded(program: Program, made: NewNodes, hot: _Hot, table: ir.Value, node: ir.Node) -> tuple[ir.Value, ir.Value]:

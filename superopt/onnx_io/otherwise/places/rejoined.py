@@ -15,11 +15,9 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 
 LEAST, TIMES = 8, 2
 """A join has so many inputs at least, each of them so often in the mean."""
@@ -79,7 +77,7 @@ def _places(chosen: Sequence[int], widths: Sequence[int]) -> list[int]:
 
 def _put(names: Sequence[str], places: Sequence[int], draft: Draft, node: ir.Node) -> bool:
     """Let values of these names be joined once."""
-    made, axis = NewNodes("rejoined", draft.taken), ir.AttrInt64("axis", _axis(node))
+    made, axis = draft.nodes("rejoined"), ir.AttrInt64("axis", _axis(node))
     there = {value.name: value for value in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
     there |= {value.name: value for other in draft.model.graph for value in other.outputs}
     if not all(name in there for name in names):  # another has changed it
@@ -87,6 +85,4 @@ def _put(names: Sequence[str], places: Sequence[int], draft: Draft, node: ir.Nod
     own = [there[name] for name in names]
     joined = own[0] if len(own) == 1 else made.node("Concat", own, [axis])
     taken = made.node("Gather", [joined, made.integers(places)], [axis])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [taken])
-    return True
+    return draft.replace(node, made, [taken])

@@ -18,7 +18,6 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import replace_node
 from superopt.relations import are_equal, is_one
 
 LEAST = 4
@@ -99,7 +98,7 @@ def _taken(program: Program, value: ir.Value | None, axis: int) -> _Taken | None
 
 def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
     """Join values once that all are places of."""
-    made, read = NewNodes("restacked", draft.taken), list(join.inputs)
+    made, read = draft.nodes("restacked"), list(join.inputs)
     axis = number(join, "axis", 1) % program.values[join.outputs[0].name or ""].type.rank
     runs = list(_runs(program, join))
     for run in reversed(runs):
@@ -108,9 +107,7 @@ def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
         return False
     values = [value for value in read if value is not None]
     result = made.joined(values, axis)
-    draft.model.graph.insert_before(join, made.nodes)
-    replace_node(draft.model, join, [result])
-    return True
+    return draft.replace(join, made, [result])
 
 
 def _whole(program: Program, made: NewNodes, taken: Sequence[_Taken], axis: int) -> ir.Value:

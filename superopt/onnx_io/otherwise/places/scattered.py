@@ -20,13 +20,11 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.surgery import replace_node
 from superopt.operators.nodes import concrete
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
@@ -75,13 +73,11 @@ def _place(places: Repeated, draft: Draft, node: ir.Node) -> bool:
     x, _, rows = node.inputs
     assert x is not None
     assert rows is not None
-    made = NewNodes("rows", draft.taken)
+    made = draft.nodes("rows")
     column = places.reshaped(made, node, (-1, 1))
     reduction = [a for name, a in node.attributes.items() if name == "reduction"]
     placed = made.node("ScatterND", [x, column, rows], reduction)
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [placed])
-    return True
+    return draft.replace(node, made, [placed])
 
 
 def _add(x: Term, places: Array, draft: Draft, node: ir.Node) -> bool:
@@ -89,15 +85,13 @@ def _add(x: Term, places: Array, draft: Draft, node: ir.Node) -> bool:
     before, _, rows = node.inputs
     assert before is not None
     assert rows is not None
-    made = NewNodes("rows", draft.taken)
+    made = draft.nodes("rows")
     nothing = made.held(np.zeros((1, *concrete(x.shape[1:], "rows")), x.type.dtype))
     padded = made.node("Concat", [rows, nothing], [ir.AttrInt64("axis", 0)])
     gathered = made.node("Gather", [padded, made.held(_table(places, *concrete(x.shape[:1], "places")))])
     summed = made.node("ReduceSum", [gathered, made.integers((1,))], [ir.AttrInt64("keepdims", 0)])
     added = made.node("Add", [before, summed])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [added])
-    return True
+    return draft.replace(node, made, [added])
 
 
 def _table(places: Array, size: int) -> Array:

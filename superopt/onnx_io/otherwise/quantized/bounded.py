@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import adds_up_products
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.program import Program
@@ -65,7 +64,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
         if zero is None:
             return False
         user.replace_input_with(0, node.inputs[0])
-        made = NewNodes("bounded", draft.taken)
+        made = draft.nodes("bounded")
         lowest = made.held(zero.numpy().reshape(()))
         result = made.node("Clip", [bytes_of, lowest])
         pass_on(bytes_of, result)

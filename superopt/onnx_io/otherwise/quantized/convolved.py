@@ -13,11 +13,9 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a, number
-from superopt.onnx_io.surgery import replace_node
 
 MOST_BYTES = 2**28
 """What the numbers of all these weights may take."""
@@ -57,10 +55,8 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     found = _cast(node)
     if found is None:
         return False
-    made, (values, _, *zeros) = NewNodes("convolved", draft.taken), found.node.inputs
+    made, (values, _, *zeros) = draft.nodes("convolved"), found.node.inputs
     read = [v for v in (values, made.held(np.array(1, np.float32)), *zeros[:1]) if v is not None]
     numbers = made.node("DequantizeLinear", read)
     result = made.node("Conv", [numbers, made.held(found.weights)], list(found.node.attributes.values()))
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

@@ -16,7 +16,6 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
@@ -136,7 +135,7 @@ def _numpy(value: ir.Value | None) -> Array:
 
 def _put(blocks: _Blocks, draft: Draft, node: ir.Node) -> bool:
     """Let a node convolve blocks."""
-    values, made = _bytes_of(node), NewNodes("blocks", draft.taken)
+    values, made = _bytes_of(node), draft.nodes("blocks")
     of_weights = 3 if is_a(node, "QLinearConv") else 1
     if values is None or _weights(node) is None:
         return False

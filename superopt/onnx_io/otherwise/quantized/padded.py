@@ -14,13 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing, pads_with_one
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a
-from superopt.onnx_io.surgery import bury, replace_node
+from superopt.onnx_io.surgery import bury
 
 _BYTES = ("int8", "uint8")
 
@@ -161,7 +160,7 @@ def _pad_bytes(draft: Draft, padding: _Padding, widths: list[int] | None) -> Non
     """Pad bytes with one of them, along all axes where the widths are told: onnxruntime 1.32 refuses a padding that
     names axes beside convolutions of bytes.
     """
-    made, node = NewNodes("padded", draft.taken), padding.node
+    made, node = draft.nodes("padded"), padding.node
     axes = _given(node, 3) if widths is None else None
     read: list[ir.Value | None] = [padding.making.inputs[0], node.inputs[1]]
     if widths is not None and _given(node, 3) is not None:
@@ -171,5 +170,4 @@ def _pad_bytes(draft: Draft, padding: _Padding, widths: list[int] | None) -> Non
     if axes is not None:
         read.append(axes)
     result = made.several("Pad", read, list(node.attributes.values()))[0]
-    draft.model.graph.insert_before(padding.quantizing, made.nodes)
-    replace_node(draft.model, padding.quantizing, [result])
+    draft.replace(padding.quantizing, made, [result])

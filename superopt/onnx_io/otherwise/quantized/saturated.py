@@ -15,7 +15,6 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import product
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -103,7 +102,7 @@ def _put(of: _Sum, draft: Draft, node: ir.Node) -> bool:
     maker = None if value is None else value.producer()
     if value is None or maker is None or maker.inputs[0] is None or maker.inputs[2] is None:
         return False
-    made = NewNodes("sum", draft.taken)
+    made = draft.nodes("sum")
     scale, added = (made.held(np.array(number, np.float32)) for number in of)
     scaled = made.node("DequantizeLinear", [maker.inputs[0], scale, maker.inputs[2]])
     one, zero = (made.held(np.array(number, np.uint8)) for number in (1, 0))

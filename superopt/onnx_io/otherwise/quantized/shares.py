@@ -17,7 +17,6 @@ from superopt.onnx_io.otherwise.reading import is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a
-from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
 
 LEAST, LEAST_OF_A_ROW = 2**12, 16
@@ -31,9 +30,6 @@ these.
 
 LARGEST = float(np.finfo(np.float32).max)
 """What bytes stand for is below it, wherever 0 is among them."""
-
-AXES_GIVEN = 18
-"""From this opset on a ReduceMax takes its axes as an input."""
 
 
 def shares(program: Program) -> dict[int, Put]:
@@ -71,22 +67,19 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     given = None if maker is None else held(maker.inputs[1])
     if maker is None or maker.inputs[0] is None or given is None:
         return False
-    made, before = NewNodes("scores", draft.taken), maker.outputs[0]
+    made, before = draft.nodes("scores"), maker.outputs[0]
     scale = np.asarray(given.numpy(), np.float32).reshape(())
     numbers = made.node("Cast", [maker.inputs[0]], [ir.AttrInt64("to", ir.DataType.FLOAT)])
     scores = made.node("Mul", [numbers, made.held(scale)])
     if STEPS * scale > -LOWEST:
-        scores = _floored(draft, made, scores)
+        scores = _floored(made, scores)
     draft.model.graph.insert_before(node, made.nodes)
     node.replace_input_with(0, scores)
     bury(draft.model, [before])
     return True
 
 
-def _floored(draft: Draft, made: NewNodes, scores: ir.Value) -> ir.Value:
+def _floored(made: NewNodes, scores: ir.Value) -> ir.Value:
     """How much less than the largest of their rows scores are, and no less than what nothing is added to one by."""
-    is_given = opset_of(draft.model) >= AXES_GIVEN
-    of = [scores, made.integers([-1])] if is_given else [scores]
-    largest = made.node("ReduceMax", of, [] if is_given else [ir.AttrInt64s("axes", [-1])])
-    less = made.node("Sub", [scores, largest])
+    less = made.node("Sub", [scores, made.over(scores, "ReduceMax", [-1])])
     return made.node("Max", [less, made.held(np.array(LOWEST, np.float32))])

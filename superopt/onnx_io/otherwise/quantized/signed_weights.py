@@ -12,7 +12,6 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed, zeros
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -66,7 +65,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     data, zero = _weights(node), zeros(node, its_zero, np.uint8)
     if data is None or zero is None:
         return False
-    made, given = NewNodes("weights", draft.taken), (node.inputs[which], _zero(node, its_zero))
+    made, given = draft.nodes("weights"), (node.inputs[which], _zero(node, its_zero))
     read = [v for v in given if v is not None]
     node.resize_inputs(max(len(node.inputs), its_zero + 1))
     node.replace_input_with(which, made.held(signed(data)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import unsigned
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -54,7 +53,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     found = _constant(node)
     if found is None:
         return False
-    made, read = NewNodes("constant", draft.taken), [node.inputs[0], node.inputs[2]]
+    made, read = draft.nodes("constant"), [node.inputs[0], node.inputs[2]]
     for which, data in zip((0, 2), found, strict=True):
         node.replace_input_with(which, made.held(unsigned(data.numpy())))
     draft.model.graph.insert_before(node, made.nodes)

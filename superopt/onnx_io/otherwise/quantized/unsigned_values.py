@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
 from superopt.onnx_io.otherwise.quantized.regions import all_of, pads_with_one, takes_in
 from superopt.onnx_io.program import Program
@@ -209,7 +208,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     for value in region.values:
         value.type = ir.TensorType(UNSIGNED)
     for user, which in region.bytes:
-        made, zero = NewNodes("zero", draft.taken), user.inputs[which] if len(user.inputs) > which else None
+        made, zero = draft.nodes("zero"), user.inputs[which] if len(user.inputs) > which else None
         data = zeros(user, which, np.int8)
         if data is None:
             return False

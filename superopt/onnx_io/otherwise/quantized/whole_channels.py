@@ -14,7 +14,6 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import product
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.regions import all_of, dequantizing, takes_in
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
@@ -162,7 +161,7 @@ def _widen(draft: Draft, conv: ir.Node, which: int, more: int, axis: int) -> Non
     tensors = [] if maker is None else [held(value) for value in maker.inputs]
     if maker is None or tensors[0] is None:
         return
-    made, read = NewNodes("channels", draft.taken), list(maker.inputs)
+    made, read = draft.nodes("channels"), list(maker.inputs)
     data = tensors[0].numpy()
     zeros = np.zeros(1, data.dtype) if len(tensors) < 3 or tensors[2] is None else tensors[2].numpy().reshape(-1)
     last = zeros[-1:] if axis == 0 else zeros

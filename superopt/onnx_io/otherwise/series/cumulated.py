@@ -12,12 +12,10 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 
 LEAST, ROWS = 2**12, 8
@@ -44,12 +42,10 @@ def _rank(program: Program, node: ir.Node) -> int | None:
 
 def _put(rank: int, draft: Draft, node: ir.Node) -> bool:
     """Bring the last axis to the front for it, and back."""
-    x, made = node.inputs[0], NewNodes("running", draft.taken)
+    x, made = node.inputs[0], draft.nodes("running")
     assert x is not None
     first, back = (rank - 1, *range(rank - 1)), (*range(1, rank), 0)
     turned = made.node("Transpose", [x], [ir.AttrInt64s("perm", first)])
     added = made.node("CumSum", [turned, made.held(np.array(0, np.int64))], list(node.attributes.values()))
     result = made.node("Transpose", [added], [ir.AttrInt64s("perm", back)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

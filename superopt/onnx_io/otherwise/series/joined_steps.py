@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
 from superopt.onnx_io.otherwise.series.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
-from superopt.onnx_io.surgery import replace_node
 
 
 class _Joined(NamedTuple):
@@ -88,19 +86,17 @@ def _part(program: Program, draft: Draft, node: ir.Node) -> bool:
     group = _beside(program, node)
     if len(group) < LEAST_STEPS:
         return False
-    made, place, widths = NewNodes("part", draft.taken), group[0].place, group[0].widths
+    made, place, widths = draft.nodes("part"), group[0].place, group[0].widths
     matrix, *bias = node.inputs[1:]
     assert matrix is not None
-    axis = 1 if "transB" in node.attributes and node.attributes["transB"].as_int() else 0
-    along = ir.AttrInt64("axis", axis)
-    rows = made.several("Split", [matrix, made.integers(widths)], [along], len(widths))
-    others = [part for i, part in enumerate(rows) if i != place]
-    rest = made.node("Concat", others, [along]) if len(others) > 1 else others[0]
+    axis = number(node, "transB", 0)
+    rows = made.parts(matrix, widths, axis)
+    rest = made.joined([part for i, part in enumerate(rows) if i != place], axis)
     draft.model.graph.insert_before(node, made.nodes)
     for joined in group:
         join = joined.step.node.inputs[0].producer() if joined.step.node.inputs[0] is not None else None
         assert join is not None
-        new, read = NewNodes("apart", draft.taken), [v for v in join.inputs if v is not None]
+        new, read = draft.nodes("apart"), [v for v in join.inputs if v is not None]
         beside = [v for i, v in enumerate(read) if i != place]
         x = new.node("Concat", beside, list(join.attributes.values())) if len(beside) > 1 else beside[0]
         said = list(node.attributes.values())
@@ -110,6 +106,5 @@ def _part(program: Program, draft: Draft, node: ir.Node) -> bool:
         else:
             step = new.node("MatMul", [read[place], rows[place]])
             result = new.node("Add", [new.node("MatMul", [x, rest]), step])
-        draft.model.graph.insert_before(joined.step.node, new.nodes)
-        replace_node(draft.model, joined.step.node, [result])
+        draft.replace(joined.step.node, new, [result])
     return True

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.naming import rename
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.surgery import bury, output_of, pass_on, replace_node
+from superopt.onnx_io.surgery import bury, output_of, pass_on
 
 _BEFORE = 2
 """What a Loop is given before its states: how often, and whether at all."""
@@ -115,11 +114,10 @@ def _collect(program: Program, draft: Draft, loop: ir.Node, lists: list[_List]) 
 
 def _put_in_place(draft: Draft, stack: ir.Node, items: ir.Value, rank: int | None) -> None:
     """Let items along a first axis be what a node stacked along its own."""
-    axis, made = stack.attributes["axis"].as_int(), NewNodes("stacked", draft.taken)
+    axis, made = stack.attributes["axis"].as_int(), draft.nodes("stacked")
     if axis and rank is not None:
         order = [*range(1, axis % rank + 1), 0, *range(axis % rank + 1, rank)]
         result = made.node("Transpose", [items], [ir.AttrInt64s("perm", order)])
     else:
         result = made.node("Identity", [items])
-    draft.model.graph.insert_before(stack, made.nodes)
-    replace_node(draft.model, stack, [result])
+    draft.replace(stack, made, [result])

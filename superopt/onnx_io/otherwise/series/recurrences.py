@@ -12,13 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.series.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.surgery import replace_node
 
 LEAST_NODES, MOST_EACH = 16, 32
 """So many nodes are left out, at least, for each of which so many elements of the matrix come in, at most."""
@@ -79,7 +77,7 @@ def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
     read = _joined(sums_of(program, draft.model.graph), program, join)
     if read is None:  # another has left it out
         return False
-    series, made = read[0].series, NewNodes("series", draft.taken)
+    series, made = read[0].series, draft.nodes("series")
     known = program.values[series.name or ""]
     is_last = read[0].axis == known.type.rank - 1
     dtype, more = np.dtype(known.type.dtype), np.array([one.more for one in read])
@@ -88,6 +86,4 @@ def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
     result = made.node("MatMul", [series, held] if is_last else [held, series])
     if more.any():
         result = made.node("Add", [result, made.held((more if is_last else more[:, None]).astype(dtype))])
-    draft.model.graph.insert_before(join, made.nodes)
-    replace_node(draft.model, join, [result])
-    return True
+    return draft.replace(join, made, [result])

@@ -9,13 +9,11 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import number
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.surgery import replace_node
 
 
 def stacked_steps(program: Program) -> dict[int, Put]:
@@ -69,7 +67,7 @@ def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
     """Join what a layer reads, and multiply that."""
     if not _is_of_a_layer(program, join):  # what another one changed
         return False
-    made, read, some = NewNodes("joined", draft.taken), list[ir.Value](), None
+    made, read, some = draft.nodes("joined"), list[ir.Value](), None
     for value in join.inputs:
         node, some = None if value is None else value.producer(), _layer(value)
         assert node is not None
@@ -80,6 +78,4 @@ def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
         read.append(x if node is some else made.node("Unsqueeze", [x, *more], list(node.attributes.values())))
     assert some is not None
     result = multiplied(made, some, made.node("Concat", read, list(join.attributes.values())))
-    draft.model.graph.insert_before(join, made.nodes)
-    replace_node(draft.model, join, [result])
-    return True
+    return draft.replace(join, made, [result])

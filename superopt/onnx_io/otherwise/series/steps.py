@@ -13,12 +13,10 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
-from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.surgery import replace_node
 
 
 class Step(NamedTuple):
@@ -100,15 +98,14 @@ def _multiply(program: Program, draft: Draft, node: ir.Node) -> bool:
     group = _beside(program, node)
     if len(group) < LEAST_STEPS:
         return False
-    made, series, axis = NewNodes("series", draft.taken), group[0].series, group[0].axis
+    made, series, axis = draft.nodes("series"), group[0].series, group[0].axis
     whole = multiplied(made, node, series)
     draft.model.graph.insert_before(node, made.nodes)
     for step in group:
         take = step.node.inputs[0].producer() if step.node.inputs[0] is not None else None
         at = None if take is None else take.inputs[1]
         assert at is not None
-        taken = NewNodes("step", draft.taken)
+        taken = draft.nodes("step")
         result = taken.node("Gather", [whole, at], [ir.AttrInt64("axis", axis)])
-        draft.model.graph.insert_before(step.node, taken.nodes)
-        replace_node(draft.model, step.node, [result])
+        draft.replace(step.node, taken, [result])
     return True

@@ -17,7 +17,7 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.surgery import bury, replace_node
+from superopt.onnx_io.surgery import bury
 
 MOST_STEPS = 64
 """Of more steps a network is left: each is some nodes that are read, searched and written."""
@@ -92,7 +92,7 @@ def _ways(node: ir.Node, w: Array | None, r: Array | None, b: Array | None) -> l
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let each step be nodes of its own."""
-    made, network = NewNodes("step", draft.taken), _network(program, node)
+    made, network = draft.nodes("step"), _network(program, node)
     if network is None:
         return False
     states = [_states(made, network, number) for number in range(len(network.ways))]
@@ -101,8 +101,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     last = [one[0 if way.turned else -1] for one, way in zip(states, network.ways, strict=True)]
     found = zip(node.outputs, (made.joined(every, 1), made.joined(last, 0)), strict=False)
     results = [value if _is_read(old) else made.node("Identity", [value]) for old, value in found]
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, results)
+    draft.replace(node, made, results)
     bury(draft.model, results)
     return True
 

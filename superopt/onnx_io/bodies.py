@@ -16,7 +16,8 @@ from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import itself
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.said import is_a, scanned
+from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.tensors import IR_TYPES
 from superopt.relations import are_equal
 from superopt.term import Type
@@ -38,7 +39,7 @@ def bodies(program: Program) -> list[Branch]:
 
 def is_loop(node: ir.Node) -> bool:
     """Whether a node is ONNX's Loop or Scan."""
-    return node.op_type in ("Loop", "Scan") and node.domain in ONNX_DOMAIN
+    return is_a(node, "Loop", "Scan")
 
 
 def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
@@ -47,7 +48,7 @@ def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
     """
     if len(node.inputs) != len(body.inputs):
         return False
-    outer = [program.values.get(v.name or "") if v is not None else None for v in node.inputs]
+    outer = [program.term(v) for v in node.inputs]
     known = [None if term is None else term.type for term in outer]
     if node.op_type == "Loop":
         ranks = [len(v.shape) if v.shape is not None else 0 for v in body.inputs]  # vectors of one, where it says so
@@ -70,7 +71,7 @@ def declare_given(program: Program, node: ir.Node, body: ir.Graph) -> bool:
 
 def _slices(scan: ir.Node, known: Sequence[Type | None]) -> list[Type | None]:
     """The types of what a Scan gives a turn: of what it goes through, without the axis along which it does."""
-    count = scan.attributes["num_scan_inputs"].as_int() if "num_scan_inputs" in scan.attributes else 0
+    count = scanned(scan)
     told = scan.attributes.get("scan_input_axes")
     axes = list(told.as_ints()) if told is not None else [0] * count
     through = known[len(known) - count :]
@@ -114,8 +115,9 @@ def states_of(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
 def kept_states(loop: ir.Node, body: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
     """The states that each turn passes on as they come, and what they begin with: they are that in all turns."""
     first, less = (_COUNTING, 1) if loop.op_type == "Loop" else (0, 0)
-    through = loop.attributes["num_scan_inputs"].as_int() if loop.op_type == "Scan" else 0
-    states = range(first, len(loop.inputs) - through)  # a slice that a Scan gives again is another one in each turn
+    states = range(
+        first, len(loop.inputs) - scanned(loop)
+    )  # a slice that a Scan gives again is another one in each turn
     kept = [place for i, place in given_again(body).items() if place in states and place == i + less]
     pairs = [(body.inputs[place], loop.inputs[place]) for place in kept]
     return [(given, outer) for given, outer in pairs if outer is not None]
@@ -137,7 +139,7 @@ def with_open_sizes(model: ir.Model, states: Sequence[tuple[ir.Value, ir.Value]]
     for _ in range(MOST_TRIED):
         program, is_open = understand(load(model)), True
         for state, result in states:
-            before, then = (program.values.get(v.name or "") for v in (state, result))
+            before, then = (program.term(v) for v in (state, result))
             if before is None or then is None or before.type.rank != then.type.rank:
                 return None
             for axis, (old, new) in enumerate(zip(before.shape, then.shape, strict=True)):

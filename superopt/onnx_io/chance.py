@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.constants import RANDOM
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import input_of
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, subgraphs
 
 
@@ -29,7 +30,7 @@ def _is_random(node: ir.Node, program: Program) -> bool:
         return False
     if node.op_type != "Dropout":
         return True
-    training = node.inputs[2] if len(node.inputs) > 2 else None
+    training = input_of(node, 2)
     if training is None or not training.name:
         return False
     return training.name not in program.constants or bool(program.data(training.name))

@@ -70,7 +70,7 @@ def _places(program: Program, are_known: bool) -> Iterator[tuple[int, Mask]]:
 
 
 def _is_of_rows(program: Program, node: ir.Node) -> bool:
-    known = program.values.get(node.outputs[0].name or "")
+    known = program.term(node.outputs[0])
     return known is not None and known.type.dtype in TYPES and is_softmax_of_rows(program, node)
 
 
@@ -126,7 +126,7 @@ def _guard(program: Program, shares: ir.Value) -> ir.Node | None:
     if asks is None or chooses is None or len(users) != 2 or len(asks.outputs[0].uses()) != 1:
         return None
     asked, otherwise, kept = chooses.inputs
-    zero, known = data_of(program, otherwise), program.values.get(shares.name or "")
+    zero, known = data_of(program, otherwise), program.term(shares)
     if known is None or zero is None or zero.any() or zero.size != 1 or zero.ndim > known.type.rank:
         return None
     return chooses if asked is asks.outputs[0] and kept is shares else None

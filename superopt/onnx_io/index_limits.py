@@ -129,7 +129,7 @@ class _Limits:
 
     def _numbers(self, value: ir.Value) -> float:
         """Of 8 bits, all that are not negative; what is longer may be a mask, if nothing else tells what it is."""
-        term = self.program.values.get(value.name or "")
+        term = self.program.term(value)
         return FEW if term is None else _BYTES.get(term.type.dtype, math.inf)
 
     def _chosen(self, node: ir.Node, place: int) -> Sequence[Dim]:
@@ -184,7 +184,7 @@ class _Limits:
         return data if data.dtype.kind in "iu" else None
 
     def _shape(self, value: ir.Value | None) -> Sequence[Dim] | None:
-        term = self.program.values.get(value.name or "") if value is not None else None
+        term = self.program.term(value)
         return None if term is None else term.shape
 
     def _size(self, dim: Dim) -> float:

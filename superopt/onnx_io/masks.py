@@ -76,31 +76,31 @@ def _is_of_sizes(program: Program, node: ir.Node | None) -> bool:
     seen, left = set[ir.Value](), list(node.inputs) if node is not None else []
     while left:
         value = left.pop()
-        if value is None or value in seen or (value.name or "") in program.constants:
+        if value is None or value in seen or program.is_constant(value):
             continue
         seen.add(value)
         before = value.producer()
-        if before is None or not is_a(before, *_PLACES, *_OF_SIZES) or len(seen) > MOST_NODES:
+        if not is_a(before, *_PLACES, *_OF_SIZES) or len(seen) > MOST_NODES:
             return False
         left += before.inputs if is_a(before, *_PLACES) else []
     return True
 
 
 def _is_floating(program: Program, value: ir.Value) -> bool:
-    known = program.values.get(value.name or "")
+    known = program.term(value)
     return known is None or known.type.dtype.startswith("float")
 
 
 def _scales(program: Program, node: ir.Node | None) -> bool:
     """Whether a node divides by constants, and none of these is 0."""
-    data = data_of(program, node.inputs[1]) if node is not None and is_a(node, "Div") else None
+    data = data_of(program, node.inputs[1]) if is_a(node, "Div") else None
     return data is not None and bool(data.all())
 
 
 def _numbers(program: Program, value: ir.Value) -> Array | None:
     """The elements of a constant, or that of which there are as many as a size says."""
     node = value.producer()
-    if not is_a(node, "ConstantOfShape") or (value.name or "") in program.constants:
+    if not is_a(node, "ConstantOfShape") or program.is_constant(value):
         return data_of(program, value)
     assert node is not None
     filled: Array = node.attributes["value"].as_tensor().numpy() if "value" in node.attributes else np.zeros(1)

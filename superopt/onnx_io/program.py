@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import onnx_ir as ir
 
@@ -68,6 +69,14 @@ class Program:
     def made(self) -> dict[str, Term]:
         """The terms that steps compute values by, by the names of these; values of opaque nodes have none."""
         return {name: term for step in self.steps for name, term in zip(step.outputs, step.terms, strict=False)}
+
+    def term(self, value: ir.Value | None) -> Term | None:
+        """The variable that stands for a value, if there is one."""
+        return None if value is None else self.values.get(value.name or "")
+
+    def is_constant(self, value: ir.Value | None) -> TypeGuard[ir.Value]:
+        """Whether a value is known before the model runs."""
+        return value is not None and (value.name or "") in self.constants
 
     def data(self, name: str) -> Array:
         """The value of a constant; not to be changed. Raises `InvalidModel` where it cannot be computed."""

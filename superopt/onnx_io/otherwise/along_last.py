@@ -18,11 +18,10 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
@@ -48,9 +47,9 @@ def along_last(program: Program) -> dict[int, Put]:
 
 def _may_be_turned(program: Program, node: ir.Node) -> bool:
     """Whether all that reads what a node combines looks along its last axis but one, and it is turned for nothing."""
-    if not _combines(node) or node.outputs[0].is_graph_output():
+    if not is_a(node, *COMBINES) or node.outputs[0].is_graph_output():
         return False
-    known, users = program.values.get(node.outputs[0].name or ""), [user for user, _ in node.outputs[0].uses()]
+    known, users = program.term(node.outputs[0]), [user for user, _ in node.outputs[0].uses()]
     if known is None or known.type.dtype not in TYPES or known.type.rank < 2 or not isinstance(known.shape[-1], int):
         return False
     ways = [-2], [known.type.rank - 2]
@@ -61,33 +60,24 @@ def _may_be_turned(program: Program, node: ir.Node) -> bool:
     is_free = len(leaves) <= MOST_NODES and all(
         leaf is not None
         and shape is not None
-        and (_is_finite(program, leaf) if _is_held(program, leaf) else _is_vector(shape))
+        and (_is_finite(program, leaf) if program.is_constant(leaf) else _is_vector(shape))
         for leaf, shape in zip(leaves, shapes, strict=True)
     )
     matrices = [s for s in shapes if s is not None and not _is_vector(s)]
     return is_free and any(elements(s) >= LEAST for s in matrices)
 
 
-def _combines(node: ir.Node | None) -> bool:
-    return node is not None and node.op_type in COMBINES and node.domain in ONNX_DOMAIN
-
-
 def _axes(program: Program, node: ir.Node) -> list[int] | None:
     """The axes along which a node looks for something, if it does and says so."""
-    if node.op_type not in (*FINDS, *PLACES) or node.domain not in ONNX_DOMAIN:
-        return None
-    if node.op_type in PLACES:
+    if is_a(node, *PLACES):
         return [number(node, "axis", 0)]
-    if "axes" in node.attributes:
-        return list(node.attributes["axes"].as_ints())
-    data = data_of(program, node.inputs[1] if len(node.inputs) > 1 else None)
-    return None if data is None else [int(a) for a in data.reshape(-1)]
+    return integers_of(program, node, "axes", 1) if is_a(node, *FINDS) else None
 
 
 def _leaves(program: Program, node: ir.Node, nodes: int = 1) -> Iterator[ir.Value | None]:
     """What a node combines, and those before it that only it reads; None for what is of no known shape."""
     for value in node.inputs:
-        known = None if value is None else program.values.get(value.name or "")
+        known = program.term(value)
         if value is None or known is None:
             yield None
             continue
@@ -102,11 +92,8 @@ def _before(program: Program, value: ir.Value, shape: Shape) -> ir.Node | None:
     """What combines a matrix that only one node reads, and that is computed."""
     before = value.producer()
     is_own = not value.is_graph_output() and len(value.uses()) == 1
-    return before if _combines(before) and is_own and not (_is_held(program, value) or _is_vector(shape)) else None
-
-
-def _is_held(program: Program, value: ir.Value) -> bool:
-    return (value.name or "") in program.constants
+    is_matrix = not (program.is_constant(value) or _is_vector(shape))
+    return before if is_a(before, *COMBINES) and is_own and is_matrix else None
 
 
 def _is_finite(program: Program, value: ir.Value) -> bool:
@@ -155,12 +142,12 @@ def _leaf(program: Program, made: NewNodes, value: ir.Value, shape: Shape) -> ir
     last = [1, 1, *shape][-2:]
     if all(map(is_one, last)):
         return value
-    if _is_held(program, value):
+    if program.is_constant(value):
         data = program.data(value.name or "")
         return made.held(np.ascontiguousarray(np.swapaxes(data if data.ndim > 1 else data[None], -1, -2)))
     node, before = value.producer(), len(shape[:-2])
-    source = node.inputs[0] if node is not None and node.op_type == "Unsqueeze" and node.domain in ONNX_DOMAIN else None
-    known = None if source is None else program.values.get(source.name or "")
+    source = node.inputs[0] if is_a(node, "Unsqueeze") else None
+    known = program.term(source)
     if source is None or known is None or not equal_shapes(known.shape[:before], shape[:before]):
         source, known = value, program.values[value.name or ""]
     if known.type.rank == 1 and is_one(last[1]):
@@ -175,7 +162,7 @@ def _sizes(before: int, last: Sequence[object]) -> list[int]:
 
 def _found(made: NewNodes, user: ir.Node, turned: ir.Value, shape: Shape) -> ir.Value:
     """What a node looks for, along the last axis."""
-    rank, keeps = len(shape), "keepdims" not in user.attributes or user.attributes["keepdims"].as_int()
+    rank, keeps = len(shape), number(user, "keepdims", 1)
     attributes = [a for name, a in user.attributes.items() if name not in ("axes", "axis", "keepdims")]
     attributes.append(ir.AttrInt64("keepdims", 0))
     if user.op_type in PLACES:

@@ -51,28 +51,28 @@ def _multiplies(program: Program, node: ir.Node) -> bool:
     if not is_a(node, "MatMul") or not all((v.name or "") in program.values for v in node.inputs if v is not None):
         return False
     matrix, columns = (program.values[v.name or ""] for v in node.inputs if v is not None)
-    given = [(v.name or "") in program.constants for v in node.inputs if v is not None]
+    given = [program.is_constant(v) for v in node.inputs if v is not None]
     is_column = columns.type.rank >= _LEAST_RANK and is_one(columns.shape[-1]) and not is_one(columns.shape[-2])
     return given == [True, False] and matrix.type.rank == 2 and is_column
 
 
 def _is_elementwise(program: Program, node: ir.Node) -> bool:
     """Whether a node computes columns element by element."""
-    result = program.values.get(node.outputs[0].name or "") if is_a(node, *ELEMENTWISE) else None
+    result = program.term(node.outputs[0]) if is_a(node, *ELEMENTWISE) else None
     known = all(v is not None and (v.name or "") in program.values for v in node.inputs)
     return known and result is not None and result.type.rank >= _LEAST_RANK and is_one(result.shape[-1])
 
 
 def _columns(program: Program, node: ir.Node) -> set[ir.Value]:
     """The columns that a node reads and gives, but for constants."""
-    values = [v for v in (*node.inputs, *node.outputs) if v is not None and (v.name or "") not in program.constants]
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None and not program.is_constant(v)]
     shapes = {v: program.values[v.name or ""].shape for v in values}
     return {v for v, shape in shapes.items() if len(shape) >= _LEAST_RANK and not is_one(shape[-2])}
 
 
 def _squeezes(program: Program, node: ir.Node) -> bool:
     """Whether a node gives what it reads without the last axis, of one."""
-    known = [program.values.get(v.name or "") for v in (*node.inputs[:1], *node.outputs) if v is not None]
+    known = [program.term(v) for v in (*node.inputs[:1], *node.outputs) if v is not None]
     if not is_a(node, "Squeeze", "Reshape") or len(known) != 2 or known[0] is None or known[1] is None:
         return False
     shape, less = known[0].shape, known[1].shape
@@ -100,14 +100,14 @@ def _row(program: Program, made: NewNodes, value: ir.Value) -> ir.Value:
     known, node = program.values[value.name or ""], value.producer()
     if not known.type.rank:
         return value
-    if (value.name or "") in program.constants and (data := data_of(program, value)) is not None:
+    if program.is_constant(value) and (data := data_of(program, value)) is not None:
         return made.held(data.reshape(data.shape[:-1]))
-    below = None if node is None or not is_a(node, "Unsqueeze", "Reshape") else node.inputs[0]
+    below = None if not is_a(node, "Unsqueeze", "Reshape") else node.inputs[0]
     if node is None or below is None:
         return made.over(value, "Squeeze", [-1])
     if node.op_type == "Unsqueeze" and listed(node, "axes") in ([-1], [known.type.rank - 1]):
         return below
-    less = program.values.get(below.name or "")
+    less = program.term(below)
     if less is not None and equal_shapes(less.shape, known.shape[:-1]):
         return below
     return made.over(value, "Squeeze", [-1])

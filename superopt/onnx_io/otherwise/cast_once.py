@@ -41,7 +41,7 @@ def _sliced(node: ir.Node) -> ir.Node | None:
     """What slices all that a node casts, and nothing else."""
     value = node.inputs[0] if is_a(node, "Cast") else None
     before = None if value is None else value.producer()
-    if value is None or before is None or not is_a(before, "Slice") or None in before.inputs:
+    if value is None or not is_a(before, "Slice") or None in before.inputs:
         return None
     is_own = len(value.uses()) == 1 and not value.is_graph_output()
     return before if is_own and before.graph is node.graph else None
@@ -51,7 +51,7 @@ def _elements(program: Program, value: ir.Value | None) -> int:
     """How many elements a value has for each of what its symbols say; 0 where its rank is unknown, and of texts, of
     which others than those that are cast may be no numbers.
     """
-    known = None if value is None else program.values.get(value.name or "")
+    known = program.term(value)
     return 0 if known is None or known.type.dtype == "string" else prod(d for d in known.shape if isinstance(d, int))
 
 

@@ -65,14 +65,14 @@ def _is_beside_bytes(program: Program, numbers: ir.Value) -> bool:
 
 def _is_in_bytes(program: Program, user: ir.Node, value: ir.Value) -> bool:
     """Whether that may be so of a node: with numbers of bytes that are computed, or by itself."""
-    others = [v for v in user.inputs if v is not None and v is not value and (v.name or "") not in program.constants]
+    others = [v for v in user.inputs if v is not None and v is not value and not program.is_constant(v)]
     return not others or any(map(_is_of_bytes, others))
 
 
 def _is_of_bytes(value: ir.Value) -> bool:
     """Whether numbers are made of bytes, and perhaps moved or bounded then."""
     maker = value.producer()
-    while maker is not None and is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
+    while is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
         maker = maker.inputs[0].producer()
     return is_a(maker, "DequantizeLinear")
 
@@ -80,9 +80,9 @@ def _is_of_bytes(value: ir.Value) -> bool:
 def _is_of_a_weight(program: Program, node: ir.Node) -> bool:
     """Whether what a node gives is a constant of 32-bit numbers, and no output."""
     (value,) = node.outputs
-    known = program.values.get(value.name or "")
+    known = program.term(value)
     is_of_32 = known is not None and known.type.dtype == "float32"
-    return is_of_32 and (value.name or "") in program.constants and not value.is_graph_output()
+    return is_of_32 and program.is_constant(value) and not value.is_graph_output()
 
 
 def _is_multiplied_as_it_is(program: Program, node: ir.Node) -> bool:
@@ -98,7 +98,7 @@ def _is_multiplied_as_it_is(program: Program, node: ir.Node) -> bool:
 def _becomes_gemm(program: Program, product: ir.Node) -> bool:
     """Whether rows of two axes are multiplied, and all that reads the product is a sum."""
     rows = product.inputs[0]
-    known = None if rows is None else program.values.get(rows.name or "")
+    known = program.term(rows)
     uses = list(product.outputs[0].uses())
     return known is not None and known.type.rank == 2 and len(uses) == 1 and is_a(uses[0].node, "Add")
 

@@ -42,12 +42,12 @@ def full_rank(program: Program) -> dict[int, Put]:
 
 def _numbers(program: Program, node: ir.Node) -> dict[int, Array]:
     """By which inputs of a node are constants that are read anew for each of many elements, these with all axes."""
-    result = program.values.get(node.outputs[0].name or "") if is_a(node, *_OPERATORS) else None
+    result = program.term(node.outputs[0]) if is_a(node, *_OPERATORS) else None
     if result is None or elements(result.shape) < LEAST or _is_norm(node):
         return {}
     found = dict[int, Array]()
     for which, value in enumerate(node.inputs):
-        known = None if value is None else program.values.get(value.name or "")
+        known = program.term(value)
         if known is not None and is_read_anew(known.shape, result.shape):  # of what is large no data are asked for
             data = data_of(program, value)
             if data is not None:

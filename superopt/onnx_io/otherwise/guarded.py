@@ -33,12 +33,12 @@ def guarded(program: Program) -> dict[int, Put]:
 
 def _softplus(program: Program, node: ir.Node) -> ir.Value | None:
     """What a node gives but where it gives what that is as large as."""
-    known = program.values.get(node.outputs[0].name or "") if is_a(node, "Where") else None
+    known = program.term(node.outputs[0]) if is_a(node, "Where") else None
     if known is None or known.type.dtype != "float32":
         return None
     condition, x, y = node.inputs
     of = _above(program, condition)
-    if of is None or x is None or y is None or program.values.get(y.name or "") is None:
+    if of is None or x is None or y is None or program.term(y) is None:
         return None
     if program.values[y.name or ""].shape != known.shape:
         return None
@@ -49,7 +49,7 @@ def _softplus(program: Program, node: ir.Node) -> ir.Value | None:
 def _above(program: Program, condition: ir.Value | None) -> ir.Value | None:
     """The value that is to be above a threshold."""
     node = None if condition is None else condition.producer()
-    if node is None or not is_a(node, *_GREATER, *_LESS):
+    if not is_a(node, *_GREATER, *_LESS):
         return None
     of, threshold = node.inputs if node.op_type in _GREATER else node.inputs[::-1]
     number = _number(program, threshold)
@@ -71,7 +71,7 @@ def _is_sharper(program: Program, of: ir.Value, x: ir.Value, y: ir.Value) -> boo
     below = None if divided.inputs[0] is None else divided.inputs[0].producer()
     numbers = [_number(program, v) for v in (other, divided.inputs[1])]
     is_scaled = numbers[0] is not None and numbers[0] > 0.0 and numbers[0] == numbers[1]
-    return is_scaled and below is not None and is_a(below, "Softplus") and below.inputs[0] is of
+    return is_scaled and is_a(below, "Softplus") and below.inputs[0] is of
 
 
 def _number(program: Program, value: ir.Value | None) -> float | None:

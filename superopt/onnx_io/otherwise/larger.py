@@ -34,7 +34,7 @@ def _axis(program: Program, node: ir.Node) -> int | None:
     if not is_a(node, *_OPERATORS) or number(node, "select_last_index", 0):
         return None
     value = node.inputs[0]
-    known = None if value is None else program.values.get(value.name or "")
+    known = program.term(value)
     if known is None or known.type.dtype != "float32" or elements(known.shape) < LEAST:
         return None
     rank = known.type.rank

@@ -15,7 +15,6 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
@@ -29,7 +28,7 @@ LEAST_STEPS, MOST_ROWS = 4, 32
 
 def is_linear(program: Program, node: ir.Node, rank: int) -> bool:
     """Whether a node multiplies rows, in a tensor of this rank, by a constant matrix, and adds one row at most."""
-    if node.op_type not in PRODUCTS or node.domain not in ONNX_DOMAIN or node.inputs[0] is None:
+    if not is_a(node, *PRODUCTS) or node.inputs[0] is None:
         return False
     names = [v.name or "" for v in node.inputs[1:] if v is not None]
     if any(name not in program.constants or name not in program.values for name in names):
@@ -73,10 +72,10 @@ class Layer(NamedTuple):
 def layer_of(program: Program, value: ir.Value) -> Layer | None:
     """The layer that gives a matrix of rows; None of what is something else."""
     node = value.producer()
-    if node is None or not is_a(node, "Add"):
+    if not is_a(node, "Add"):
         return None if node is None else _product(program, node)
     for product, row in (node.inputs, node.inputs[::-1]):
-        is_held = row is not None and (row.name or "") in program.constants
+        is_held = program.is_constant(row)
         found = layer_of(program, product) if is_held and product is not None else None
         added = None if found is None else _repeated(data_of(program, row), found.matrix.shape[1])
         if found is not None and added is not None:
@@ -88,7 +87,7 @@ def layer_of(program: Program, value: ir.Value) -> Layer | None:
 def _product(program: Program, node: ir.Node) -> Layer | None:
     """What a single node multiplies and adds."""
     rows = node.inputs[0] if node.inputs else None
-    known = None if rows is None else program.values.get(rows.name or "")
+    known = program.term(rows)
     if rows is None or known is None or known.type.rank != 2 or not is_linear(program, node, 2):
         return None
     matrix, *others = (data_of(program, v) for v in node.inputs[1:] if v is not None)

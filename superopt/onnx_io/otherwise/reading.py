@@ -11,7 +11,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape, product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import input_of, is_a, number
 from superopt.onnx_io.skeleton import opset_of
 
 EXACT = 2**24
@@ -21,14 +21,26 @@ EXACT = 2**24
 def data_of(program: Program, value: ir.Value | None) -> Array | None:
     """The value of a constant."""
     try:
-        return program.data(value.name or "") if value is not None and (value.name or "") in program.constants else None
+        return program.data(value.name or "") if program.is_constant(value) else None
     except InvalidModel:
         return None
 
 
+def integers_of(program: Program, node: ir.Node, name: str, place: int) -> list[int] | None:
+    """Integers that an attribute lists, or in later opsets a constant input; none where neither is there, None where
+    they are computed.
+    """
+    if name in node.attributes:
+        return list(node.attributes[name].as_ints())
+    if (given := input_of(node, place)) is None:
+        return []
+    data = data_of(program, given)
+    return None if data is None else [int(i) for i in data.reshape(-1)]
+
+
 def shape_of(program: Program, value: ir.Value | None) -> Shape | None:
     """The shape of a value, where it is known."""
-    known = None if value is None else program.values.get(value.name or "")
+    known = program.term(value)
     return None if known is None else known.shape
 
 
@@ -44,7 +56,7 @@ LAST_BY_ITSELF = 13
 
 def is_softmax_of_rows(program: Program, node: ir.Node) -> bool:
     """Whether a node is a softmax along the last axis of what has a known rank."""
-    known = program.values.get(node.outputs[0].name or "") if is_a(node, "Softmax") else None
+    known = program.term(node.outputs[0]) if is_a(node, "Softmax") else None
     axis = number(node, "axis", -1 if opset_of(program.model) >= LAST_BY_ITSELF else 1)
     return known is not None and axis in (-1, known.type.rank - 1)
 
@@ -73,17 +85,11 @@ class Reduction(NamedTuple):
 def reduction(program: Program, node: ir.Node, *op_types: str) -> Reduction | None:
     """What a node reduces, if it is of one of these operators; None where it is not told along which axes."""
     of = node.inputs[0] if is_a(node, *op_types) else None
-    known = None if of is None else program.values.get(of.name or "")
+    known = program.term(of)
     if of is None or known is None or len(node.outputs) != 1:
         return None
-    rank, given = known.type.rank, node.inputs[1] if len(node.inputs) > 1 else None
-    axes = [int(axis) for axis in node.attributes["axes"].as_ints()] if "axes" in node.attributes else []
-    if given is not None:
-        data = data_of(program, given)
-        if data is None:
-            return None
-        axes = [int(axis) for axis in data.reshape(-1)]
-    if not axes and number(node, "noop_with_empty_axes", 0) == 1:
+    rank, axes = known.type.rank, integers_of(program, node, "axes", 1)
+    if axes is None or (not axes and number(node, "noop_with_empty_axes", 0) == 1):
         return None
     told = tuple(sorted({axis % rank for axis in axes})) if rank and axes else tuple(range(rank))
     is_told = told and all(-rank <= axis < rank for axis in axes)

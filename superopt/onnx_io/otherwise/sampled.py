@@ -24,7 +24,7 @@ from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import is_one
 
 LINEAR = ("", "bilinear", "linear")
@@ -39,14 +39,14 @@ def sampled(program: Program) -> dict[int, Put]:
 
 def _may_be_so(program: Program, node: ir.Node) -> bool:
     """Whether a node samples maps of two axes linearly, with corners or borders, and all that asks is known."""
-    if node.op_type != "GridSample" or node.domain not in ONNX_DOMAIN or _text(node, "mode") not in LINEAR:
+    if not is_a(node, "GridSample") or text(node, "mode") not in LINEAR:
         return False
-    x, grid = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
+    x, grid = (program.term(v) for v in node.inputs)
     if x is None or grid is None or x.type.rank != 4 or grid.type.dtype not in ("float32", "float64"):
         return False
     if is_one(x.shape[1]):  # of a single channel other places take as long as what they save
         return False
-    padding = _text(node, "padding_mode")
+    padding = text(node, "padding_mode")
     return padding in ("border", "reflection") or (padding in ("", "zeros") and _corners(node))
 
 
@@ -58,7 +58,7 @@ def _place_anew(program: Program, draft: Draft, node: ir.Node) -> bool:
     shape, dtype = program.values[x.name or ""].shape, np.dtype(program.values[grid.name or ""].type.dtype)
     made = draft.nodes("places")
     share = _share(made, x, shape, dtype)
-    padding = _text(node, "padding_mode")
+    padding = text(node, "padding_mode")
     if padding == "reflection":
         grid = _reflected(made, grid, dtype)
     if padding == "border" or (padding == "reflection" and not _corners(node)):
@@ -96,9 +96,4 @@ def _reflected(made: NewNodes, grid: ir.Value, dtype: np.dtype[Any]) -> ir.Value
 
 def _corners(node: ir.Node) -> bool:
     """Whether places count from the middle of the first element to that of the last."""
-    return "align_corners" in node.attributes and bool(node.attributes["align_corners"].as_int())
-
-
-def _text(node: ir.Node, name: str) -> str:
-    """What an attribute says; nothing where it is not there."""
-    return node.attributes[name].as_string() if name in node.attributes else ""
+    return bool(number(node, "align_corners", 0))

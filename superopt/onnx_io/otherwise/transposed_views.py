@@ -18,7 +18,7 @@ from superopt.dim import Shape, product
 from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, permuted
 from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
 
@@ -45,7 +45,7 @@ def _turned(program: Program, node: ir.Node) -> Turned | None:
     """
     moved = _made(node, *_VIEWS)
     before = None if moved is None else _made(moved, "Transpose")
-    if moved is None or before is None or not is_a(before, *_VIEWS):
+    if moved is None or not is_a(before, *_VIEWS):
         return None
     values = (before.inputs[0], moved.outputs[0], node.outputs[0])
     shapes = [s for value in values if (s := shape_of(program, value)) is not None]
@@ -53,7 +53,7 @@ def _turned(program: Program, node: ir.Node) -> Turned | None:
     if groups is None:
         return None
     x, _, result = shapes
-    perm = list(moved.attributes["perm"].as_ints()) if "perm" in moved.attributes else list(range(len(groups)))[::-1]
+    perm = permuted(moved, len(groups))
     axes = [axis for merged in range(len(perm)) for axis in groups[perm.index(merged)]]
     apart, order = tuple(result[axis] for axis in axes), [axes.index(axis) for axis in range(len(axes))]
     if equal_shapes(apart, x):

@@ -33,8 +33,8 @@ def truths(program: Program) -> dict[int, Put]:
 def _pays(program: Program, node: ir.Node, what: Reduction) -> bool:
     """Whether what is reduced are truth values as integers, so many that it takes time, and so few that it is exact."""
     cast = what.of.producer()
-    truth = cast.inputs[0] if cast is not None and is_a(cast, "Cast") else None
-    known = None if truth is None else program.values.get(truth.name or "")
+    truth = cast.inputs[0] if is_a(cast, "Cast") else None
+    known = program.term(truth)
     is_of_truth = known is not None and known.type.dtype == "bool" and data_of(program, truth) is None
     is_slow = what.dtype in _INTEGERS[node.op_type]
     return is_of_truth and is_slow and what.is_exact and elements(what.shape) >= LEAST

@@ -38,7 +38,7 @@ class AllTurns:
             return None if value is None else self.rows[value]
         if (data := held(value)) is not None:
             return Row(value, tuple(data.shape.numpy()), None)
-        known = self._program.values.get(value.name or "") if value.graph is self._graph else None
+        known = self._program.term(value) if value.graph is self._graph else None
         return None if known is None else Row(value, known.shape, None)
 
     def take(self, node: ir.Node) -> bool:
@@ -61,7 +61,7 @@ class AllTurns:
 
     def _dtype(self, value: ir.Value) -> str | None:
         """The type of the elements of a value outside, as far as it is told by what that is computed of."""
-        node, known = value.producer(), self._program.values.get(value.name or "")
+        node, known = value.producer(), self._program.term(value)
         if (data := held(value)) is not None:
             return NUMPY_NAMES.get(data.dtype)
         if known is not None and value.graph is self._graph:

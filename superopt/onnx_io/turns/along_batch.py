@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import input_of, number, text
 from superopt.onnx_io.turns.batch import Batch, Keeps
 from superopt.onnx_io.turns.forms import ELEMENTWISE, REDUCES
 
@@ -91,7 +91,7 @@ def _product(batch: Batch, node: ir.Node) -> bool:
 
 def _linear(batch: Batch, node: ir.Node) -> bool:
     """A product with a matrix that is the same for all, and what is added to each row alike."""
-    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    bias = input_of(node, 2)
     return _of_first(batch, node) and not number(node, "transA", 0) and (bias is None or batch.is_alike(bias, 2))
 
 
@@ -99,12 +99,8 @@ def _resized(batch: Batch, node: ir.Node) -> bool:
     """Maps of another size, by factors that are known."""
     factors = batch.told(node, "scales", 2 if node.op_type == "Resize" and batch.opset >= 11 else 1)
     is_whole = not {"axes", "keep_aspect_ratio_policy"} & set(node.attributes) and len(node.inputs) < 4
-    return _of_first(batch, node) and is_whole and not _is_cropped(node) and factors[:1] == [1]
-
-
-def _is_cropped(node: ir.Node) -> bool:
-    told = node.attributes.get("coordinate_transformation_mode")
-    return told is not None and told.as_string() == "tf_crop_and_resize"
+    is_cropped = text(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    return _of_first(batch, node) and is_whole and not is_cropped and factors[:1] == [1]
 
 
 def _padded(batch: Batch, node: ir.Node) -> bool:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import input_of
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.turns.unfailing import fails_for_elements
 from superopt.relations import are_equal, is_one
@@ -71,7 +72,7 @@ class Batch:
 
     def _fails_for_zeros(self, node: ir.Node) -> bool:
         """Whether a row of zeros may fail, which stands for rows where there are none."""
-        values = [self.program.values.get(v.name or "") for v in node.inputs[:1] if v is not None]
+        values = [self.program.term(v) for v in node.inputs[:1] if v is not None]
         dtype = values[0].type.dtype if values and values[0] is not None else None
         if node.op_type == "Gather":
             shape = self.shape(node.inputs[0])
@@ -80,12 +81,12 @@ class Batch:
 
     def shape(self, value: ir.Value | None) -> Shape | None:
         """The shape of a value, where it is known."""
-        known = self.program.values.get(value.name or "") if value is not None and value.graph is self.graph else None
+        known = self.program.term(value) if value is not None and value.graph is self.graph else None
         return None if known is None else known.shape
 
     def begins(self, value: ir.Value) -> bool:
         """Whether the first axis of a value has the size of the batch."""
-        known = self.program.values.get(value.name or "")
+        known = self.program.term(value)
         if known is None or not known.shape or value.graph is not self.graph:
             return False
         return known.type.dtype in _TURNED and are_equal(known.shape[0], self.size)
@@ -94,7 +95,7 @@ class Batch:
         """Numbers that an attribute says or, in later opsets, an input at a place; none where they are not known."""
         if (attribute := node.attributes.get(name)) is not None:
             return list(attribute.value)
-        value = node.inputs[place] if len(node.inputs) > place else None
+        value = input_of(node, place)
         name = "" if value is None else value.name or ""
         return self.program.data(name).flatten().tolist() if name in self.program.constants else []
 

@@ -20,7 +20,7 @@ from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import deep_values, rename
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, scanned
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import output_of, pass_on
 from superopt.onnx_io.turns.ahead import FREE, fits
@@ -119,7 +119,7 @@ class _Behind:
         sizes = {size for size, (name, _) in inner.size_sources.items() if name in inner.inputs}
         begins = dict(zip(body.inputs, loop.inputs, strict=True))
         for state, _ in states_of(loop, body):
-            before, now = self._turns.row(begins[state]), inner.values.get(state.name or "")
+            before, now = self._turns.row(begins[state]), inner.term(state)
             if before is not None and now is not None:
                 both = zip(before.shape, now.shape, strict=True)
                 sizes -= {size for old, new in both if not are_equal(old, new) for size in symbols(new)}
@@ -152,7 +152,7 @@ def _collected(program: Program, graph: ir.Graph, loop: ir.Node, body: ir.Graph)
     """The outputs of a body that are put one behind the other along first axes; none of a Loop without a turn."""
     less = _LESS[loop.op_type]
     if loop.op_type == "Scan":
-        first = len(loop.inputs) - loop.attributes["num_scan_inputs"].as_int()
+        first = len(loop.inputs) - scanned(loop)
         told = loop.attributes.get("scan_output_axes")
         is_known = told is None or not any(told.as_ints())
     else:

@@ -97,5 +97,5 @@ def _passed(batch: Batch, node: ir.Node, sizes: Mapping[str, int]) -> tuple[int,
         return 0, 0
     values = dict.fromkeys([*batch.reads(node), *node.outputs])
     rows = sum(_elements((batch.shape(v) or ())[1:], sizes) for v in values if v in batch.rows)
-    held = [v for v in values if (v.name or "") in batch.program.constants]
+    held = [v for v in values if batch.program.is_constant(v)]
     return rows, sum(_elements(batch.shape(v) or (), sizes) for v in held)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import input_of, listed, number, permuted, real
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
 from superopt.operators import CATALOGUE
 from superopt.relations import are_equal
@@ -115,8 +115,8 @@ def looked_up(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row]
 def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Rows whose axes are in another order."""
     (row,) = rows
-    rank, told = len(row.shape), node.attributes.get("perm")
-    order = list(told.as_ints()) if told is not None else list(range(rank))[::-1]
+    rank = len(row.shape)
+    order = permuted(node, rank)
     if sorted(order) != list(range(rank)):
         return None
     behind = order if row.turns is None else [0, *(a + 1 for a in order)]
@@ -154,8 +154,8 @@ def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequ
 
 def is_scaled(node: ir.Node) -> bool:
     """Whether a Gemm scales what it multiplies, or what it adds, if it adds anything."""
-    names = ("alpha", "beta") if len(node.inputs) > 2 and node.inputs[2] is not None else ("alpha",)
-    return any(name in node.attributes and node.attributes[name].as_float() != 1.0 for name in names)
+    names = ("alpha", "beta") if input_of(node, 2) is not None else ("alpha",)
+    return any(real(node, name, 1.0) != 1.0 for name in names)
 
 
 def one_of(made: Row | None) -> Sequence[Row] | None:

@@ -58,7 +58,7 @@ class _Moving:
         """Nodes at places of `staying` ones are not moved."""
         self.model, self.names = clone(program.model), dict[str, _Place]()
         self._staying, self._places = staying, dict[ir.Node, _Place]()
-        self._constants = {v for v in values(self.model.graph) if (v.name or "") in program.constants}
+        self._constants = {v for v in values(self.model.graph) if program.is_constant(v)}
         counts = Counter(v.name or "" for graph in self.model.graphs() for v in values(graph))
         self._nodes, self._taken = list(self.model.graph), set(counts)
         self._ambiguous = {name for name, times in counts.items() if times > 1}

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import let_go
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import is_scaled
@@ -76,7 +75,7 @@ def parted(turns: AllTurns, body: ir.Graph, node: ir.Node, taken: set[str]) -> P
 def _joined(turns: AllTurns, node: ir.Node) -> _Join | None:
     """What a node multiplies of a turn's own row; None where it is nothing, or not of a known width."""
     join = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
-    if join is None or join.op_type != "Concat" or join.domain not in ONNX_DOMAIN or join.outputs[0] in turns.rows:
+    if not is_a(join, "Concat") or join.outputs[0] in turns.rows:
         return None
     parts = [v for v in join.inputs if v is not None]
     is_first = _own(turns, parts[0]) is not None
@@ -98,7 +97,7 @@ def _own(turns: AllTurns, value: ir.Value) -> Row | None:
 
 def _matrix(turns: AllTurns, node: ir.Node) -> Row | None:
     """What a node multiplies matrices by, which are scaled by nothing: a matrix that is the same in all turns."""
-    if node.op_type not in ("Gemm", "MatMul") or node.domain not in ONNX_DOMAIN or turns.made.opset < _SLICED:
+    if not is_a(node, "Gemm", "MatMul") or turns.made.opset < _SLICED:
         return None
     matrix = turns.row(node.inputs[1])
     known = matrix is not None and matrix.turns is None and len(matrix.shape) == 2

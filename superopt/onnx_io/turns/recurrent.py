@@ -19,6 +19,7 @@ from superopt.onnx_io.otherwise.cells.kinds import cells
 from superopt.onnx_io.otherwise.cells.series import Series, before_layer
 from superopt.onnx_io.otherwise.cells.written import all_steps
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import scanned
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import replace_node
 from superopt.onnx_io.turns.slices import Slice, slices_of
@@ -45,8 +46,7 @@ class _Loop:
         self._program, self._model, self._loop, self._branch = program, model, loop, branch
         self._body = loop.attributes[BODY].as_graph()
         inputs, outputs = _BEFORE[loop.op_type]
-        through = loop.attributes["num_scan_inputs"].as_int() if loop.op_type == "Scan" else 0
-        states = self._body.inputs[inputs : len(loop.inputs) - through]
+        states = self._body.inputs[inputs : len(loop.inputs) - scanned(loop)]
         left = [itself(v).name or "" for v in self._body.outputs[outputs:]]
         self._states = dict(zip((v.name or "" for v in states), left, strict=False))
         self._collected = left[len(states) :]

@@ -111,7 +111,7 @@ class _Turns:
 
     def _type(self, value: ir.Value) -> ir.TypeProtocol | None:
         """The type of a value, as it is declared, or else as far as it is known."""
-        known = self._chosen.batch.program.values.get(value.name or "")
+        known = self._chosen.batch.program.term(value)
         return value.type or (ir.TensorType(IR_TYPES[known.type.dtype]) if known is not None else None)
 
     def _constants(self, nodes: Iterable[ir.Node]) -> set[ir.Node]:

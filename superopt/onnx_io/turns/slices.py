@@ -12,8 +12,7 @@ from superopt.dim import Dim
 from superopt.errors import InvalidModel
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import held, is_a, number, scanned
 from superopt.relations import are_equal
 
 
@@ -70,11 +69,11 @@ class _Scanned(Slices):
         self._loop.replace_input_with(len(self._loop.inputs) - 1, outer)
         self._say("scan_input_axes", [*_said(self._loop, "scan_input_axes"), 0])
         self._say("scan_input_directions", [*_said(self._loop, "scan_input_directions"), self._backwards])
-        self._count(_count(self._loop) + 1)
+        self._count(scanned(self._loop) + 1)
         return new
 
     def drop_unread(self) -> None:
-        first = len(self._loop.inputs) - _count(self._loop)
+        first = len(self._loop.inputs) - scanned(self._loop)
         outputs = set(self._body.outputs)
         kept = [i for i, v in enumerate(self._body.inputs) if i < first or v.uses() or v in outputs]
         inputs, given = [self._loop.inputs[i] for i in kept], [self._body.inputs[i] for i in kept]
@@ -95,23 +94,19 @@ class _Scanned(Slices):
         self._loop.attributes["num_scan_inputs"] = ir.AttrInt64("num_scan_inputs", number)
 
 
-def _count(scan: ir.Node) -> int:
-    return scan.attributes["num_scan_inputs"].as_int()
-
-
 def _said(scan: ir.Node, name: str) -> list[int]:
     """What is said of each of a Scan's slices; 0 where nothing is."""
-    return list(scan.attributes[name].as_ints()) if name in scan.attributes else [0] * _count(scan)
+    return list(scan.attributes[name].as_ints()) if name in scan.attributes else [0] * scanned(scan)
 
 
 def _of_scan(program: Program, scan: ir.Node, body: ir.Graph) -> Slices | None:
-    count = _count(scan)
+    count = scanned(scan)
     axes, directions = _said(scan, "scan_input_axes"), _said(scan, "scan_input_directions")
     first, found, lengths = len(scan.inputs) - count, list[Slice](), list[Dim]()
     if not count or len(body.inputs) != len(scan.inputs) or {len(axes), len(directions)} != {count}:
         return None
     for i, outer in enumerate(scan.inputs[first:]):
-        known = program.values.get(outer.name or "") if outer is not None else None
+        known = program.term(outer)
         if outer is None or known is None or not -known.type.rank <= axes[i] < known.type.rank:
             return None
         lengths.append(known.shape[axes[i]])
@@ -137,19 +132,19 @@ class _Taken(Slices):
 
 def _of_loop(program: Program, graph: ir.Graph, loop: ir.Node, body: ir.Graph) -> Slices | None:
     turns = turns_of(program, graph, loop, body)
-    number = body.inputs[0] if body.inputs else None
-    if turns is None or number is None or number.shape is None or len(number.shape):
+    turn = body.inputs[0] if body.inputs else None
+    if turns is None or turn is None or turn.shape is None or len(turn.shape):
         return None
     found = list[Slice]()
     for node in body:
-        if node.op_type != "Gather" or node.domain not in ONNX_DOMAIN or None in node.inputs:
+        if not is_a(node, "Gather") or None in node.inputs:
             continue
         outer, at = node.inputs
         assert outer is not None
         assert at is not None
-        known = program.values.get(outer.name or "") if outer.graph is graph else None
-        axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-        if known is None or itself(at) is not number or not -known.type.rank <= axis < known.type.rank:
+        known = program.term(outer) if outer.graph is graph else None
+        axis = number(node, "axis", 0)
+        if known is None or itself(at) is not turn or not -known.type.rank <= axis < known.type.rank:
             continue
         if are_equal(known.shape[axis], turns):
             found.append(Slice(node.outputs[0], outer, axis % known.type.rank))
@@ -180,7 +175,7 @@ def _numbers(program: Program, graph: ir.Graph, value: ir.Value) -> list[int] | 
     """The integers that a constant holds, of a model or of a body; None where it is none."""
     if (data := held(value)) is not None:
         return [int(n) for n in data.numpy().flat]
-    if value.graph is not graph or (value.name or "") not in program.constants:
+    if value.graph is not graph or not program.is_constant(value):
         return None
     try:
         return [int(n) for n in program.data(value.name or "").flat]

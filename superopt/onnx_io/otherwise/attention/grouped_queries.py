@@ -137,7 +137,7 @@ def _once(program: Program, merged: ir.Node) -> tuple[ir.Value, ir.Value, int, i
 
 def _read(node: ir.Node | None, *op_types: str) -> ir.Value | None:
     """The first input of a node, if it is of one of these operators."""
-    return node.inputs[0] if node is not None and is_a(node, *op_types) else None
+    return node.inputs[0] if is_a(node, *op_types) else None
 
 
 def _inserted(shape: Shape, size: Dim) -> Shape:

@@ -19,7 +19,7 @@ from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import input_of, is_a, number
 
 MASK = 3
 """Which of the inputs a mask is; behind it stands what was computed before."""
@@ -55,7 +55,7 @@ def _seen(program: Program, node: ir.Node, sizes: list[object]) -> Array | None:
             shape = queries, keys
         case _:
             return None
-    mask = node.inputs[MASK] if len(node.inputs) > MASK else None
+    mask = input_of(node, MASK)
     data, is_causal = data_of(program, mask), number(node, "is_causal", 0)
     if (mask is not None and data is None) or (is_causal and queries != keys):
         return None
@@ -90,7 +90,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _mask(made: NewNodes, program: Program, node: ir.Node, sizes: list[int], block: Block) -> ir.Value | None:
     """The mask of a block, with what came later hidden where the node says so; None where it hides nothing."""
-    mask = node.inputs[MASK] if len(node.inputs) > MASK else None
+    mask = input_of(node, MASK)
     data = data_of(program, mask)
     seen = (np.tri(sizes[0], sizes[1]) > 0)[block] if number(node, "is_causal", 0) else None
     if mask is None or data is None:

@@ -36,7 +36,7 @@ def hidden_keys(program: Program) -> dict[int, Put]:
 def _blocks(program: Program, node: ir.Node) -> tuple[Scores, list[Block]] | None:
     """The scores that a product of values is of, and its blocks; None of others, and where these are not worth it."""
     shares = node.inputs[0]
-    known = [program.values.get(v.name or "") for v in (*node.inputs[1:], *node.outputs) if v is not None]
+    known = [program.term(v) for v in (*node.inputs[1:], *node.outputs) if v is not None]
     given, ranks = known[-1], [term.type.rank for term in known if term is not None]
     if shares is None or given is None or len(ranks) < 2 or min(ranks) < 2:
         return None

@@ -76,7 +76,7 @@ class Scores:
 
     def _size(self, value: ir.Value) -> tuple[int, int] | None:
         """How many queries and keys a value has along its last axes; None where these are no numbers."""
-        known = self.program.values.get(value.name or "")
+        known = self.program.term(value)
         match known.shape[-2:] if known is not None else ():
             case (int(queries), int(keys)):
                 return queries, keys
@@ -84,7 +84,7 @@ class Scores:
 
     def _is_stack(self, value: ir.Value | None) -> bool:
         """Whether a value is known to be of matrices, and no row or column."""
-        known = None if value is None else self.program.values.get(value.name or "")
+        known = self.program.term(value)
         return known is not None and known.type.rank > 1
 
     def _constant(self, made: NewNodes, value: ir.Value, part: tuple[slice, slice]) -> ir.Value:

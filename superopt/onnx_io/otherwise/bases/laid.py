@@ -61,7 +61,7 @@ class Laid:
         return self._known[value]
 
     def _parts(self, value: ir.Value) -> list[Part]:
-        if (value.name or "") in self._program.constants:
+        if self._program.is_constant(value):
             return [self._constant(value)]
         shape, node = self._layout.shape(value), value.producer()
         if is_one(shape[-1]):

@@ -68,6 +68,6 @@ class Layout:
 
     def are_of(self, value: ir.Value, rows: Shape) -> bool:
         """Whether a value has one number for all functions, in the type that is computed with."""
-        known = self.program.values.get(value.name or "")
+        known = self.program.term(value)
         is_float = known is not None and known.type.dtype == TYPE
         return known is not None and is_float and are_equal(product(known.shape), product(rows))

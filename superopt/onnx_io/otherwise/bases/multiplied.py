@@ -24,7 +24,7 @@ def product_of(program: Program, term: Weighed, made: NewNodes) -> tuple[ir.Valu
     """The product of functions and constants, its shape, and whether functions are written otherwise. Raises
     `NotLaidError`.
     """
-    known, values = program.values.get(term.of.name or ""), _layers(program, term)
+    known, values = program.term(term.of), _layers(program, term)
     numbers, functions, last = term.sizes[-3:]
     if known is None or known.type.dtype != TYPE or not values:
         raise NotLaidError
@@ -43,7 +43,7 @@ def _layers(program: Program, term: Weighed) -> list[ir.Value]:
     if not term.layers:
         return [term.of]
     join, rank = term.of.producer(), len(shape_of(program, term.of) or ())
-    if join is None or not is_a(join, "Concat") or number(join, "axis", 0) not in (0, -rank):
+    if not is_a(join, "Concat") or number(join, "axis", 0) not in (0, -rank):
         return []
     values = [v for v in join.inputs if v is not None]
     shapes = [shape_of(program, v) for v in values]

@@ -10,7 +10,7 @@ from superopt.dim import Shape, product
 from superopt.onnx_io.otherwise.linear import is_linear
 from superopt.onnx_io.otherwise.reading import reduction, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import are_equal, is_one
 
 MOST_NODES = 16
@@ -84,7 +84,7 @@ def _einsum(program: Program, node: ir.Node, apart: bool) -> Weighed | None:
     names, result = _equation(node) or ([], "")
     for (of, own), (weights, theirs) in zip(names, names[::-1], strict=True):
         shape, split = shape_of(program, of), ints(shape_of(program, weights) or ())
-        if (weights.name or "") not in program.constants or shape is None or not split or len(own) < 3:
+        if not program.is_constant(weights) or shape is None or not split or len(own) < 3:
             continue
         gone, last = [a for a in own if a not in result], [a for a in theirs if a not in own]
         gone = [own[-2], *gone] if apart else gone
@@ -101,10 +101,10 @@ def _einsum(program: Program, node: ir.Node, apart: bool) -> Weighed | None:
 
 def _equation(node: ir.Node) -> tuple[list[tuple[ir.Value, str]], str] | None:
     """The two inputs of an einsum with their axes, and those of its result; none of which is there twice."""
-    text = node.attributes["equation"].as_string().replace(" ", "")
-    left, arrow, result = text.partition("->")
+    equation = text(node, "equation").replace(" ", "")
+    left, arrow, result = equation.partition("->")
     inputs, names = [v for v in node.inputs if v is not None], left.split(",")
-    if not arrow or len(inputs) != 2 or len(names) != 2 or "." in text:
+    if not arrow or len(inputs) != 2 or len(names) != 2 or "." in equation:
         return None
     if any(len(set(part)) != len(part) for part in (*names, result)):
         return None
@@ -127,9 +127,9 @@ def _reduced(program: Program, node: ir.Node, to: Shape) -> Sum | None:
 def _of_products(program: Program, node: ir.Node, value: ir.Value, to: Shape) -> Sum | None:
     """Functions times constants for each result, which has an axis of its own before those of numbers and functions."""
     inner = value.producer()
-    for of, by in (inner.inputs, inner.inputs[::-1]) if inner is not None and is_a(inner, "Mul") else ():
+    for of, by in (inner.inputs, inner.inputs[::-1]) if is_a(inner, "Mul") else ():
         shape, split = shape_of(program, of), shape_of(program, by)
-        if of is None or by is None or shape is None or split is None or (by.name or "") not in program.constants:
+        if of is None or by is None or shape is None or split is None or not program.is_constant(by):
             continue
         last = ints(split[-3:])
         is_alone = all(map(is_one, split[:-3])) and len(shape) > 3 and is_one(shape[-3]) and len(split) <= len(shape)
@@ -174,7 +174,7 @@ def _times(program: Program, node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
     orders = (node.inputs, node.inputs[::-1]) if is_a(node, "Mul") else (node.inputs,) if is_a(node, "Div") else ()
     for of, by in orders:
         shape = shape_of(program, by)
-        is_held = by is not None and (by.name or "") in program.constants and shape is not None
+        is_held = program.is_constant(by) and shape is not None
         if of is not None and by is not None and is_held and shape is not None and all(map(is_one, shape[:-2])):
             return of, by
     return None

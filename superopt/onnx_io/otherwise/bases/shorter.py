@@ -61,7 +61,7 @@ class Shorter:
         if of is None:
             return []
         inner, laid = of.of.producer(), self._layout.laid(shape[:-1], 1)
-        if is_a(node, "Cos") and inner is not None and is_a(inner, "Acos") and inner.inputs[0] is not None:
+        if is_a(node, "Cos") and is_a(inner, "Acos") and inner.inputs[0] is not None:
             x = same_numbers(self._program, inner.inputs[0])
             if not self._layout.are_of(x, shape[:-1]) or max(of.numbers) < 2:
                 return []

@@ -48,7 +48,7 @@ class Splines:
         data = data_of(self._program, value)
         if data is not None:
             return _row_by_row(data)
-        known, node = self._program.values.get(value.name or ""), value.producer()
+        known, node = self._program.term(value), value.producer()
         if known is None or not known.type.rank:
             return None
         if known.shape[-1] == 1 and known.type.dtype in FLOATS:

@@ -33,7 +33,7 @@ def same_elements(program: Program, value: ir.Value) -> ir.Value:
 
 def _before(program: Program, value: ir.Value) -> ir.Value | None:
     node = value.producer()
-    if node is None or not is_a(node, *_VIEWS) or not node.inputs:
+    if not is_a(node, *_VIEWS) or not node.inputs:
         return None
     before, after = shape_of(program, node.inputs[0]), shape_of(program, value)
     if before is None or after is None or not are_equal(product(before), product(after)):
@@ -48,7 +48,7 @@ def same_numbers(program: Program, value: ir.Value) -> ir.Value:
     while True:
         value = same_elements(program, value)
         node = value.producer()
-        inner = node.inputs[0] if node is not None and is_a(node, "Expand") else None
+        inner = node.inputs[0] if is_a(node, "Expand") else None
         shape = shape_of(program, inner)
         if inner is None or not shape or not is_one(shape[-1]):
             return value
@@ -58,9 +58,9 @@ def same_numbers(program: Program, value: ir.Value) -> ir.Value:
 def uniform(program: Program, value: ir.Value) -> float | None:
     """The number that all of a value is, where it is one, however many there are."""
     node, data = value.producer(), data_of(program, value)
-    if data is None and node is not None and is_a(node, "Expand", "Identity", "Reshape", "Slice", "Unsqueeze"):
+    if data is None and is_a(node, "Expand", "Identity", "Reshape", "Slice", "Unsqueeze"):
         return None if node.inputs[0] is None else uniform(program, node.inputs[0])
-    if data is None and node is not None and is_a(node, "ConstantOfShape"):
+    if data is None and is_a(node, "ConstantOfShape"):
         data = node.attributes["value"].as_tensor().numpy() if "value" in node.attributes else np.zeros(1)
     is_one_number = data is not None and data.size and bool((data == data.reshape(-1)[0]).all())
     return float(data.reshape(-1)[0]) if data is not None and is_one_number else None

@@ -34,7 +34,7 @@ class Multiples:
 def multiples(program: Program, value: ir.Value | None) -> Multiples | None:
     """The numbers of which a value is whole multiples, the same for each; None of others."""
     node = None if value is None else value.producer()
-    if not is_a(node, "Mul") or node is None or value is None:
+    if not is_a(node, "Mul") or value is None:
         return None
     shape = shape_of(program, value)
     for by, of in (node.inputs, node.inputs[::-1]):
@@ -90,7 +90,7 @@ def polynomials(made: NewNodes, x: ir.Value, most: int, is_bounded: bool) -> lis
 def is_bounded(program: Program, value: ir.Value) -> bool:
     """Whether numbers were clipped to what cosines may be."""
     node = value.producer()
-    ends = [data_of(program, v) for v in node.inputs[1:]] if node is not None and is_a(node, "Clip") else []
+    ends = [data_of(program, v) for v in node.inputs[1:]] if is_a(node, "Clip") else []
     return len(ends) == 2 and all(end is not None and bool((np.abs(end) <= 1).all()) for end in ends)
 
 

@@ -62,7 +62,7 @@ def _inner(program: Program, whole: Sum) -> list[ir.Value]:
     while stack:
         one = stack.pop()
         node, shape = one.producer(), shape_of(program, one)
-        if node is None or (one.name or "") in program.constants or not shape or is_one(shape[-1]) or one in values:
+        if node is None or program.is_constant(one) or not shape or is_one(shape[-1]) or one in values:
             continue
         values.append(one)
         stack.extend(v for v in node.inputs if v is not None)

@@ -93,7 +93,7 @@ def _alike(
             if not are_same(found[one], other):
                 return None
             continue
-        if one not in outer and (one.name or "") in program.constants:
+        if one not in outer and program.is_constant(one):
             if not are_same(one, other):
                 return None
             continue
@@ -111,7 +111,7 @@ def _alike(
 
 
 def _has_type_of(program: Program, one: ir.Value, other: ir.Value) -> bool:
-    known = [program.values.get(v.name or "") for v in (one, other)]
+    known = [program.term(v) for v in (one, other)]
     if known[0] is None or known[1] is None:  # sizes and axes
         return known[0] is known[1]
     (a, b), types = (known[0].shape, known[1].shape), (known[0].type.dtype, known[1].type.dtype)

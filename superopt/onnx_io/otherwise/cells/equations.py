@@ -151,6 +151,6 @@ def _kind(value: ir.Value) -> str:
 def _function(value: ir.Value) -> ir.Node | None:
     """The node that gives a value, or that of which it is some columns."""
     node = value.producer()
-    if node is not None and is_a(node, "Split", "Slice") and node.inputs[0] is not None:
+    if is_a(node, "Split", "Slice") and node.inputs[0] is not None:
         return node.inputs[0].producer()
     return node

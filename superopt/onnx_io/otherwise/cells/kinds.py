@@ -31,7 +31,7 @@ def cells(program: Program, value: ir.Value, least_used: int = 1) -> list[Cell]:
     """What cells a value may be the state of whose steps are computed faster at once, by what it may be made of, and by
     matrices that so many nodes read.
     """
-    found, known = list[Cell](), program.values.get(value.name or "")
+    found, known = list[Cell](), program.term(value)
     if known is None or not _may_be_state(known):
         return []
     way, befores = ways(value)

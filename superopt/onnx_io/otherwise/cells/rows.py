@@ -11,9 +11,10 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, product
 from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows, matrix_of, row
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import input_of, is_a, number
+from superopt.onnx_io.turns.forms import is_scaled
 from superopt.relations import are_equal
 
 MOST_LAYERS = 4
@@ -90,7 +91,7 @@ class Rows:
         return None if data is None or not data.size or (data != data.flat[0]).any() else float(data.flat[0])
 
     def _shape(self, value: ir.Value) -> tuple[Dim, int]:
-        known = self._program.values.get(value.name or "")
+        known = self._program.term(value)
         width = known.shape[-1] if known is not None and known.type.rank else None
         if known is None or not isinstance(width, int) or width > WIDEST:
             raise NotRows
@@ -125,8 +126,7 @@ class Rows:
     def _product(self, node: ir.Node) -> Affine | None:
         given = node.inputs[1]
         matrix = self.constant(given) if given is not None and len(given.uses()) >= self._least_used else None
-        scales = [node.attributes[a].as_float() for a in ("alpha", "beta") if a in node.attributes]
-        if matrix is None or matrix.ndim != 2 or number(node, "transA", 0) or any(s != 1.0 for s in scales):
+        if matrix is None or matrix.ndim != 2 or number(node, "transA", 0) or is_scaled(node):
             return None
         if number(node, "transB", 0):
             matrix = matrix.T
@@ -135,11 +135,11 @@ class Rows:
             raise NotRows
         rows = self.of(x)
         rows = rows if rows.picked else self._itself(x)  # to multiply matrices beforehand may make larger ones
-        made = rows.times(matrix)
-        more = self.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else None
-        if len(node.inputs) > 2 and node.inputs[2] is not None and more is None:
-            return self._added(made, self.of(node.inputs[2]), node.outputs[0])
-        return made if more is None else self._added(made, row(more, made.width), node.outputs[0])
+        made, added = rows.times(matrix), input_of(node, 2)
+        if added is None:
+            return made
+        more = self.constant(added)
+        return self._added(made, self.of(added) if more is None else row(more, made.width), node.outputs[0])
 
     def _sum(self, node: ir.Node) -> Affine | None:
         one, other = (self._term(node, i) for i in (0, 1))
@@ -165,7 +165,7 @@ class Rows:
 
     def _begin(self, node: ir.Node, value: ir.Value) -> int | None:
         """The first of the columns that a part has; None of one that is along another axis, or leaves some out."""
-        known = self._program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+        known = self._program.term(node.inputs[0])
         if node.inputs[0] is None or known is None:
             return None
         whole, rank = self.width(node.inputs[0]), known.type.rank
@@ -173,25 +173,18 @@ class Rows:
             if number(node, "axis", 0) % rank != rank - 1:
                 return None
             return sum(self.width(v) for v in node.outputs[: value.index()])
-        starts, axes, strides = (self._said(node, *said) for said in (("starts", 1), ("axes", 3), ("steps", 4)))
-        axes = axes if axes is not None else [0]
-        if starts is None or len(starts) != 1 or [a % rank for a in axes] != [rank - 1] or strides not in (None, [1]):
+        said = (("starts", 1), ("axes", 3), ("steps", 4))
+        starts, axes, strides = (integers_of(self._program, node, *where) for where in said)
+        if starts is None or axes is None or strides is None:
+            raise NotRows
+        if len(starts) != 1 or [a % rank for a in axes or [0]] != [rank - 1] or strides not in ([], [1]):
             return None
         begin = starts[0] if starts[0] >= 0 else whole + starts[0]
         return begin if 0 <= begin < whole else None
 
-    def _said(self, node: ir.Node, name: str, place: int) -> list[int] | None:
-        if name in node.attributes:
-            return list(node.attributes[name].as_ints())
-        given = node.inputs[place] if len(node.inputs) > place else None
-        data = data_of(self._program, given)
-        if given is not None and data is None:
-            raise NotRows
-        return None if data is None else [int(i) for i in data.reshape(-1)]
-
     def _joined(self, node: ir.Node) -> Affine | None:
         """Rows side by side."""
-        known = self._program.values.get(node.outputs[0].name or "")
+        known = self._program.term(node.outputs[0])
         if known is None or number(node, "axis", 1) % known.type.rank != known.type.rank - 1:
             return None
         every = [self._term_of_join(v) for v in node.inputs]

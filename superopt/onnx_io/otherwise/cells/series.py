@@ -68,14 +68,14 @@ def before_layer(program: Program, value: ir.Value) -> tuple[ir.Value, Array | N
     if value.is_graph_output() or not all(is_a(user, "Gather", "Slice", "Split", "Scan") for user in users):
         return value, None, None
     inner = node
-    if node is not None and is_a(node, "Add"):
+    if is_a(node, "Add"):
         row = next((v for v in node.inputs if data_of(program, v) is not None), None)
         other = next((v for v in node.inputs if v is not row), None)
         data, inner = data_of(program, row), None if other is None else other.producer()
         if data is None or other is None or data.size != (data.shape or (1,))[-1] or len(other.uses()) > 1:
             return value, None, None
         more = data.reshape(-1)
-    if inner is None or not is_a(inner, "MatMul") or inner.inputs[0] is None:
+    if not is_a(inner, "MatMul") or inner.inputs[0] is None:
         return value, None, None
     matrix = data_of(program, inner.inputs[1])
     if matrix is None or matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:  # a product of all would be larger

@@ -12,7 +12,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, permuted
 from superopt.relations import are_equal
 
 _VIEWS, _REPEATS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze"), ("Expand", "Tile")
@@ -60,13 +60,13 @@ def joined(node: ir.Node, several: Sequence[Places]) -> Places:
 def moved(program: Program, node: ir.Node, x: Places, shape: Shape) -> Places:
     """What a value of a shape holds that a node makes of another one by `MOVES`. Raises `UnreadError`."""
     ids, rows = x
-    known = program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+    known = program.term(node.inputs[0])
     if rows is None or known is None:
         raise UnreadError
     if is_a(node, "Identity"):
         return x
     if is_a(node, "Transpose"):
-        perm = list(node.attributes["perm"].as_ints()) if "perm" in node.attributes else list(range(ids.ndim))[::-1]
+        perm = permuted(node, ids.ndim)
         return Places(ids.transpose(perm), perm.index(rows))
     if is_a(node, *_VIEWS):
         if rows or not shape or not are_equal(known.shape[0], shape[0]):

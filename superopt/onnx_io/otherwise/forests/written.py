@@ -27,7 +27,7 @@ from superopt.onnx_io.otherwise.networks.stacked_ends import stacked_ends
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.relations import are_equal
@@ -77,8 +77,8 @@ def _forest(program: Program, node: ir.Node, unread: set[str]) -> Forest | None:
     if products.count < FEWEST_FOR_LEVELS * len(trees[0].levels):
         return None
     found = _of_the_same(program, products, trees)
-    known = program.values.get(node.outputs[0].name or "")
-    rows = None if found is None else program.values.get(found.rows.name or "")
+    known = program.term(node.outputs[0])
+    rows = None if found is None else program.term(found.rows)
     if known is None or rows is None or not are_equal(known.shape[0], rows.shape[0]):  # all have as many rows
         return None
     return found if known.type.dtype in FLOATS else None
@@ -99,10 +99,10 @@ def _added(program: Program, node: ir.Node) -> Sequence[ir.Value] | None:
 def _trees(program: Program, products: Products, value: ir.Value) -> list[Tree]:
     """The trees whose leaves make a value. Raises `UnreadError`."""
     node = value.producer()
-    if node is None or not is_a(node, "MatMul", "Gemm", "Einsum") or node.inputs[0] is None:
+    if not is_a(node, "MatMul", "Gemm", "Einsum") or node.inputs[0] is None:
         raise UnreadError
     given, is_read_else = node.inputs[1], len(node.inputs[0].uses()) > 1
-    if given is None or (given.name or "") not in program.constants or is_read_else:
+    if given is None or not program.is_constant(given) or is_read_else:
         raise UnreadError
     places = products.of(node.inputs[0])  # before weights are read, which may be large
     leaves = _leaves(program, node, program.values[node.inputs[0].name or ""].type.rank)
@@ -118,7 +118,7 @@ def _leaves(program: Program, node: ir.Node, rank: int) -> Array:
     `UnreadError`.
     """
     leaves = data_of(program, node.inputs[1])
-    told = node.attributes["equation"].as_string().replace(" ", "") if is_a(node, "Einsum") else ""
+    told = text(node, "equation").replace(" ", "")
     fits = _is_product(told) if told else rank == 2
     if leaves is None or leaves.ndim < 2 or leaves.ndim != rank or not fits:
         raise UnreadError

@@ -66,9 +66,9 @@ def attention(
     """What a node sums up, where that is such an attention to maps that nodes sample, by what these give."""
     summed = reduction(program, node, "ReduceSum")
     weighed = None if summed is None else summed.of.producer()
-    if summed is None or weighed is None or not is_a(weighed, "Mul") or summed.axes != (3,) or len(summed.shape) != 4:
+    if summed is None or not is_a(weighed, "Mul") or summed.axes != (3,) or len(summed.shape) != 4:
         return None
-    left, right = (program.values.get(v.name or "") if v is not None else None for v in weighed.inputs)
+    left, right = (program.term(v) for v in weighed.inputs)
     n, c, q, k = summed.shape
     if left is None or right is None or not isinstance(c, int) or not isinstance(k, int):
         return None

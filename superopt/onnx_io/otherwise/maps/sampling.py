@@ -11,7 +11,7 @@ from superopt.dim import Shape
 from superopt.onnx_io.otherwise.maps.laid import Laid, laid
 from superopt.onnx_io.otherwise.sampled import LINEAR
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import number, text
 from superopt.term import Term
 
 
@@ -32,8 +32,8 @@ def sampling(program: Program, made: Mapping[str, Term], node: ir.Node | None) -
     """What a node samples, in 32 bits, where its maps have two axes of several elements each, of known sizes."""
     if node is None:
         return None
-    mode, padding = (node.attributes[a].as_string() if a in node.attributes else "" for a in ("mode", "padding_mode"))
-    x, grid = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
+    mode, padding = text(node, "mode"), text(node, "padding_mode")
+    x, grid = (program.term(v) for v in node.inputs)
     if x is None or grid is None or mode not in LINEAR or padding not in ("", "zeros") or x.type.rank != 4:
         return None
     height, width = x.shape[2:]

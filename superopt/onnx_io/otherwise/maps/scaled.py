@@ -31,7 +31,7 @@ def scaled(program: Program, value: ir.Value) -> Scaled:
 
 def _before(program: Program, found: Scaled) -> Scaled | None:
     node, (value, factor, shift) = found.of.producer(), found
-    if node is None or not is_a(node, "Add", "Sub", "Mul", "Div"):
+    if not is_a(node, "Add", "Sub", "Mul", "Div"):
         return None
     left, right = node.inputs
     number, of = None if right is None else uniform(program, right), left

@@ -28,7 +28,7 @@ MOST_NODES = 16
 
 def attends(program: Program, node: ir.Node) -> bool:
     """Whether a node multiplies matrices that are both computed, as queries and keys are, and shares and values."""
-    read = [program.values.get(v.name or "") for v in node.inputs[:2] if v is not None]
+    read = [program.term(v) for v in node.inputs[:2] if v is not None]
     return node.op_type in PRODUCTS and not any(term is None or term.constant for term in read)
 
 

@@ -90,7 +90,7 @@ class Columns:
 
     def _type(self, row: Sequence[ir.Value]) -> Type | None:
         """The type that all have; None where they have several, or it is not known."""
-        known = [self._program.values.get(v.name or "") for v in row]
+        known = [self._program.term(v) for v in row]
         types = {None if term is None else term.type for term in known}
         return types.pop() if len(types) == 1 else None
 

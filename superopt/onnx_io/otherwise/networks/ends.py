@@ -11,8 +11,7 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import held, is_a, number
 from superopt.onnx_io.surgery import replace_node
 
 FEWEST = 2
@@ -40,7 +39,7 @@ def ends_of(node: ir.Node) -> list[Ends]:
     """What a node joins or, with sums below that it alone reads, adds up, and neighbours among what it joins that nodes
     of one kind give: a table's numbers may stand beside what networks make of its columns. None that are few.
     """
-    if node.domain not in ONNX_DOMAIN or node.op_type not in ("Add", "Concat") or any(v is None for v in node.inputs):
+    if not is_a(node, "Add", "Concat") or any(v is None for v in node.inputs):
         return []
     if node.op_type == "Add" and any(_goes_on(user) for user, _ in node.outputs[0].uses()):
         return []
@@ -73,7 +72,7 @@ def ends_at(program: Program, node: ir.Node, outputs: Mapping[ir.Node, Ends]) ->
     """What ends at a node: outputs of a graph the last of which it gives, or else what it joins or adds up; nothing at
     constants and sizes, which no networks compute.
     """
-    if all((v.name or "") in program.constants or (v.name or "") in program.sizes for v in node.outputs):
+    if all(program.is_constant(v) or (v.name or "") in program.sizes for v in node.outputs):
         return []
     return [outputs[node]] if node in outputs else ends_of(node)
 
@@ -112,5 +111,4 @@ def _goes_on(node: ir.Node) -> bool:
 def _sum(value: ir.Value) -> ir.Node | None:
     """The sum that a value is, if but one node reads it."""
     node = value.producer()
-    one = node is not None and node.op_type == "Add" and node.domain in ONNX_DOMAIN and len(value.uses()) == 1
-    return node if one and not value.is_graph_output() else None
+    return node if is_a(node, "Add") and len(value.uses()) == 1 and not value.is_graph_output() else None

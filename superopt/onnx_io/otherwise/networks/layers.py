@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.networks.image_layers import IMAGE_LAYERS
-from superopt.onnx_io.said import held, listed, number
+from superopt.onnx_io.said import held, listed, number, real
 from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
 from superopt.relations import is_one
@@ -95,7 +95,7 @@ def _standardized(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[
     trained = number(node, "training_mode", 0) or number(node, "spatial", 1) != 1
     if x.turns is None or len(x.shape) != 2 or trained or any(len(r.shape) != 1 for r in rows[1:]):
         return None
-    given = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
+    given = real(node, "epsilon", 1e-5)
     if (data := held(variance.value)) is None:
         return None
     least = nodes.held(np.array(given, data.numpy().dtype))

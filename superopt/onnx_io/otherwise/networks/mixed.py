@@ -56,7 +56,7 @@ def _mixture(program: Program, node: ir.Node) -> _Mixture | None:
     """What a node mixes: results of layers that are wider than what they are made of, and that nothing else reads."""
     stack, weights = node.inputs if is_a(node, "MatMul") else (None, None)
     joined = stack.producer() if stack is not None and len(stack.uses()) == 1 else None
-    known = [program.values.get(v.name or "") for v in (stack, weights) if v is not None]
+    known = [program.term(v) for v in (stack, weights) if v is not None]
     if joined is None or weights is None or len(known) < 2 or not is_a(joined, "Concat"):
         return None
     if known[0] is None or known[1] is None or known[0].type.rank != 3 or known[0].type.dtype not in FLOATS:
@@ -77,8 +77,8 @@ def _mixture(program: Program, node: ir.Node) -> _Mixture | None:
 def _unsqueezed(program: Program, value: ir.Value | None) -> ir.Value | None:
     """The rows of which a value is a column each, if nothing else reads the value."""
     node = None if value is None else value.producer()
-    below = node.inputs[0] if node is not None and is_a(node, "Unsqueeze", "Reshape") else None
-    known = [None if v is None else program.values.get(v.name or "") for v in (value, below)]
+    below = node.inputs[0] if is_a(node, "Unsqueeze", "Reshape") else None
+    known = [program.term(v) for v in (value, below)]
     if value is None or known[0] is None or known[1] is None or len(value.uses()) > 1 or value.is_graph_output():
         return None
     whole, less = known[0].shape, known[1].shape
@@ -88,12 +88,12 @@ def _unsqueezed(program: Program, value: ir.Value | None) -> ir.Value | None:
 def _scaled(program: Program, value: ir.Value) -> _Scaled | None:
     """The layer that gives rows, and perhaps what scales these, if nothing else reads what is computed."""
     node, ways = value.producer(), list[tuple[ir.Value | None, ir.Value | None]]()
-    if node is not None and is_a(node, "Mul"):
+    if is_a(node, "Mul"):
         one, other = node.inputs
         ways = [(one, other), (other, one)]
     for of, scale in ways or [(value, None)]:
         found = layer_of(program, of) if of is not None else None
-        if found is None or (found.rows.name or "") in program.constants:
+        if found is None or program.is_constant(found.rows):
             continue
         read = [value, *(n.outputs[0] for n in found.nodes)]
         are_alone = all(len(v.uses()) == 1 and not v.is_graph_output() for v in read)
@@ -104,7 +104,7 @@ def _scaled(program: Program, value: ir.Value) -> _Scaled | None:
 
 def _are_alike(program: Program, one: ir.Value, other: ir.Value) -> bool:
     """Whether two values have the same shape."""
-    known = [program.values.get(v.name or "") for v in (one, other)]
+    known = [program.term(v) for v in (one, other)]
     return known[0] is not None and known[1] is not None and equal_shapes(known[0].shape, known[1].shape)
 
 

@@ -56,7 +56,7 @@ def _found(program: Program, columns: Columns, join: ir.Node) -> _Pairs | None:
     parts, twins = tuple([v for v in join.inputs if v is not None]), Twins(KINDS)
     if not twins.follow(parts) or twins.is_mixed or twins.weights or not twins.read or not twins.alone([join]):
         return None
-    known, nodes = program.values.get(join.outputs[0].name or ""), [node for node, *_ in twins.nodes]
+    known, nodes = program.term(join.outputs[0]), [node for node, *_ in twins.nodes]
     if known is None or not nodes or nodes[-1] is not parts[0].producer():
         return None
     axis = number(join, "axis", 0) % known.type.rank
@@ -73,8 +73,8 @@ def _is_of(program: Program, found: _Pairs, shape: Shape) -> bool:
     """Whether all that is computed of a pair has a shape, of few elements, and what all pairs read is one number."""
     own = {v for node in found.nodes for v in node.outputs} | {row[0] for row in found.read}
     every = {v for node in found.nodes for v in node.inputs if v is not None} - own
-    known = [program.values.get(v.name or "") for v in own]
-    numbers = [program.values.get(v.name or "") for v in every]
+    known = [program.term(v) for v in own]
+    numbers = [program.term(v) for v in every]
     return (
         elements(shape) <= MOST_ALONE  # as far as these are known
         and all(t is not None and t.type.dtype in FLOATS and equal_shapes(t.shape, shape) for t in known)

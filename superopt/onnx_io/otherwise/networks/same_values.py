@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.constants import RANDOM
-from superopt.onnx_io.said import held
+from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 MOST_NODES = 32
@@ -43,7 +43,7 @@ def are_one(values: tuple[ir.Value, ...], told: Told) -> bool:
 def itself(value: ir.Value) -> ir.Value:
     """What a value is the same as: exporters write weights that are equal to others as these."""
     node = value.producer()
-    read = node.inputs[0] if node is not None and node.op_type == "Identity" and node.domain in ONNX_DOMAIN else None
+    read = node.inputs[0] if is_a(node, "Identity") else None
     return value if read is None or held(read) is None else read
 
 

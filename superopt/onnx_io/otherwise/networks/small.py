@@ -51,6 +51,6 @@ def is_weighed_sum(program: Program, nodes: Sequence[ir.Node]) -> bool:
     of = next((node for node in nodes if node in products and node.op_type == "Mul"), None)
     if of is None or len(sums) > 1 or any(node not in sums and node.op_type not in _WEIGHING for node in nodes):
         return False
-    read = [program.values.get(v.name or "") for v in (*of.inputs, *of.outputs) if v is not None]
+    read = [program.term(v) for v in (*of.inputs, *of.outputs) if v is not None]
     *factors, whole = [None if v is None else product(v.shape) for v in read]
     return any(isinstance(size, int) and isinstance(whole, int) and size < whole for size in factors)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import listed, number, text
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 
@@ -51,7 +51,7 @@ def stacked_ends(program: Program, node: ir.Node) -> list[Ends]:
 
 def _contracted(program: Program, node: ir.Node, read: list[ir.Value]) -> list[Ends]:
     """The stack whose values a sum of products weighs, each row of them by a number."""
-    equation = node.attributes["equation"].as_string().replace(" ", "")
+    equation = text(node, "equation").replace(" ", "")
     given, _, made = equation.partition("->")
     told = given.split(",")
     for which in (0, 1):
@@ -68,7 +68,7 @@ def _contracted(program: Program, node: ir.Node, read: list[ir.Value]) -> list[E
 def _stack(program: Program, value: ir.Value | None) -> _Stack | None:
     """The values that are stacked in one that but one node reads."""
     join = None if value is None else value.producer()
-    known = None if value is None else program.values.get(value.name or "")
+    known = program.term(value)
     if join is None or value is None or known is None or join.op_type != "Concat" or not _is_alone(value):
         return None
     rank, inputs = known.type.rank, [v for v in join.inputs if v is not None]

@@ -20,7 +20,7 @@ from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
 from superopt.term import Term
@@ -49,13 +49,12 @@ def added(program: Program) -> dict[int, Put]:
 
 
 def _is_adding(node: ir.Node) -> bool:
-    reduction = node.attributes.get("reduction")
-    return is_a(node, "ScatterElements") and reduction is not None and reduction.as_string() == "add"
+    return is_a(node, "ScatterElements") and text(node, "reduction") == "add"
 
 
 def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | None:
     """How to add up rows that go to few places, along the first axis or the last but one."""
-    x, indices, rows = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
+    x, indices, rows = (program.term(v) for v in node.inputs)
     if x is None or indices is None or rows is None or x.type.dtype != TYPE or x.type.rank < 2:
         return None
     rank, axis = x.type.rank, number(node, "axis", 0) % x.type.rank

@@ -72,7 +72,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Read what was put in a place itself, or what was there before anything was put elsewhere."""
-    taken, known = Assignments(program).read(node), program.values.get(node.outputs[0].name or "")
+    taken, known = Assignments(program).read(node), program.term(node.outputs[0])
     sizes, at = None if known is None else told(known.shape), node.inputs[1]
     if taken is None or sizes is None or at is None:
         return False

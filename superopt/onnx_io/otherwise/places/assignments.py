@@ -11,14 +11,12 @@ from superopt.dim import Shape, product
 from superopt.onnx_io.naming import itself
 from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.operators.scatter import box_of, run_of
 from superopt.relations import are_equal, equal_shapes, is_one
 
 _RESHAPES = ("Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """What gives as many elements in the same order, where it gives as many."""
-
-_NONE = ir.AttrString("reduction", "none")
 
 
 class Assigned(NamedTuple):
@@ -50,7 +48,7 @@ class Assignments:
 
     def of(self, node: ir.Node | None) -> Assigned | None:
         """What a node puts."""
-        if node is None or not is_a(node, "ScatterND", "ScatterElements"):
+        if not is_a(node, "ScatterND", "ScatterElements"):
             return None
         if node not in self._of:
             self._of[node] = _assignment(self._program, node)
@@ -112,7 +110,7 @@ class Assignments:
 
 def is_known(program: Program, node: ir.Node, deepest: int = 2) -> bool:
     """Whether a node computes sizes, or what is known before the model runs, or something that only such nodes read."""
-    if all((v.name or "") in program.constants or (v.name or "") in program.sizes for v in node.outputs):
+    if all(program.is_constant(v) or (v.name or "") in program.sizes for v in node.outputs):
         return True
     users = [user for v in node.outputs for user, _ in v.uses()]
     is_read = any(v.is_graph_output() for v in node.outputs)
@@ -123,7 +121,7 @@ def _assignment(program: Program, node: ir.Node) -> Assigned | None:
     """What a node puts, if it fills all along the other axes, of whose sizes a Reshape can tell one."""
     to, what = node.inputs[0], node.inputs[2]
     shapes = [program.values[v.name or ""].shape for v in (to, what) if v is not None and v.name in program.values]
-    is_put = node.attributes.get("reduction", _NONE).as_string() == "none"
+    is_put = text(node, "reduction", "none") == "none"
     if to is None or what is None or not is_put or len(shapes) < 2 or told(shapes[0]) is None:
         return None
     whole, put = shapes
@@ -140,7 +138,7 @@ def _assignment(program: Program, node: ir.Node) -> Assigned | None:
 def _reshaped(program: Program, value: ir.Value) -> ir.Value:
     """What a value is, in another shape."""
     while (node := value.producer()) is not None and is_a(node, *_RESHAPES) and (inner := node.inputs[0]) is not None:
-        known = [program.values.get(v.name or "") for v in (inner, value)]
+        known = [program.term(v) for v in (inner, value)]
         shapes = [term.shape for term in known if term is not None]
         if len(shapes) < 2 or not are_equal(*map(product, shapes)):
             break
@@ -164,7 +162,7 @@ def _of_one_axis(program: Program, node: ir.Node, shape: Shape, put: Shape) -> t
     if not equal_shapes(shape[:axis] + shape[axis + 1 :], put[:axis] + put[axis + 1 :]):
         return None
     size, value = shape[axis], node.inputs[1]
-    indices, known = data_of(program, value), None if value is None else program.values.get(value.name or "")
+    indices, known = data_of(program, value), program.term(value)
     spread = None if value is None else value.producer()
     if indices is None and is_a(spread, "Expand") and is_one(put[axis]) and spread is not None:  # one place for all
         data = data_of(program, spread.inputs[0])

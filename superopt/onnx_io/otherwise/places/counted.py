@@ -98,9 +98,9 @@ def _count(program: Program, node: ir.Node) -> _Count | None:
     if what is None or what.dtype not in _REDUCES[node.op_type]:
         return None
     source = what.of.producer()
-    while source is not None and is_a(source, "Cast", "Identity"):
+    while is_a(source, "Cast", "Identity"):
         source = None if source.inputs[0] is None else source.inputs[0].producer()
-    way = None if source is None or not is_a(source, *_WAYS) else _WAYS[source.op_type]
+    way = None if not is_a(source, *_WAYS) else _WAYS[source.op_type]
     spread = None if way is None or source is None or None in source.inputs else way(program, source)
     if spread is None or spread.axis in what.axes or is_one(what.many) or data_of(program, spread.numbers) is not None:
         return None
@@ -119,7 +119,7 @@ def _is_laid(count: _Count) -> bool:
 def _named(program: Program, node: ir.Node) -> _Spread | None:
     """Numbers that a OneHot spreads."""
     numbers, depth, values = (v for v in node.inputs if v is not None)
-    size, ends, known = data_of(program, depth), data_of(program, values), program.values.get(numbers.name or "")
+    size, ends, known = data_of(program, depth), data_of(program, values), program.term(numbers)
     if known is None or known.type.dtype not in _INTEGERS or size is None or size.size != 1 or ends is None:
         return None
     places, rank = int(size.reshape(-1)[0]), known.type.rank
@@ -134,7 +134,7 @@ def _compared(program: Program, node: ir.Node) -> _Spread | None:
     """Numbers that are compared with all places, along an axis of their own or in front."""
     for numbers, places in (node.inputs, node.inputs[::-1]):
         data = data_of(program, places)
-        known = None if numbers is None else program.values.get(numbers.name or "")
+        known = program.term(numbers)
         if numbers is None or known is None or data is None or known.type.dtype not in _INTEGERS + _FLOATS:
             continue
         if not 1 < data.size < EXACT or max(data.shape) != data.size:

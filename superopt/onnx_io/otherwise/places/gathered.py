@@ -18,8 +18,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated, repeats
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.skeleton import opset_of
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
 
@@ -32,11 +32,7 @@ BATCHED = 12
 
 def gathered(program: Program) -> dict[int, Put]:
     """How to take rows as rows, by the places of what does it one number after the other."""
-    nodes = [
-        (i, node)
-        for i, node in enumerate(program.model.graph)
-        if node.op_type == "GatherElements" and node.domain in ONNX_DOMAIN
-    ]
+    nodes = [(i, node) for i, node in enumerate(program.model.graph) if is_a(node, "GatherElements")]
     made = program.made if nodes else {}
     found = ((i, _put(program, made, node)) for i, node in nodes)
     return {i: put for i, put in found if put is not None}
@@ -44,7 +40,7 @@ def gathered(program: Program) -> dict[int, Put]:
 
 def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | None:
     """How to take rows of more than one number where a node takes whole ones."""
-    x, indices = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
+    x, indices = (program.term(v) for v in node.inputs)
     if x is None or indices is None or x.type.dtype not in TYPES or indices.type.rank != x.type.rank:
         return None
     axis = number(node, "axis", 0) % x.type.rank
@@ -57,7 +53,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     if opset_of(program.model) < BATCHED or (numbers := repeated(program, made, node, 1, each)) is None:
         return None
     source = repeats(node.inputs[1])
-    told = None if source is None else program.values.get(source.name or "")
+    told = program.term(source)
     is_leading = told is not None and equal_shapes(told.shape[: axis + 1], indices.shape[: axis + 1])
     return partial(_take_of_each, numbers, axis) if numbers.held is not None or is_leading else None
 

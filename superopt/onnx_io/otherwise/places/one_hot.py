@@ -17,7 +17,7 @@ from superopt.onnx_io.otherwise.linear import PRODUCTS, is_linear
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal
@@ -56,11 +56,11 @@ def one_hot(program: Program) -> dict[int, Put]:
 def _hot(program: Program, value: ir.Value | None) -> _Hot | None:
     """What a value tells by ones and zeros."""
     node = None if value is None else value.producer()
-    while is_a(node, "Cast", "Identity") and node is not None and node.inputs[0] is not None:
+    while is_a(node, "Cast", "Identity") and node.inputs[0] is not None:
         node = node.inputs[0].producer()
     way = _WAYS.get(node.op_type) if node is not None and node.domain in ONNX_DOMAIN else None
     hot = None if node is None or way is None or None in node.inputs else way(program, node)
-    known = None if hot is None else program.values.get(hot.numbers.name or "")
+    known = None if hot is None else program.term(hot.numbers)
     return hot if known is not None and known.type.dtype in INTEGERS else None
 
 
@@ -92,12 +92,11 @@ def _scattered(program: Program, node: ir.Node) -> _Hot | None:
     """Ones that are put into rows of zeros, one into each."""
     zeros, at, ones = (v for v in node.inputs if v is not None)
     nothing, numbers = data_of(program, zeros), _unspread(program, at.producer())
-    known, told = program.values.get(at.name or ""), node.attributes.get("reduction")
-    axis = number(node, "axis", 0)
+    known, axis = program.term(at), number(node, "axis", 0)
     if nothing is None or nothing.ndim != 2 or nothing.any() or numbers is None or known is None or axis not in (1, -1):
         return None
     is_all = known.type.rank == 2 and are_equal(known.shape[0], nothing.shape[0])
-    sets = told is None or told.as_string() == "none"
+    sets = text(node, "reduction", "none") == "none"
     return _Hot(numbers, nothing.shape[1], True, True) if is_all and sets and _is_one(program, ones) else None
 
 
@@ -111,13 +110,13 @@ _WAYS: dict[str, Callable[[Program, ir.Node], _Hot | None]] = {
 def _is_one(program: Program, value: ir.Value) -> bool:
     """Whether a value is one everywhere; what only repeats it does not matter."""
     node = value.producer()
-    data = data_of(program, node.inputs[0] if node is not None and is_a(node, "Expand") else value)
+    data = data_of(program, node.inputs[0] if is_a(node, "Expand") else value)
     return data is not None and bool((data == 1).all())
 
 
 def _unspread(program: Program, node: ir.Node | None) -> ir.Value | None:
     """What a node gives a last axis of one."""
-    if not is_a(node, "Unsqueeze") or node is None or None in node.inputs:
+    if not is_a(node, "Unsqueeze") or None in node.inputs:
         return None
     numbers, axes = node.inputs
     known, data = program.values.get((numbers and numbers.name) or ""), data_of(program, axes)
@@ -139,12 +138,12 @@ def _pays(program: Program, hot: _Hot, node: ir.Node) -> bool:
 
 def _is_place(program: Program, hot: _Hot) -> bool:
     """Whether numbers are places whatever comes: those of what is largest or smallest among no more."""
-    node, known = hot.numbers.producer(), program.values.get(hot.numbers.name or "")
-    while is_a(node, *_MOVES) and node is not None and known is not None and known.type.dtype in INTEGERS:
+    node, known = hot.numbers.producer(), program.term(hot.numbers)
+    while is_a(node, *_MOVES) and known is not None and known.type.dtype in INTEGERS:
         of = node.inputs[0]
-        node, known = (None, None) if of is None else (of.producer(), program.values.get(of.name or ""))
-    of = node.inputs[0] if node is not None and is_a(node, "ArgMax", "ArgMin") else None
-    among = None if of is None else program.values.get(of.name or "")
+        node, known = (None, None) if of is None else (of.producer(), program.term(of))
+    of = node.inputs[0] if is_a(node, "ArgMax", "ArgMin") else None
+    among = program.term(of)
     if node is None or among is None or not among.type.rank:
         return False
     size = among.shape[number(node, "axis", 0) % among.type.rank]
@@ -157,7 +156,7 @@ def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
     table, *bias = node.inputs[1:]
     if hot is None or table is None:  # what another one changed
         return False
-    if "transB" in node.attributes and node.attributes["transB"].as_int():
+    if number(node, "transB", 0):
         table = made.node("Transpose", [table], [ir.AttrInt64s("perm", [1, 0])])
     at = hot.numbers
     if not hot.fails and not _is_place(program, hot):

@@ -59,7 +59,7 @@ def _joins_often(program: Program, node: ir.Node) -> bool:
     if not is_a(node, "Concat") or "axis" not in node.attributes:
         return False
     own = _own([node])
-    known = [program.values.get(value.name or "") for value in own]
+    known = [program.term(value) for value in own]
     shapes = [term.shape for term in known if term is not None]
     return (
         len(node.inputs) >= max(LEAST, TIMES * len(own))

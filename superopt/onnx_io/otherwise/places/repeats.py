@@ -13,7 +13,7 @@ from superopt.dim import product
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a
 from superopt.operators.layout import Expand
 from superopt.relations import are_equal, is_one
 from superopt.term import Term
@@ -46,16 +46,16 @@ def repeated(
     64-bit integers, or constants.
     """
     value = node.inputs[place]
-    known = None if value is None else program.values.get(value.name or "")
+    known = program.term(value)
     if value is None or known is None:
         return None
-    if (value.name or "") in program.constants:
+    if program.is_constant(value):
         held = _held(program, value.name or "", axes)
         return None if held is None else Repeated(place, held)
     repeat, numbers = made.get(known.label), repeats(value)
     if repeat is None or numbers is None or not isinstance(repeat.operator, Expand):
         return None
-    kept, column = [a for a in axes if not is_one(known.shape[a])], program.values.get(numbers.name or "")
+    kept, column = [a for a in axes if not is_one(known.shape[a])], program.term(numbers)
     is_all = column is not None and are_equal(product(column.shape), product([known.shape[a] for a in kept]))
     fits = column is not None and column.type.dtype == "int64" and is_all
     return Repeated(place, None) if fits and list(repeat.operator.axes) == kept else None
@@ -64,7 +64,7 @@ def repeated(
 def repeats(value: ir.Value | None) -> ir.Value | None:
     """What the node that gives a value repeats, if that is all that it does."""
     node = None if value is None else value.producer()
-    return node.inputs[0] if node is not None and node.op_type in REPEAT and node.domain in ONNX_DOMAIN else None
+    return node.inputs[0] if is_a(node, *REPEAT) else None
 
 
 def _held(program: Program, name: str, axes: Sequence[int]) -> Array | None:

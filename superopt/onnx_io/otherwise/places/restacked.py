@@ -51,7 +51,7 @@ def _runs(program: Program, join: ir.Node) -> Iterator[_Run]:
     """Inputs of a join that are places of one value, and can be one input."""
     if not is_a(join, "Concat") or len(join.inputs) < LEAST:
         return
-    known = program.values.get(join.outputs[0].name or "")
+    known = program.term(join.outputs[0])
     if known is None:
         return
     axis, first = number(join, "axis", 1) % known.type.rank, 0
@@ -77,7 +77,7 @@ def _taken(program: Program, value: ir.Value | None, axis: int) -> _Taken | None
     if value is None or node is None:
         return None
     if is_a(node, "Unsqueeze", "Reshape") and (inner := node.inputs[0]) is not None:
-        known = [program.values.get(v.name or "") for v in (value, inner)]
+        known = [program.term(v) for v in (value, inner)]
         if known[0] is None or known[1] is None:
             return None
         shape, less = known[0].shape, known[1].shape
@@ -88,7 +88,7 @@ def _taken(program: Program, value: ir.Value | None, axis: int) -> _Taken | None
     if not is_a(node, "Gather") or (of := node.inputs[0]) is None or (of.name or "") not in program.values:
         return None
     data = data_of(program, node.inputs[1])
-    if data is None or data.ndim or (of.name or "") in program.constants:
+    if data is None or data.ndim or program.is_constant(of):
         return None
     shape = program.values[of.name or ""].shape
     at, place = number(node, "axis", 0) % len(shape), int(data)

@@ -23,8 +23,7 @@ from superopt.dim import product
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number, text
 from superopt.operators.nodes import concrete
 from superopt.relations import are_equal, equal_shapes
 from superopt.term import Term
@@ -45,12 +44,12 @@ def scattered(program: Program) -> dict[int, Put]:
 
 
 def _is_scattering(node: ir.Node) -> bool:
-    return node.op_type == "ScatterElements" and node.domain in ONNX_DOMAIN and not number(node, "axis", 0)
+    return is_a(node, "ScatterElements") and not number(node, "axis", 0)
 
 
 def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | None:
     """How to put rows of more than one number, where a node puts whole ones in constant places."""
-    x, indices, rows = (program.values.get(v.name or "") if v is not None else None for v in node.inputs)
+    x, indices, rows = (program.term(v) for v in node.inputs)
     if x is None or indices is None or rows is None or x.type.dtype not in TYPES or x.type.rank < 2:
         return None
     fills = equal_shapes(x.shape[1:], indices.shape[1:]) and equal_shapes(indices.shape, rows.shape)
@@ -63,7 +62,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     counts = np.bincount(places.held.reshape(-1) % size, minlength=size)
     if counts.max() == 1:
         return partial(_place, places)
-    adds = "reduction" in node.attributes and node.attributes["reduction"].as_string() == "add"
+    adds = text(node, "reduction") == "add"
     is_much = size * counts.max() > MOST_ZEROS * places.held.size or not all(isinstance(d, int) for d in x.shape)
     return None if is_much or not adds else partial(_add, x, places.held.reshape(-1) % size)
 

@@ -35,7 +35,7 @@ def _is_bounded_so(node: ir.Node) -> bool:
     """Whether all that a node gives is what a convolution of bytes gives, rectified, and all of it is quantized."""
     value = node.inputs[0] if is_a(node, "Relu") else None
     conv = None if value is None else value.producer()
-    if value is None or conv is None or not is_a(conv, "Conv") or conv.graph is not node.graph:
+    if value is None or not is_a(conv, "Conv") or conv.graph is not node.graph:
         return False
     if len(value.uses()) > 1 or value.is_graph_output() or node.outputs[0].is_graph_output():
         return False

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import values
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, input_of, is_a
 
 SMALL = 64
 """Two products of a byte without a sign and one that is no larger have room in 16 bits."""
@@ -41,7 +41,7 @@ def zeros(node: ir.Node, which: int, dtype: type[np.generic]) -> Array | None:
     """Which bytes stand for 0 of those that a node reads, by its input in a place; where that is left out 0 itself, for
     each of its scales. None where that is computed.
     """
-    given = node.inputs[which] if len(node.inputs) > which else None
+    given = input_of(node, which)
     scaled = node.inputs[1] if node.op_type == "DequantizeLinear" else None
     told = held(scaled if given is None else given)
     if given is None:
@@ -82,7 +82,7 @@ def _may_saturate(model: ir.Model) -> bool:
 
 
 def _gives_unsigned(node: ir.Node) -> bool:
-    zero = held(node.inputs[2]) if is_a(node, "QuantizeLinear") and len(node.inputs) > 2 else None
+    zero = held(input_of(node, 2)) if is_a(node, "QuantizeLinear") else None
     is_told = zero is not None and zero.dtype == ir.DataType.UINT8
     return is_told or is_a(node, "DynamicQuantizeLinear")
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a, number
+from superopt.onnx_io.said import held, input_of, is_a, number
 
 MOST_BYTES = 2**28
 """What the numbers of all these weights may take."""
@@ -39,9 +39,9 @@ def _cast(node: ir.Node) -> _Convolution | None:
     """The convolution that a node casts to 32-bit numbers, and that nothing else reads."""
     value = node.inputs[0] if is_a(node, "Cast") and number(node, "to", 0) == ir.DataType.FLOAT else None
     conv = None if value is None else value.producer()
-    if value is None or conv is None or not is_a(conv, "ConvInteger") or conv.graph is not node.graph:
+    if value is None or not is_a(conv, "ConvInteger") or conv.graph is not node.graph:
         return None
-    weights, given = held(conv.inputs[1]), conv.inputs[3] if len(conv.inputs) > 3 else None
+    weights, given = held(conv.inputs[1]), input_of(conv, 3)
     zero, is_own = held(given), len(value.uses()) == 1 and not value.is_graph_output()
     if weights is None or (given is not None and zero is None) or not is_own:
         return None

@@ -20,7 +20,7 @@ from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a, number
+from superopt.onnx_io.said import held, is_a, number, text
 from superopt.onnx_io.surgery import bury
 
 MOST_CHANNELS, MOST_STRIDE, LEAST_PLACES = 4, 4, 2**12
@@ -59,7 +59,7 @@ def _blocks(program: Program, node: ir.Node) -> _Blocks | None:
         return None
     strides, pads = _listed(node, "strides", [1, 1]), _listed(node, "pads", [0] * 4)
     is_plain = set(_listed(node, "dilations", [1, 1])) == {1} and number(node, "group", 1) == 1
-    is_told = "auto_pad" not in node.attributes or node.attributes["auto_pad"].as_string() == "NOTSET"
+    is_told = text(node, "auto_pad", "NOTSET") == "NOTSET"
     side, sizes = strides[0], shape[2:]
     if not (is_plain and is_told and strides[0] == strides[1] and 1 < side <= MOST_STRIDE):
         return None

@@ -18,7 +18,7 @@ from superopt.onnx_io.otherwise.quantized.regions import dequantizing, pads_with
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, input_of, is_a, text
 from superopt.onnx_io.surgery import bury
 
 _BYTES = ("int8", "uint8")
@@ -78,7 +78,7 @@ def _padding(program: Program, node: ir.Node) -> _Padding | None:
         return None
     if not pads_with_one(node):
         return _Padding(node, making, users[0], steps, None)
-    with_what = _given(node, 2)
+    with_what = input_of(node, 2)
     number = np.zeros((), np.float32) if with_what is None else data_of(program, with_what)
     if number is None or number.size != 1 or not np.isfinite(number).all():
         return None
@@ -87,16 +87,12 @@ def _padding(program: Program, node: ir.Node) -> _Padding | None:
 
 def _steps(node: ir.Node) -> _Steps | None:
     """The steps of 32-bit numbers to or from bytes of which a node is, if these are the same for all."""
-    scale, zero = held(_given(node, 1)), held(_given(node, 2))
+    scale, zero = held(input_of(node, 1)), held(input_of(node, 2))
     if scale is None or zero is None or scale.numpy().size != 1 or zero.numpy().size != 1:
         return None
     if scale.dtype != ir.DataType.FLOAT or zero.numpy().dtype.name not in _BYTES:
         return None
     return _Steps(scale.numpy().item(), zero.numpy().item(), zero.numpy().dtype.name)
-
-
-def _given(node: ir.Node, which: int) -> ir.Value | None:
-    return node.inputs[which] if len(node.inputs) > which else None
 
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
@@ -121,7 +117,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
 
 def _widths(program: Program, node: ir.Node) -> list[int] | None:
     """How much there is in front along each axis, and then behind; None where that is computed."""
-    widths, axes, shape = data_of(program, node.inputs[1]), _given(node, 3), shape_of(program, node.outputs[0])
+    widths, axes, shape = data_of(program, node.inputs[1]), input_of(node, 3), shape_of(program, node.outputs[0])
     rank = len(shape or ())
     told = np.arange(rank) if axes is None else data_of(program, axes)
     if widths is None or told is None or not rank or widths.size != 2 * told.size:
@@ -148,7 +144,7 @@ def _convolutions(padding: _Padding) -> list[ir.Node]:
 def _pads(program: Program, conv: ir.Node, widths: list[int]) -> list[int]:
     """With how many zeros a convolution reads what is padded so; none where it cannot have them."""
     rank = len(widths) // 2
-    automatic = conv.attributes["auto_pad"].as_string() if "auto_pad" in conv.attributes else "NOTSET"
+    automatic = text(conv, "auto_pad", "NOTSET")
     said = conv.attributes["pads"].as_ints() if "pads" in conv.attributes and automatic != "VALID" else ()
     own = list(said) or [0] * (2 * rank - 4)
     if automatic not in ("NOTSET", "VALID") or min(widths) < 0 or any(widths[:2] + widths[rank : rank + 2]):
@@ -161,9 +157,9 @@ def _pad_bytes(draft: Draft, padding: _Padding, widths: list[int] | None) -> Non
     names axes beside convolutions of bytes.
     """
     made, node = draft.nodes("padded"), padding.node
-    axes = _given(node, 3) if widths is None else None
+    axes = input_of(node, 3) if widths is None else None
     read: list[ir.Value | None] = [padding.making.inputs[0], node.inputs[1]]
-    if widths is not None and _given(node, 3) is not None:
+    if widths is not None and input_of(node, 3) is not None:
         read[1] = made.integers(widths)
     if padding.byte is not None or axes is not None:
         read.append(None if padding.byte is None else made.held(np.array(padding.byte, padding.steps.dtype)))

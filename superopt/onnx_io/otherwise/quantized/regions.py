@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, text
 
 
 def takes_in(values: set[ir.Value], first: ir.Value, around: Callable[[ir.Value], list[ir.Value] | None]) -> bool:
@@ -38,9 +38,9 @@ def dequantizing(node: ir.Node, which: int) -> ir.Node | None:
     """What makes numbers of bytes in the same graph for one of the places at which a node reads."""
     value = node.inputs[which]
     maker = None if value is None else value.producer()
-    return maker if maker is not None and is_a(maker, "DequantizeLinear") and maker.graph is node.graph else None
+    return maker if is_a(maker, "DequantizeLinear") and maker.graph is node.graph else None
 
 
 def pads_with_one(node: ir.Node) -> bool:
     """Whether all that a padding puts around is the same."""
-    return "mode" not in node.attributes or node.attributes["mode"].as_string() == "constant"
+    return text(node, "mode", "constant") == "constant"

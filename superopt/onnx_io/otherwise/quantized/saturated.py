@@ -18,7 +18,7 @@ from superopt.dim import product
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, is_a, real
 from superopt.onnx_io.surgery import bury, let_go
 
 LEAST = 2**10
@@ -50,13 +50,13 @@ def _sum(program: Program, node: ir.Node) -> _Sum | None:
     maker = None if node.inputs[0] is None else node.inputs[0].producer()
     users = [user for user, _ in node.outputs[0].uses()]
     many = product(shape_of(program, node.outputs[0]) or (0,))
-    if maker is None or not is_a(maker, "DequantizeLinear") or not all(is_a(u, "QuantizeLinear") for u in users):
+    if not is_a(maker, "DequantizeLinear") or not all(is_a(u, "QuantizeLinear") for u in users):
         return None
     given, told = _steps(maker), {_steps(user) for user in users}
     if given is None or len(told) != 1 or (isinstance(many, int) and many < LEAST):
         return None
     to = told.pop()
-    slope, at_0 = (_float(node, name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
+    slope, at_0 = (real(node, name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
     return None if to is None or slope <= 0 else _fitted(given, to, slope, at_0)
 
 
@@ -74,10 +74,6 @@ def _steps(node: ir.Node) -> _Steps | None:
         return None
     is_one = scale.numpy().size == 1 and zero.numpy().size == 1 and float(scale.numpy().reshape(-1)[0]) > 0
     return _Steps(float(scale.numpy().reshape(-1)[0]), int(zero.numpy().reshape(-1)[0])) if is_one else None
-
-
-def _float(node: ir.Node, name: str, default: float) -> float:
-    return node.attributes[name].as_float() if name in node.attributes else default
 
 
 def _fitted(given: _Steps, to: _Steps, slope: float, at_0: float) -> _Sum | None:

@@ -16,7 +16,7 @@ from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, input_of, is_a
 from superopt.onnx_io.surgery import bury
 
 LEAST, LEAST_OF_A_ROW = 2**12, 16
@@ -54,7 +54,7 @@ def _dequantizing(node: ir.Node) -> ir.Node | None:
     users = [user for user, _ in node.outputs[0].uses()]
     if maker is None or not users or not all(is_a(user, "QuantizeLinear") for user in users):
         return None
-    scale, zero = held(maker.inputs[1]), held(maker.inputs[2]) if len(maker.inputs) > 2 else None
+    scale, zero = held(maker.inputs[1]), held(input_of(maker, 2))
     is_of_bytes = zero is not None and zero.dtype in (ir.DataType.INT8, ir.DataType.UINT8)
     if scale is None or scale.dtype != ir.DataType.FLOAT or scale.numpy().size != 1:
         return None

@@ -15,7 +15,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed, zeros
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, input_of, is_a
 from superopt.onnx_io.surgery import bury
 
 _WEIGHTS: Mapping[str, tuple[int, int]] = {
@@ -48,10 +48,6 @@ def _weights(node: ir.Node) -> Array | None:
     return data.numpy() if not is_a(node, "DequantizeLinear") or _is_multiplied(node.outputs[0]) else None
 
 
-def _zero(node: ir.Node, which: int) -> ir.Value | None:
-    return node.inputs[which] if len(node.inputs) > which else None
-
-
 def _is_multiplied(value: ir.Value) -> bool:
     """Whether all that reads a value is products of quantized values with it."""
     users = [user for user, which in value.uses() if which == 1 and is_a(user, "Conv", "Gemm", "MatMul")]
@@ -65,7 +61,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     data, zero = _weights(node), zeros(node, its_zero, np.uint8)
     if data is None or zero is None:
         return False
-    made, given = draft.nodes("weights"), (node.inputs[which], _zero(node, its_zero))
+    made, given = draft.nodes("weights"), (node.inputs[which], input_of(node, its_zero))
     read = [v for v in given if v is not None]
     node.resize_inputs(max(len(node.inputs), its_zero + 1))
     node.replace_input_with(which, made.held(signed(data)))

@@ -42,7 +42,7 @@ def _is_beside_unsigned(user: ir.Node, constant: ir.Value) -> bool:
 
 def _is_of_unsigned(value: ir.Value) -> bool:
     maker = value.producer()
-    if maker is None or not is_a(maker, "DequantizeLinear") or len(maker.inputs) < 3:
+    if not is_a(maker, "DequantizeLinear") or len(maker.inputs) < 3:
         return False
     zero = held(maker.inputs[2])
     return zero is not None and zero.dtype == ir.DataType.UINT8

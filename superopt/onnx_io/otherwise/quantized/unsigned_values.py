@@ -19,7 +19,7 @@ from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, 
 from superopt.onnx_io.otherwise.quantized.regions import all_of, pads_with_one, takes_in
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a
+from superopt.onnx_io.said import held, input_of, is_a, text
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.onnx_io.surgery import bury
 
@@ -170,9 +170,8 @@ def _bounded(region: _Region, node: ir.Node) -> list[ir.Value] | None:
 
 def _is_nearest(node: ir.Node) -> bool:
     """Whether a node enlarges or shrinks what it reads by repeating or leaving out."""
-    mode, where = (node.attributes.get(name) for name in ("mode", "coordinate_transformation_mode"))
-    is_within = where is None or where.as_string() != "tf_crop_and_resize"  # else there is a number outside
-    return is_a(node, "Resize") and is_within and (mode is None or mode.as_string() == "nearest")
+    is_within = text(node, "coordinate_transformation_mode") != "tf_crop_and_resize"  # else there is a number outside
+    return is_a(node, "Resize") and is_within and text(node, "mode", "nearest") == "nearest"
 
 
 def _joined(region: _Region, node: ir.Node, places: Iterable[int]) -> list[ir.Value]:
@@ -188,7 +187,7 @@ def _joined(region: _Region, node: ir.Node, places: Iterable[int]) -> list[ir.Va
 
 def _is_byte(node: ir.Node, which: int) -> bool:
     """Whether a node reads constant bytes with a sign in a place."""
-    data = held(node.inputs[which]) if len(node.inputs) > which else None
+    data = held(input_of(node, which))
     return data is not None and data.dtype == BYTE
 
 
@@ -208,7 +207,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
     for value in region.values:
         value.type = ir.TensorType(UNSIGNED)
     for user, which in region.bytes:
-        made, zero = draft.nodes("zero"), user.inputs[which] if len(user.inputs) > which else None
+        made, zero = draft.nodes("zero"), input_of(user, which)
         data = zeros(user, which, np.int8)
         if data is None:
             return False

@@ -18,7 +18,7 @@ from superopt.onnx_io.otherwise.quantized.regions import all_of, dequantizing, t
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a, number
+from superopt.onnx_io.said import held, input_of, is_a, number
 from superopt.onnx_io.surgery import bury
 
 AT_ONCE = 16
@@ -112,7 +112,7 @@ def _of_two(program: Program, region: _Region, node: ir.Node) -> list[ir.Value] 
         if value is None or shape is None or rank < 3:
             return None
         channels = shape[1 - rank] if len(shape) >= rank - 1 else 1
-        if channels == region.channels and len(shape) == rank and (value.name or "") not in program.constants:
+        if channels == region.channels and len(shape) == rank and not program.is_constant(value):
             more.append(value)
         elif channels != 1:
             return None
@@ -131,7 +131,7 @@ def _bytes(node: ir.Node, which: int) -> ir.TensorProtocol | None:
     data, scale = (None, None) if maker is None else (held(maker.inputs[0]), held(maker.inputs[1]))
     if maker is None or data is None or scale is None or maker.outputs[0].is_graph_output():
         return None
-    zero = maker.inputs[2] if len(maker.inputs) > 2 else None
+    zero = input_of(maker, 2)
     is_told = zero is None or held(zero) is not None
     is_of_each = (data.numpy().ndim == 1 or number(maker, "axis", 1) == 0) and number(maker, "block_size", 0) == 0
     return data if is_told and (scale.numpy().size == 1 or is_of_each) else None

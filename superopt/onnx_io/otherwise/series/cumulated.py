@@ -33,7 +33,7 @@ def _rank(program: Program, node: ir.Node) -> int | None:
     if not is_a(node, "CumSum"):
         return None
     x, axis = node.inputs
-    known, data = None if x is None else program.values.get(x.name or ""), data_of(program, axis)
+    known, data = program.term(x), data_of(program, axis)
     if known is None or data is None or known.type.rank < 2 or int(data.item()) not in (-1, known.type.rank - 1):
         return None
     *rows, _ = known.shape

@@ -14,8 +14,8 @@ from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
 from superopt.onnx_io.otherwise.series.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.skeleton import opset_of
 
 
 class _Joined(NamedTuple):
@@ -67,9 +67,9 @@ def _beside(program: Program, node: ir.Node) -> list[_Joined]:
 def _joined(program: Program, node: ir.Node) -> _Joined | None:
     """The first step that a node multiplies by rows of a matrix of their own."""
     join = node.inputs[0].producer() if node.inputs[:1] and node.inputs[0] is not None else None
-    if join is None or join.op_type != "Concat" or join.domain not in ONNX_DOMAIN or len(join.inputs) < 2:
+    if not is_a(join, "Concat") or len(join.inputs) < 2:
         return None
-    terms = [program.values.get(v.name or "") for v in join.inputs if v is not None]
+    terms = [program.term(v) for v in join.inputs if v is not None]
     widths = [t.shape[-1] for t in terms if t is not None and t.type.rank]
     numbers = tuple(width for width in widths if isinstance(width, int))
     known = [t.type.rank for t in terms if t is not None]

@@ -14,8 +14,7 @@ import onnx_ir as ir
 from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import bury, output_of, pass_on
 
 _BEFORE = 2
@@ -38,7 +37,7 @@ def listed(program: Program) -> dict[int, Put]:
     def put(draft: Draft, loop: ir.Node) -> bool:
         return _collect(program, draft, loop, list(_lists(program, loop)))
 
-    loops = [(i, n) for i, n in enumerate(program.model.graph) if n.op_type == "Loop" and n.domain in ONNX_DOMAIN]
+    loops = [(i, n) for i, n in enumerate(program.model.graph) if is_a(n, "Loop")]
     return {i: put for i, loop in loops if any(True for _ in _lists(program, loop))}
 
 
@@ -65,14 +64,13 @@ def _lists(program: Program, loop: ir.Node) -> Iterator[_List]:
 
 def _stacks(program: Program, append: ir.Node, node: ir.Node) -> bool:
     """Whether a node beside a Loop puts tensors of one shape one behind the other along an axis that is new."""
-    new = node.attributes.get("new_axis")
-    is_stack = is_a(node, "ConcatFromSequence") and new is not None and new.as_int() == 1
+    is_stack = is_a(node, "ConcatFromSequence") and number(node, "new_axis", 0) == 1
     return is_stack and (_rank(program, append, node) is not None or node.attributes["axis"].as_int() == 0)
 
 
 def _rank(program: Program, append: ir.Node, stack: ir.Node) -> int | None:
     """The rank of what is stacked of what is appended, as far as it is known."""
-    known, item = program.values.get(stack.outputs[0].name or ""), append.inputs[1]
+    known, item = program.term(stack.outputs[0]), append.inputs[1]
     if known is not None:
         return known.type.rank
     return len(item.shape) + 1 if item is not None and item.shape is not None else None

@@ -16,7 +16,8 @@ from superopt.errors import SuperoptError
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
+from superopt.onnx_io.said import is_a, scanned
+from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury, replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.rows import Row, elements
@@ -40,11 +41,7 @@ def mapped(program: Program) -> dict[int, Put]:
 
 def _carries_nothing(node: ir.Node) -> bool:
     """Whether a node is a Scan over first axes whose states leave each turn as they came."""
-    if (
-        node.op_type != "Scan"
-        or node.domain not in ONNX_DOMAIN
-        or not {"body", "num_scan_inputs"} <= set(node.attributes)
-    ):
+    if not is_a(node, "Scan") or not {"body", "num_scan_inputs"} <= set(node.attributes):
         return False
     others = [a for name, a in node.attributes.items() if name not in ("body", "num_scan_inputs")]
     if any(a.type != ir.AttributeType.INTS or any(a.as_ints()) for a in others):  # other axes, or the last row first
@@ -55,7 +52,7 @@ def _carries_nothing(node: ir.Node) -> bool:
 
 def _states(node: ir.Node) -> int:
     """How many of its inputs a Scan carries from turn to turn."""
-    return len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
+    return len(node.inputs) - scanned(node)
 
 
 class _Placing:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.otherwise.series.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 
 LEAST_NODES, MOST_EACH = 16, 32
 """So many nodes are left out, at least, for each of which so many elements of the matrix come in, at most."""
@@ -33,7 +33,7 @@ def recurrences(program: Program) -> dict[int, Put]:
 
 def _joined(sums: Mapping[ir.Value, Sum], program: Program, join: ir.Node) -> list[Sum] | None:
     """What a node joins, if all is linear in one series, along the axis of its steps, and many nodes compute it."""
-    if join.op_type != "Concat" or join.domain not in ONNX_DOMAIN:
+    if not is_a(join, "Concat"):
         return None
     found = [_spread(sums, program, value) for value in join.inputs]
     read = [one for one in found if one is not None]
@@ -59,16 +59,12 @@ def _computing(sums: Mapping[ir.Value, Sum], join: ir.Node) -> int:
 def _spread(sums: Mapping[ir.Value, Sum], program: Program, value: ir.Value | None) -> Sum | None:
     """A sum that has the axis of its series again, of one place."""
     node = None if value is None else value.producer()
-    if node is None or node.op_type != "Unsqueeze" or node.domain not in ONNX_DOMAIN or node.inputs[0] is None:
+    if not is_a(node, "Unsqueeze") or node.inputs[0] is None:
         return None
     made = sums.get(node.inputs[0])
     if made is None:
         return None
-    axes = list(node.attributes["axes"].as_ints()) if "axes" in node.attributes else None
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    if axes is None and given is not None and (given.name or "") in program.constants:
-        axes = program.data(given.name or "").reshape(-1).tolist()
-    rank = program.values[made.series.name or ""].type.rank
+    axes, rank = integers_of(program, node, "axes", 1), program.values[made.series.name or ""].type.rank
     return made if axes is not None and [a % rank for a in axes] == [made.axis] else None
 
 

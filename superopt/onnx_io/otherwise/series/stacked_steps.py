@@ -10,22 +10,22 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
+from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 
 
 def stacked_steps(program: Program) -> dict[int, Put]:
     """How to multiply at once what is joined, by the places of the joins."""
-    joins = [(i, node) for i, node in enumerate(program.model.graph) if node.op_type == "Concat"]
-    found = [i for i, node in joins if node.domain in ONNX_DOMAIN and _is_of_a_layer(program, node)]
+    joins = [(i, node) for i, node in enumerate(program.model.graph) if is_a(node, "Concat")]
+    found = [i for i, node in joins if _is_of_a_layer(program, node)]
     return dict.fromkeys(found, partial(_multiply, program))
 
 
 def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
     """Whether a node joins what one layer makes of several values, for nothing else, along no axis of its rows."""
-    known, layers = program.values.get(join.outputs[0].name or ""), [_layer(v) for v in join.inputs]
+    known, layers = program.term(join.outputs[0]), [_layer(v) for v in join.inputs]
     nodes = [node for node in layers if node is not None]
     if known is None or len(nodes) < max(LEAST_STEPS, len(layers)) or len({layer(node) for node in nodes}) > 1:
         return False
@@ -33,7 +33,7 @@ def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
         return False
     rank, axis = known.type.rank, number(join, "axis", 1)
     for node in nodes:
-        x = program.values.get(node.inputs[0].name or "") if node.inputs[0] is not None else None
+        x = program.term(node.inputs[0])
         is_alone = len(node.outputs[0].uses()) == 1 and not node.outputs[0].is_graph_output()
         if x is None or not is_alone or x.type.rank + len(axes) != rank or not is_linear(program, node, x.type.rank):
             return False
@@ -45,7 +45,7 @@ def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
 def _layer(value: ir.Value | None) -> ir.Node | None:
     """The node whose value a join reads, with further axes of one where it has such."""
     node = None if value is None else value.producer()
-    if node is not None and node.op_type == "Unsqueeze" and node.domain in ONNX_DOMAIN and node.inputs[0] is not None:
+    if is_a(node, "Unsqueeze") and node.inputs[0] is not None:
         if len(node.outputs[0].uses()) > 1 or node.outputs[0].is_graph_output():
             return None
         return node.inputs[0].producer()
@@ -57,10 +57,8 @@ def _spread(program: Program, value: ir.Value | None) -> tuple[int, ...] | None:
     node = None if value is None else value.producer()
     if node is None or node.op_type != "Unsqueeze":
         return ()
-    if "axes" in node.attributes:
-        return tuple(node.attributes["axes"].as_ints())
-    name = (node.inputs[1].name or "") if len(node.inputs) > 1 and node.inputs[1] is not None else ""
-    return tuple(program.data(name).reshape(-1).tolist()) if name in program.constants else None
+    axes = integers_of(program, node, "axes", 1)
+    return None if axes is None else tuple(axes)
 
 
 def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:

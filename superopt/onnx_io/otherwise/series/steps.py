@@ -16,7 +16,7 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import is_a, number
 
 
 class Step(NamedTuple):
@@ -50,14 +50,15 @@ def _groups(program: Program) -> list[list[Step]]:
 def step_of(program: Program, node: ir.Node, value: ir.Value | None) -> Step | None:
     """What a node reads as a step of a series, if it is one that is known."""
     take = value.producer() if value is not None else None
-    if take is None or take.op_type != "Gather" or take.domain not in ONNX_DOMAIN or None in take.inputs:
+    if not is_a(take, "Gather") or None in take.inputs:
         return None
     series, at = take.inputs
     assert series is not None
     assert at is not None
-    known, number = program.values.get(series.name or ""), _number(program, at)
-    axis = take.attributes["axis"].as_int() if "axis" in take.attributes else 0
-    return None if known is None or number is None else Step(node, series, axis % known.type.rank, number)
+    known, place = program.term(series), _number(program, at)
+    if known is None or place is None:
+        return None
+    return Step(node, series, number(take, "axis", 0) % known.type.rank, place)
 
 
 def _number(program: Program, value: ir.Value) -> int | None:

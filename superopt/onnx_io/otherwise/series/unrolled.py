@@ -16,7 +16,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.surgery import bury
 
 MOST_STEPS = 64
@@ -68,7 +68,7 @@ def fewest_numbers(bounds: Iterable[str]) -> int:
 def _network(program: Program, node: ir.Node) -> _Network | None:
     """What a node computes, where its sizes and weights are known, and its states large."""
     x, w, r, b, lengths, first = (*node.inputs, None, None, None)[:6]
-    known = None if x is None else program.values.get(x.name or "")
+    known = program.term(x)
     if x is None or known is None or known.type.dtype != "float32" or lengths is not None:
         return None
     (steps, rows, _), data = known.shape, [data_of(program, v) for v in (w, r, b)]
@@ -82,7 +82,7 @@ def _network(program: Program, node: ir.Node) -> _Network | None:
 def _ways(node: ir.Node, w: Array | None, r: Array | None, b: Array | None) -> list[_Way] | None:
     """The directions of a node; None where it does in them what is not foreseen."""
     said = node.attributes
-    turned = TURNED[said["direction"].as_string() if "direction" in said else "forward"]
+    turned = TURNED[text(node, "direction", "forward")]
     bounds = list(said["activations"].as_strings()) if "activations" in said else ["Tanh"] * len(turned)
     if w is None or r is None or not set(bounds) <= BOUNDS.keys() or "clip" in said or number(node, "layout", 0):
         return None

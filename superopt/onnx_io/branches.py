@@ -9,7 +9,7 @@ import onnx_ir as ir
 from superopt.onnx_io.bodies import declare_given, declared_size, given_again, states_of, with_open_sizes
 from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.naming import deep_values, rename, values, within
-from superopt.onnx_io.order import read_values
+from superopt.onnx_io.order import is_read, read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.tensors import IR_TYPES
@@ -74,7 +74,7 @@ def _compute_all(graph: ir.Graph) -> None:
     """
     for i in reversed(given_again(graph)):
         value = graph.outputs.pop(i)
-        while (node := value.producer()) is not None and not (value.uses() or value.is_graph_output()):
+        while (node := value.producer()) is not None and not is_read(value):
             (value,) = [v for v in node.inputs if v is not None]
             graph.remove(node, safe=True)
     made = {v for node in graph for v in node.outputs}

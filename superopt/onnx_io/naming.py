@@ -22,6 +22,11 @@ def values(graph: ir.Graph) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
+def by_name(graph: ir.Graph) -> dict[str, ir.Value]:
+    """What a graph is given, holds and computes, by name; others within it may have the same names."""
+    return {value.name or "": value for value in values(graph)}
+
+
 def deep_values(graph: ir.Graph) -> Iterator[ir.Value]:
     """The values of a graph and of those within it."""
     for one in (graph, *within(graph)):

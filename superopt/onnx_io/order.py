@@ -45,8 +45,17 @@ def read_values(node: ir.Node) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_read(value: ir.Value) -> bool:
+    """Whether anything reads a value, or it is an output."""
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def is_read_once(value: ir.Value) -> bool:
+    """Whether but one node reads a value, at one place, and it is no output."""
+    return len(value.uses()) == 1 and not value.is_graph_output()
+
+
 def read_outputs(node: ir.Node) -> tuple[str, ...]:
     """The names of the outputs that something reads; of all where nothing does."""
     named = [v for v in node.outputs if v.name]
-    used = [v for v in named if v.uses() or v.is_graph_output()]
-    return tuple(v.name or "" for v in used or named)
+    return tuple(v.name or "" for v in [v for v in named if is_read(v)] or named)

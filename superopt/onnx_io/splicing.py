@@ -13,6 +13,7 @@ from superopt.onnx_io.bodies import given_again
 from superopt.onnx_io.branches import body_of, captured
 from superopt.onnx_io.choices import Branch
 from superopt.onnx_io.naming import deep_values, rename, values
+from superopt.onnx_io.order import is_read
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
 from superopt.onnx_io.surgery import bury, let_go
@@ -90,4 +91,4 @@ def _passing(own: ir.Graph, given: ir.Value, output: ir.Value, old: ir.Graph, ta
 def _is_better_inside(value: ir.Value, outer: ir.Value) -> bool:
     """Whether a weight stands in the branch that reads it: where it is small, or nothing else reads it any more."""
     tensor = value.const_value
-    return tensor is not None and (tensor.nbytes <= SMALL or not (outer.uses() or outer.is_graph_output()))
+    return tensor is not None and (tensor.nbytes <= SMALL or not is_read(outer))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from superopt.onnx_io.naming import rename
+from superopt.onnx_io.order import is_read
 from superopt.onnx_io.skeleton import subgraphs
 from superopt.onnx_io.writer import TermWriter
 
@@ -118,11 +119,11 @@ def bury(model: ir.Model, values: Iterable[ir.Value]) -> None:
     while stack:
         value = stack.pop()
         node = value.producer()
-        if value.uses() or value.is_graph_output():
+        if is_read(value):
             continue
         if node is None:
             _bury_initializer(model, value)
-        elif node.graph is graph and not any(v.uses() or v.is_graph_output() for v in node.outputs):
+        elif node.graph is graph and not any(map(is_read, node.outputs)):
             stack.extend(let_go(node))
             graph.remove(node)
 

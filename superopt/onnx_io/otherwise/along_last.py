@@ -18,6 +18,7 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -91,9 +92,8 @@ def _leaves(program: Program, node: ir.Node, nodes: int = 1) -> Iterator[ir.Valu
 def _before(program: Program, value: ir.Value, shape: Shape) -> ir.Node | None:
     """What combines a matrix that only one node reads, and that is computed."""
     before = value.producer()
-    is_own = not value.is_graph_output() and len(value.uses()) == 1
     is_matrix = not (program.is_constant(value) or _is_vector(shape))
-    return before if is_a(before, *COMBINES) and is_own and is_matrix else None
+    return before if is_a(before, *COMBINES) and is_read_once(value) and is_matrix else None
 
 
 def _is_finite(program: Program, value: ir.Value) -> bool:

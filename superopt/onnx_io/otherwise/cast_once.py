@@ -13,6 +13,7 @@ from math import prod
 
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
@@ -43,8 +44,7 @@ def _sliced(node: ir.Node) -> ir.Node | None:
     before = None if value is None else value.producer()
     if value is None or not is_a(before, "Slice") or None in before.inputs:
         return None
-    is_own = len(value.uses()) == 1 and not value.is_graph_output()
-    return before if is_own and before.graph is node.graph else None
+    return before if is_read_once(value) and before.graph is node.graph else None
 
 
 def _elements(program: Program, value: ir.Value | None) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.naming import values
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
@@ -127,8 +127,8 @@ class _Columns:
 
 def _join_anew(parts: Sequence[Part], draft: Draft, node: ir.Node) -> bool:
     """Let what gives the products that are in a row side by side be joined instead of each of them."""
-    named = {v.name or "": v for v in values(draft.model.graph)}  # others within may have the same names
-    made, given, inputs = draft.nodes("products"), iter(node.inputs), list[ir.Value | None]()
+    made, named = draft.nodes("products"), by_name(draft.model.graph)
+    given, inputs = iter(node.inputs), list[ir.Value | None]()
     for run in _runs(parts):
         own = [next(given) for _ in run]
         alike = [part for part in run if part is not None]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -69,8 +70,7 @@ def _made(node: ir.Node, *op_types: str) -> ir.Node | None:
     made = None if value is None else value.producer()
     if value is None or made is None or made.graph is not node.graph:
         return None
-    is_own = len(value.uses()) == 1 and not value.is_graph_output()
-    return made if is_own or not is_a(made, "Transpose") else None
+    return made if is_read_once(value) or not is_a(made, "Transpose") else None
 
 
 def _groups(apart: Shape, merged: Shape) -> list[list[int]] | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read
 from superopt.onnx_io.said import input_of, number, text
 from superopt.onnx_io.turns.batch import Batch, Keeps
 from superopt.onnx_io.turns.forms import ELEMENTWISE, REDUCES
@@ -22,7 +23,7 @@ def _of_first(batch: Batch, node: ir.Node) -> bool:
 
 def _one_of_first(batch: Batch, node: ir.Node) -> bool:
     """The same of what gives one value: where the largest of a map is it counts in all rows."""
-    return _of_first(batch, node) and not any(v.uses() or v.is_graph_output() for v in node.outputs[1:])
+    return _of_first(batch, node) and not any(map(is_read, node.outputs[1:]))
 
 
 def _elementwise(batch: Batch, node: ir.Node) -> bool:

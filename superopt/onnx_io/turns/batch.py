@@ -9,7 +9,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.order import read_values
+from superopt.onnx_io.order import is_read, read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import input_of
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
@@ -46,7 +46,7 @@ class Batch:
         if node.op_type == "Reshape" and self.row_shape(node) is not None:
             read.discard(node.inputs[1].name if node.inputs[1] is not None else None)
         if self._behind.isdisjoint(read) and self._keeps(node):
-            self.add(v for v in node.outputs if v.uses() or v.is_graph_output())
+            self.add(filter(is_read, node.outputs))
             return True
         self.leave(node, read)
         return False
@@ -65,7 +65,7 @@ class Batch:
     def _keeps(self, node: ir.Node) -> bool:
         """Whether a node computes rows of rows."""
         keeps = self.keeps.get(node.op_type) if node.domain in ONNX_DOMAIN else None
-        given = [v for v in node.outputs if v.uses() or v.is_graph_output()]
+        given = list(filter(is_read, node.outputs))
         if keeps is None or not given or self.rows.isdisjoint(node.inputs) or not all(map(self.begins, given)):
             return False
         return keeps(self, node) and (isinstance(self.size, int) or not self._fails_for_zeros(node))

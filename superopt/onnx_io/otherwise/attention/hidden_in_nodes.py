@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
 from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
@@ -37,7 +38,7 @@ def hidden_in_nodes(program: Program) -> dict[int, Put]:
 def _blocks(program: Program, node: ir.Node) -> list[Block] | None:
     """The blocks of a node; None where what it hides is not known, or little."""
     shapes = [s for v in node.inputs[:MASK] if (s := shape_of(program, v)) is not None]
-    others = [*node.inputs[MASK + 1 :], *(v if v.uses() or v.is_graph_output() else None for v in node.outputs[1:])]
+    others = [*node.inputs[MASK + 1 :], *(v if is_read(v) else None for v in node.outputs[1:])]
     slides = any(number(node, name, -1) >= 0 for name in WINDOWS)
     if len(shapes) < MASK or any(v is not None for v in others) or slides:
         return None

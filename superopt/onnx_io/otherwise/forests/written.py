@@ -17,6 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.forests.literals import Products
 from superopt.onnx_io.otherwise.forests.merged_layers import merged
 from superopt.onnx_io.otherwise.forests.places import UnreadError
@@ -92,7 +93,7 @@ def _added(program: Program, node: ir.Node) -> Sequence[ir.Value] | None:
     if is_a(node, "ReduceSum"):
         ends = [one for one in stacked_ends(program, node) if one.weighed is None]
     values = ends[0].values if ends else ()
-    given = [v for v in values if len(v.uses()) == 1 and not v.is_graph_output()]
+    given = list(filter(is_read_once, values))
     return given if len(given) == len(values) > 1 else None
 
 

@@ -15,7 +15,9 @@ from math import prod
 import onnx_ir as ir
 
 from superopt.dim import product
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.maps.deformable import Attention, attention
 from superopt.onnx_io.otherwise.maps.laid import Digit, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.neighbours import Neighbours
@@ -65,9 +67,7 @@ def _known(one: Attention) -> int:
 
 def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
     """Attend by rows where what they give is summed up."""
-    there = {v.name: v for v in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
-    there |= {v.name: v for other in draft.model.graph for v in other.outputs}
-    made = draft.nodes("attended")
+    made, there = draft.nodes("attended"), by_name(draft.model.graph)
     near = Neighbours(program, one, made, there)
     values = made.node("Reshape", [there[one.values], made.integers([-1, one.channels])])
     summed = _summed(one, made, values, *near.rows_and_weights())
@@ -92,7 +92,7 @@ def _as_it_stands(program: Program, one: Attention, node: ir.Node) -> str | None
     strides.append(strides.pop(-2))  # of channels
     turned = [Digit(one.sizes[a], strides[a]) for a in one.order]
     wanted, value, made = merged([*turned, Digit(one.channels, strides[-1])]), node.outputs[0], program.made
-    while len(value.uses()) == 1 and not value.is_graph_output():
+    while is_read_once(value):
         ((user, _),) = value.uses()
         name = user.outputs[0].name or ""
         if not is_a(user, "Reshape", "Transpose", "Squeeze", "Unsqueeze") or name not in program.values:

@@ -14,7 +14,7 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.maps.oblique import Band
 from superopt.onnx_io.otherwise.maps.shifted import Planes, Run, runs_of
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_of
@@ -102,8 +102,11 @@ def _block(program: Program, run: Run) -> int:
 
 def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool:
     """Join the planes of each run."""
-    there = {value.name or "": value for value in deep_values(draft.model.graph)}
-    made, known = draft.nodes("correlated"), program.values[node.outputs[0].name or ""]
+    made, there, known = (
+        draft.nodes("correlated"),
+        by_name(draft.model.graph),
+        program.values[node.outputs[0].name or ""],
+    )
     axis, planes = number(node, "axis", 1) % known.type.rank, list[ir.Value]()
     for run in runs:
         maps = [run.first.still, run.first.shifted]

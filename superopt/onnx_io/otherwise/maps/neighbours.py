@@ -24,7 +24,7 @@ WIDE = 2**10
 class Neighbours:
     """Writes, for all maps and queries in the order of an attention, which rows are taken and how they count."""
 
-    def __init__(self, program: Program, one: Attention, made: NewNodes, there: Mapping[str | None, ir.Value]) -> None:
+    def __init__(self, program: Program, one: Attention, made: NewNodes, there: Mapping[str, ir.Value]) -> None:
         self._program, self._one, self._made, self._there = program, one, made, there
         self._factor, self._shift = 1.0, 0.0
         self.sizes = [size if isinstance(size := one.sizes[a], int) else -1 for a in one.order]

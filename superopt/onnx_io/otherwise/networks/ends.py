@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, is_a, number
 from superopt.onnx_io.surgery import replace_node
@@ -111,4 +112,4 @@ def _goes_on(node: ir.Node) -> bool:
 def _sum(value: ir.Value) -> ir.Node | None:
     """The sum that a value is, if but one node reads it."""
     node = value.producer()
-    return node if is_a(node, "Add") and len(value.uses()) == 1 and not value.is_graph_output() else None
+    return node if is_a(node, "Add") and is_read_once(value) else None

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.linear import Layer, layer_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.program import Program
@@ -96,7 +97,7 @@ def _scaled(program: Program, value: ir.Value) -> _Scaled | None:
         if found is None or program.is_constant(found.rows):
             continue
         read = [value, *(n.outputs[0] for n in found.nodes)]
-        are_alone = all(len(v.uses()) == 1 and not v.is_graph_output() for v in read)
+        are_alone = all(map(is_read_once, read))
         if are_alone and (scale is None or _are_alike(program, scale, value)):
             return _Scaled(found, scale)
     return None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import listed, number, text
@@ -37,7 +38,7 @@ def stacked_ends(program: Program, node: ir.Node) -> list[Ends]:
     if (stack := _stack(program, read[0])) is not None and axes in ([stack.axis], [stack.axis - stack.rank]):
         mean = node.op_type == "ReduceMean"
         return [Ends(stack.values, (node, *stack.nodes), None, factor=1.0 / len(stack.values) if mean else 1.0)]
-    if node.op_type == "ReduceMean" or summed is None or summed.op_type != "Mul" or not _is_alone(read[0]):
+    if node.op_type == "ReduceMean" or summed is None or summed.op_type != "Mul" or not is_read_once(read[0]):
         return []
     for one, other in (summed.inputs, summed.inputs[::-1]):
         stack, column = _stack(program, one), None if other is None else other.producer()
@@ -69,18 +70,13 @@ def _stack(program: Program, value: ir.Value | None) -> _Stack | None:
     """The values that are stacked in one that but one node reads."""
     join = None if value is None else value.producer()
     known = program.term(value)
-    if join is None or value is None or known is None or join.op_type != "Concat" or not _is_alone(value):
+    if join is None or value is None or known is None or join.op_type != "Concat" or not is_read_once(value):
         return None
     rank, inputs = known.type.rank, [v for v in join.inputs if v is not None]
     axis, nodes = number(join, "axis", 0) % rank, [v.producer() for v in inputs]
     new = [n for n in nodes if n is not None and n.op_type == "Unsqueeze"]
     values = [n.inputs[0] for n in new if n.inputs[0] is not None]
     are_alike = all(listed(n, "axes") in ([axis], [axis - rank]) for n in new)
-    if len(values) < len(join.inputs) or not are_alike or not all(map(_is_alone, inputs)):
+    if len(values) < len(join.inputs) or not are_alike or not all(map(is_read_once, inputs)):
         return None
     return _Stack(tuple(values), axis, rank, (join, *new))
-
-
-def _is_alone(value: ir.Value) -> bool:
-    """Whether but one node reads a value."""
-    return len(value.uses()) == 1 and not value.is_graph_output()

@@ -14,7 +14,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.naming import deep_values
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.places.assignments import is_known
 from superopt.onnx_io.otherwise.places.beside import Beside
 from superopt.onnx_io.otherwise.places.boxes import Parts, UntoldError, parts_of
@@ -80,10 +80,9 @@ def _is_end(program: Program, known: Mapping[str, Parts], value: ir.Value) -> bo
 
 def _put(beside: Beside, draft: Draft, node: ir.Node) -> bool:
     """Join the boxes."""
-    there = {value.name or "": value for value in deep_values(draft.model.graph)}
     made = draft.nodes("filled")
     try:
-        joined = beside.written(made, there)
+        joined = beside.written(made, by_name(draft.model.graph))
     except UntoldError:
         return False
     return draft.replace(node, made, [joined])

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
@@ -78,8 +79,7 @@ def _places(chosen: Sequence[int], widths: Sequence[int]) -> list[int]:
 def _put(names: Sequence[str], places: Sequence[int], draft: Draft, node: ir.Node) -> bool:
     """Let values of these names be joined once."""
     made, axis = draft.nodes("rejoined"), ir.AttrInt64("axis", _axis(node))
-    there = {value.name: value for value in (*draft.model.graph.inputs, *draft.model.graph.initializers.values())}
-    there |= {value.name: value for other in draft.model.graph for value in other.outputs}
+    there = by_name(draft.model.graph)
     if not all(name in there for name in names):  # another has changed it
         return False
     own = [there[name] for name in names]

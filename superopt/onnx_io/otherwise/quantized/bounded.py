@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import adds_up_products
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.program import Program
@@ -37,7 +38,7 @@ def _is_bounded_so(node: ir.Node) -> bool:
     conv = None if value is None else value.producer()
     if value is None or not is_a(conv, "Conv") or conv.graph is not node.graph:
         return False
-    if len(value.uses()) > 1 or value.is_graph_output() or node.outputs[0].is_graph_output():
+    if not is_read_once(value) or node.outputs[0].is_graph_output():
         return False
     users = [user for user, _ in node.outputs[0].uses()]
     are_quantizing = bool(users) and all(user.graph is node.graph and _is_around_0(user) for user in users)

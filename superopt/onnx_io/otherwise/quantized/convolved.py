@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, input_of, is_a, number
@@ -42,8 +43,8 @@ def _cast(node: ir.Node) -> _Convolution | None:
     if value is None or not is_a(conv, "ConvInteger") or conv.graph is not node.graph:
         return None
     weights, given = held(conv.inputs[1]), input_of(conv, 3)
-    zero, is_own = held(given), len(value.uses()) == 1 and not value.is_graph_output()
-    if weights is None or (given is not None and zero is None) or not is_own:
+    zero = held(given)
+    if weights is None or (given is not None and zero is None) or not is_read_once(value):
         return None
     data = weights.numpy().astype(np.float32)
     zeros = np.zeros(1, np.float32) if zero is None else zero.numpy().astype(np.float32).reshape(-1)

@@ -9,6 +9,7 @@ from functools import partial
 
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
 from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.program import Program
@@ -34,8 +35,12 @@ def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
     rank, axis = known.type.rank, number(join, "axis", 1)
     for node in nodes:
         x = program.term(node.inputs[0])
-        is_alone = len(node.outputs[0].uses()) == 1 and not node.outputs[0].is_graph_output()
-        if x is None or not is_alone or x.type.rank + len(axes) != rank or not is_linear(program, node, x.type.rank):
+        if (
+            x is None
+            or not is_read_once(node.outputs[0])
+            or x.type.rank + len(axes) != rank
+            or not is_linear(program, node, x.type.rank)
+        ):
             return False
         if not are_few(list(x.shape[:-1])):
             return False

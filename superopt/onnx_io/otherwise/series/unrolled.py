@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.order import is_read
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -100,14 +101,10 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     every = [made.node("Reshape", [made.joined(one, 0), sizes]) for one in states]
     last = [one[0 if way.turned else -1] for one, way in zip(states, network.ways, strict=True)]
     found = zip(node.outputs, (made.joined(every, 1), made.joined(last, 0)), strict=False)
-    results = [value if _is_read(old) else made.node("Identity", [value]) for old, value in found]
+    results = [value if is_read(old) else made.node("Identity", [value]) for old, value in found]
     draft.replace(node, made, results)
     bury(draft.model, results)
     return True
-
-
-def _is_read(value: ir.Value) -> bool:
-    return bool(value.uses()) or value.is_graph_output()
 
 
 def _states(made: NewNodes, network: _Network, number: int) -> list[ir.Value]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from superopt.cost.child import Unending
 from superopt.errors import OutOfTime, RuntimeFailed, UsageError
 from superopt.search.accepting.judge import advice
@@ -15,21 +18,24 @@ def demand_runs(trial: Trial) -> None:
     """
     runtime, call, longest_s = trial.bench.runtime, trial.bench.child.call, trial.longest
     standard = runtime.standard
+
+    def run(how: Callable[..., None], *given: Any) -> None:
+        try:
+            call(longest_s, how, *given)
+        except Unending as error:  # it is told what in the model may never end
+            raise OutOfTime(f"the model is not run once in time: {error}{advice(error, trial.program)}") from None
+
     for number, sample in enumerate(trial.inputs, start=1):
         try:
-            call(longest_s, run_on, standard, trial.working, sample)
-        except Unending as error:
-            raise _too_slow(trial, error) from None
+            run(run_on, standard, trial.working, sample)
         except RuntimeFailed as error:
             raise UsageError(f"inputs: the model does not run on sample {number}: {error}") from None
     if standard != runtime:  # the standard itself comes with superopt
         try:
             if trial.inputs:
-                call(longest_s, run_on, runtime, trial.working, trial.inputs[0], True)
+                run(run_on, runtime, trial.working, trial.inputs[0], True)
             else:
-                call(longest_s, run_once, runtime, trial.working, trial.settings[0].draw(), True)
-        except Unending as error:
-            raise _too_slow(trial, error) from None
+                run(run_once, runtime, trial.working, trial.settings[0].draw(), True)
         except RuntimeFailed as error:
             trial.cost.alone.demand_runs()
             raise RuntimeFailed(f"runtime {runtime.key.runtime} cannot run the model: {error}") from None
@@ -37,13 +43,6 @@ def demand_runs(trial: Trial) -> None:
         if not setting.shapes or (setting.likely and setting == trial.settings[0]):
             continue  # at the likely ones it was run already
         try:
-            call(longest_s, run_once, standard, trial.working, setting.draw())
-        except Unending as error:
-            raise _too_slow(trial, error) from None
+            run(run_once, standard, trial.working, setting.draw())
         except RuntimeFailed as error:
             raise UsageError(f"shape: the model does not run at {setting}: {error}") from None
-
-
-def _too_slow(trial: Trial, error: Unending) -> OutOfTime:
-    """What tells of a model that has not ended, and what in it may never do."""
-    return OutOfTime(f"the model is not run once in time: {error}{advice(error, trial.program)}")

@@ -49,7 +49,7 @@ def elements_problem(
         return None
     stated = {c.key for c in [*conditions(*source), *given]}
     typed = all(c.key in stated for c in conditions(*target))
-    if not typed or not all(_of_one_shape(s, t) for s, t in zip(source, target, strict=True)):
+    if not typed or not all(equal_shapes(s.shape, t.shape) for s, t in zip(source, target, strict=True)):
         return None
     script = _Script()
     with supposing(facts):
@@ -61,10 +61,6 @@ def elements_problem(
     values = " ".join(f"(distinct {a} {b})" for a, b in pairs)
     left, right = script.where_defined(source), script.where_defined(target)
     return "\n".join([*script.lines, f"(assert (or (distinct {left} {right}) (and {left} (or {values}))))"]) + "\n"
-
-
-def _of_one_shape(a: Term, b: Term) -> bool:
-    return equal_shapes(a.shape, b.shape)
 
 
 def elements_laws(*roots: Term) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def read_solution(text: str, variables: Sequence[Term]) -> tuple[Terms, Terms] |
     (rule,) = parse_file(text).rules
     own = {v.label: v for v in variables}
     new = {v: own[v.label] for v in rule.given if v.label in own}
-    if len(new) < len(rule.given) or not all(_are_of_one_shape(v, w) for v, w in new.items()):
+    if len(new) < len(rule.given) or not all(equal_shapes(v.shape, w.shape) for v, w in new.items()):
         return None
     try:
         with assuming():  # sizes are those of the piece, which was read
@@ -60,8 +60,3 @@ def _count_numbers(terms: Terms) -> int:
     ops = [t.operator for t in subterms(*terms) if isinstance(t.operator, Declared)]
     values = [getattr(op, f.name) for op in ops for f in op.fields]
     return sum(len(value) for value in values if isinstance(value, tuple))
-
-
-def _are_of_one_shape(a: Term, b: Term) -> bool:
-    """Whether two terms have the same sizes, whatever their symbols are."""
-    return equal_shapes(a.shape, b.shape)

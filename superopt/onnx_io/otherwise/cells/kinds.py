@@ -78,7 +78,7 @@ def _fed(rows: Rows, cell: Cell) -> Iterator[Cell]:
         gates = list[Affine]()
         for gate in cell.gates:
             whole = Affine({v: m for v, m in gate.parts.items() if v not in made}, gate.more)
-            for v in made.keys() & gate.parts.keys():
+            for v in (v for v in made if v in gate.parts):
                 whole = whole.plus(made[v].times(gate.parts[v]))
             gates.append(whole)
         yield cell._replace(gates=tuple(gates), fed=tuple(made))

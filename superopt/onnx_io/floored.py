@@ -113,7 +113,7 @@ def _raise(program: Program, mask: Mask, draft: Draft, node: ir.Node) -> bool:
     raised = made.node("Max", [x, floor])
     shares = made.node("Softmax", [raised], list(node.attributes.values()))
     if is_some is not None:
-        kept = made.node("Cast", [is_some], [ir.AttrInt64("to", ir.DataType.FLOAT)])
+        kept = made.cast(is_some, ir.DataType.FLOAT)
         shares = made.node("Mul", [shares, kept])
     return draft.replace(node if guard is None else guard, made, [shares])
 

@@ -53,6 +53,22 @@ class NewNodes:
             return self.several("Split", [x], [along, ir.AttrInt64s("split", sizes)], len(sizes))
         return self.several("Split", [x, self.integers(sizes)], [along], len(sizes))
 
+    def reshaped(self, x: ir.Value, sizes: Sequence[int]) -> ir.Value:
+        """A value of other sizes."""
+        return self.node("Reshape", [x, self.integers(sizes)])
+
+    def transposed(self, x: ir.Value, order: Sequence[int]) -> ir.Value:
+        """A value with its axes in another order."""
+        return self.node("Transpose", [x], [ir.AttrInt64s("perm", order)])
+
+    def cast(self, x: ir.Value, to: int) -> ir.Value:
+        """A value of another type, which is told as ONNX numbers types."""
+        return self.node("Cast", [x], [ir.AttrInt64("to", int(to))])
+
+    def sliced(self, x: ir.Value, start: int, end: int, axis: int) -> ir.Value:
+        """Places of a value along an axis, one after the other; since opset 10."""
+        return self.node("Slice", [x, *(self.integers([n]) for n in (start, end, axis))])
+
     def joined(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values one behind the other along an axis; one alone as it is."""
         return self.node("Concat", values, [ir.AttrInt64("axis", axis)]) if len(values) > 1 else values[0]

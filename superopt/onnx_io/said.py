@@ -36,6 +36,11 @@ def permuted(node: ir.Node, rank: int) -> list[int]:
     return list(node.attributes["perm"].as_ints()) if "perm" in node.attributes else list(range(rank))[::-1]
 
 
+def concat_axis(join: ir.Node) -> int:
+    """The axis along which a Concat joins: before opset 4 it need not say that."""
+    return number(join, "axis", 1)
+
+
 def scanned(loop: ir.Node) -> int:
     """How many of its inputs, the last, a Scan goes through; a Loop none."""
     return number(loop, "num_scan_inputs", 0)

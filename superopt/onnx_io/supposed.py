@@ -15,7 +15,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import concat_axis
 from superopt.relations import are_equal
 from superopt.substitution import symbols
 
@@ -43,7 +43,7 @@ class Joins:
         if node.op_type != "Concat" or node.domain or node not in self._surely_run or len(ranks) != 1 or ranks == {0}:
             return None
         (rank,) = ranks
-        along = number(node, "axis", 1) % rank
+        along = concat_axis(node) % rank
         found = [sum((s[along] for s in shapes), 0) if a == along else shapes[0][a] for a in range(rank)]
         met = Supposed()
         for axis in set(range(rank)) - {along}:

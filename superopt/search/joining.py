@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from superopt.dim import symbol_name
 from superopt.onnx_io import Program
 from superopt.onnx_io.program import Step
-from superopt.onnx_io.said import number
-from superopt.onnx_io.skeleton import ONNX_DOMAIN
+from superopt.onnx_io.said import concat_axis, is_a
 from superopt.search.settings import Setting, sized
 from superopt.substitution import symbols
 
@@ -60,12 +59,12 @@ def _places(program: Program, known: Collection[str]) -> Iterator[tuple[str, str
 
 def _joins(step: Step) -> bool:
     """Whether a step is one of ONNX's own that join: of another domain's nothing is known but the name."""
-    return step.node.op_type in JOINS and step.node.domain in ONNX_DOMAIN
+    return is_a(step.node, *JOINS)
 
 
 def _axis_beside(step: Step, rank: int) -> int | None:
     """The axis along which inputs stand beside each other."""
-    return number(step.node, "axis", 1) % rank if step.node.op_type == "Concat" else None
+    return concat_axis(step.node) % rank if step.node.op_type == "Concat" else None
 
 
 def _needs(value: str, made: Mapping[str, Step], inputs: Collection[str]) -> bool:

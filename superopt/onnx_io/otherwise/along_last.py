@@ -152,7 +152,7 @@ def _leaf(program: Program, made: NewNodes, value: ir.Value, shape: Shape) -> ir
         source, known = value, program.values[value.name or ""]
     if known.type.rank == 1 and is_one(last[1]):
         return source  # one row for all
-    return made.node("Reshape", [source, made.integers(_sizes(before, last[::-1]))])
+    return made.reshaped(source, _sizes(before, last[::-1]))
 
 
 def _sizes(before: int, last: Sequence[object]) -> list[int]:
@@ -169,4 +169,4 @@ def _found(made: NewNodes, user: ir.Node, turned: ir.Value, shape: Shape) -> ir.
         found = made.node(user.op_type, [turned], [*attributes, ir.AttrInt64("axis", rank - 1)])
     else:
         found = made.over(turned, user.op_type, [rank - 1], attributes)
-    return made.node("Reshape", [found, made.integers(_sizes(rank - 2, (1, shape[-1])))]) if keeps else found
+    return made.reshaped(found, _sizes(rank - 2, (1, shape[-1]))) if keeps else found

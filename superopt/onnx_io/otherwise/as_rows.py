@@ -87,7 +87,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         result = _row(program, made, read[0])
     else:
         if node.op_type == "MatMul":
-            turned = made.node("Transpose", [read[0]], [ir.AttrInt64s("perm", [1, 0])])  # one for all that read it
+            turned = made.transposed(read[0], [1, 0])  # one for all that read it
             row = made.node("MatMul", [_row(program, made, read[1]), turned])
         else:
             row = made.node(node.op_type, [_row(program, made, v) for v in read], list(node.attributes.values()))

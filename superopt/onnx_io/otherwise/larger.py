@@ -53,5 +53,5 @@ def _put(axis: int, draft: Draft, node: ir.Node) -> bool:
         for i in (0, 1)
     )
     is_second = made.node(_OPERATORS[node.op_type], [second, first])
-    result = made.node("Cast", [is_second], [ir.AttrInt64("to", int(ir.DataType.INT64))])
+    result = made.cast(is_second, ir.DataType.INT64)
     return draft.replace(node, made, [result])

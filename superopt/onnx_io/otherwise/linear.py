@@ -53,7 +53,7 @@ def multiplied(made: NewNodes, node: ir.Node, x: ir.Value) -> ir.Value:
     matrix, *bias = node.inputs[1:]
     assert matrix is not None
     if number(node, "transB", 0):
-        matrix = made.node("Transpose", [matrix], [ir.AttrInt64s("perm", [1, 0])])
+        matrix = made.transposed(matrix, [1, 0])
     whole = made.node("MatMul", [x, matrix])
     for row in bias:
         whole = whole if row is None else made.node("Add", [whole, row])

@@ -19,7 +19,7 @@ from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program, Step
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import number
+from superopt.onnx_io.said import concat_axis
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.operators.pointwise import Mul
@@ -62,7 +62,7 @@ def monomials(program: Program) -> dict[int, Put]:
 
 def _parts(columns: _Columns, step: Step) -> list[Part] | None:
     """What a join of columns joins; None of others, and where too few neighbours are products in the same order."""
-    at = number(step.node, "axis", 1)
+    at = concat_axis(step.node)
     if step.terms[0].type.rank != 2 or at not in (1, -1):
         return None
     parts = [columns.of_value(v.name or "") for v in step.node.inputs if v is not None]
@@ -133,7 +133,7 @@ def _join_anew(parts: Sequence[Part], draft: Draft, node: ir.Node) -> bool:
         own = [next(given) for _ in run]
         alike = [part for part in run if part is not None]
         inputs += [_beside_each_other(made, named, alike)] if len(alike) >= FEWEST else own
-    joined = made.node("Concat", [v for v in inputs if v is not None], [ir.AttrInt64("axis", 1)])
+    joined = made.joined([v for v in inputs if v is not None], 1)
     return draft.replace(node, made, [joined])
 
 

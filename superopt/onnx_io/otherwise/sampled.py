@@ -82,7 +82,7 @@ def _share(made: NewNodes, x: ir.Value, shape: Shape, dtype: np.dtype[Any]) -> i
         return made.held(np.array(shares[0] if one else shares, dtype))
     ends = [ir.AttrInt64("start", 2), ir.AttrInt64("end", 4)]
     turned = made.node("Gather", [made.node("Shape", [x], ends), made.integers((1, 0))])
-    size = made.node("Cast", [turned], [ir.AttrInt64("to", ir.DataType.from_numpy(dtype))])
+    size = made.cast(turned, ir.DataType.from_numpy(dtype))
     return made.node("Div", [made.node("Sub", [size, made.held(np.ones((), dtype))]), size])
 
 

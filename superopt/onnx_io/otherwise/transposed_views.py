@@ -98,8 +98,8 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     made, read = draft.nodes("transposed"), [v for v in node.inputs if v is not None]
     x = before.inputs[0]
     if turned.sizes is not None:
-        x = made.node("Reshape", [x, made.integers(turned.sizes)])
-    result = made.node("Transpose", [x], [ir.AttrInt64s("perm", turned.perm)])
+        x = made.reshaped(x, turned.sizes)
+    result = made.transposed(x, turned.perm)
     draft.replace(node, made, [result])
     bury(draft.model, read)
     return True

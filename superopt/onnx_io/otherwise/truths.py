@@ -47,7 +47,7 @@ def _count(draft: Draft, node: ir.Node) -> bool:
     assert cast is not None
     assert cast.inputs[0] is not None
     truth, to = cast.inputs[0], cast.attributes["to"].as_int()
-    numbers = made.node("Cast", [truth], [ir.AttrInt64("to", int(ir.DataType.FLOAT))])
+    numbers = made.cast(truth, ir.DataType.FLOAT)
     count = made.node(node.op_type, [numbers, *(a for a in axes if a is not None)], list(node.attributes.values()))
-    result = made.node("Cast", [count], [ir.AttrInt64("to", to)])
+    result = made.cast(count, to)
     return draft.replace(node, made, [result])

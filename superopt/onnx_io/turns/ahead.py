@@ -85,7 +85,7 @@ class _Ahead:
             return None
         order, value = [axis, *(a for a in range(len(known.shape)) if a != axis)], found.outer
         if axis:
-            value = self._turns.made.node("Transpose", [value], [ir.AttrInt64s("perm", order)])
+            value = self._turns.made.transposed(value, order)
         size, *shape = (known.shape[a] for a in order)
         self._turns.rows[found.value] = Row(value, tuple(shape), size)
         return self._turns.rows[found.value]

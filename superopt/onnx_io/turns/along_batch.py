@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from superopt.onnx_io.order import is_read
-from superopt.onnx_io.said import input_of, number, text
+from superopt.onnx_io.said import concat_axis, input_of, number, text
 from superopt.onnx_io.turns.batch import Batch, Keeps
 from superopt.onnx_io.turns.forms import ELEMENTWISE, REDUCES
 
@@ -54,7 +54,7 @@ def _of_all(batch: Batch, node: ir.Node) -> bool:
 def _joined(batch: Batch, node: ir.Node) -> bool:
     """Rows side by side."""
     shape = batch.shape(node.outputs[0])
-    return _of_all(batch, node) and bool(number(node, "axis", 0) % len(shape or (1,)))
+    return _of_all(batch, node) and bool(concat_axis(node) % len(shape or (1,)))
 
 
 def _axes(place: int) -> Keeps:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import input_of, listed, number, permuted, real
+from superopt.onnx_io.said import concat_axis, input_of, listed, number, permuted, real
 from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
 from superopt.operators import CATALOGUE
 from superopt.relations import are_equal
@@ -61,7 +61,7 @@ def linear(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if len(left.shape) != 2 or len(right.shape) != 2:
         return None
     if number(node, "transB", 0):
-        turned = nodes.node("Transpose", [right.value], [ir.AttrInt64s("perm", [1, 0])])
+        turned = nodes.transposed(right.value, [1, 0])
         right = Row(turned, right.shape[::-1], None)
     made = _times(nodes, left, right)
     if made is not None and bias:  # which is broadcast to the product, and never the other way
@@ -91,7 +91,7 @@ def parts(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
 
 def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
     """Rows side by side, of which each turn has its own."""
-    first, axis = rows[0], number(node, "axis", 0)
+    first, axis = rows[0], concat_axis(node)
     rank = len(first.shape)
     if any(row.turns is None or len(row.shape) != rank for row in rows) or not -rank <= axis < rank:
         return None
@@ -100,7 +100,7 @@ def joined(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if not all(are_equal(d, e) for other in others for d, e in zip(other, others[0], strict=True)):
         return None
     size = sum((row.shape[axis] for row in rows[1:]), first.shape[axis])
-    value = nodes.node("Concat", [row.value for row in rows], [ir.AttrInt64("axis", axis + 1)])
+    value = nodes.joined([row.value for row in rows], axis + 1)
     return [Row(value, tuple(size if a == axis else d for a, d in enumerate(first.shape)), first.turns)]
 
 
@@ -120,7 +120,7 @@ def turned(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | 
     if sorted(order) != list(range(rank)):
         return None
     behind = order if row.turns is None else [0, *(a + 1 for a in order)]
-    new = nodes.node("Transpose", [row.value], [ir.AttrInt64s("perm", behind)])
+    new = nodes.transposed(row.value, behind)
     return [Row(new, tuple(row.shape[a] for a in order), row.turns)]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.onnx_io.surgery import let_go
 from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.forms import is_scaled
@@ -59,7 +59,7 @@ def parted(turns: AllTurns, body: ir.Graph, node: ir.Node, taken: set[str]) -> P
         let_go(first)
         return None
     rest = join.rest
-    beside = rest[0] if len(rest) == 1 else made.node("Concat", rest, list(join.node.attributes.values()))
+    beside = made.joined(rest, concat_axis(join.node))
     if node.op_type == "Gemm":
         whole = made.node("Gemm", [beside, others, step], said)
     else:
@@ -81,7 +81,7 @@ def _joined(turns: AllTurns, node: ir.Node) -> _Join | None:
     is_first = _own(turns, parts[0]) is not None
     own, rest = (parts[0], parts[1:]) if is_first else (parts[-1], parts[:-1])
     row, matrix = _own(turns, own), _matrix(turns, node)
-    if row is None or matrix is None or join.attributes["axis"].as_int() not in (-1, len(row.shape) - 1):
+    if row is None or matrix is None or concat_axis(join) not in (-1, len(row.shape) - 1):
         return None
     width = row.shape[-1]
     if not rest or not isinstance(width, int) or width == 0:  # of a width of 0 the rest's slice would be nothing
@@ -106,5 +106,4 @@ def _matrix(turns: AllTurns, node: ir.Node) -> Row | None:
 
 def _slice(turns: AllTurns, matrix: Row, begin: int, end: int, axis: int) -> ir.Value:
     """A part of a matrix, outside of the turns."""
-    bounds = [turns.made.integers([n]) for n in (begin, end, axis)]
-    return turns.made.node("Slice", [matrix.value, *bounds])
+    return turns.made.sliced(matrix.value, begin, end, axis)

@@ -70,8 +70,8 @@ class _Loop:
                 return False
             width, (every, *ends) = cell.gates[0].width, all_steps(made, cell, read, begins)
             for value, end in zip(cell.ends, ends, strict=True):
-                left[value.name or ""] = made.node("Reshape", [end, made.integers([-1, width])])
-            every = made.node("Reshape", [every, made.integers([0, -1, width])])
+                left[value.name or ""] = made.reshaped(end, [-1, width])
+            every = made.reshaped(every, [0, -1, width])
             there[cell.ends[0].name or ""] = Series(every, width)
         results = [self._result(made, there, left, place) for place in range(len(self._loop.outputs))]
         given = [value for value in results if value is not None]
@@ -112,7 +112,7 @@ class _Loop:
             return None
         value, matrix, more = before_layer(self._program, found.outer)
         if found.axis:
-            value = made.node("Transpose", [value], [ir.AttrInt64s("perm", [1, 0, 2])])
+            value = made.transposed(value, [1, 0, 2])
         return Series(value, width, matrix, more)
 
     def _result(

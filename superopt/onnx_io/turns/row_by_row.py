@@ -162,10 +162,10 @@ class _Turns:
         further = self._made.integers(range(1, len(self._chosen.batch.shape(value) or ())))
         rest = self._made.node("Gather", [self._made.node("Shape", [value]), further])
         is_none = self._made.node("Equal", [count, self._made.integers([0])])
-        more = self._made.node("Cast", [is_none], [ir.AttrInt64("to", ir.DataType.INT64)])
-        sizes = self._made.node("Concat", [more, rest], [ir.AttrInt64("axis", 0)])
+        more = self._made.cast(is_none, ir.DataType.INT64)
+        sizes = self._made.joined([more, rest], 0)
         type_ = self._type(value)
         assert type_ is not None
         nothing = ir.AttrTensor("value", ir.tensor(np.zeros(1, type_.dtype.numpy())))
         row = self._made.node("ConstantOfShape", [sizes], [nothing])
-        return self._made.node("Concat", [value, row], [ir.AttrInt64("axis", 0)])
+        return self._made.joined([value, row], 0)

@@ -150,12 +150,11 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     if grouped is None or x is None or read is None:  # another has changed it
         return False
     made, factor = draft.nodes("grouped"), grouped.factor
-    rows = made.node("Reshape", [x, made.integers(grouped.rows)])
+    rows = made.reshaped(x, grouped.rows)
     for op_type, scale in reversed(factor.scales):
         rows = made.node(op_type, [rows, scale])
-    turned = [ir.AttrInt64s("perm", _SWAPPED)]
-    matrices = made.node("Transpose", [factor.once], turned) if factor.is_turned else factor.once
-    result = made.node("Reshape", [made.node("MatMul", [rows, matrices]), made.integers(grouped.apart)])
+    matrices = made.transposed(factor.once, _SWAPPED) if factor.is_turned else factor.once
+    result = made.reshaped(made.node("MatMul", [rows, matrices]), grouped.apart)
     draft.replace(node, made, [result])
     users = [user for user, _ in factor.many.uses() if is_a(user, "Shape") and user.graph is draft.model.graph]
     for user in users:

@@ -84,7 +84,7 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         mask = _mask(made, program, node, sizes, block)
         some += [] if mask is None else [mask]
         rows.append(made.node("Attention", some, attributes))
-    joined = made.node("Concat", rows, [ir.AttrInt64("axis", len(shape) - 2)])
+    joined = made.joined(rows, len(shape) - 2)
     node.resize_outputs(1)  # nothing reads the others
     return draft.replace(node, made, [joined])
 

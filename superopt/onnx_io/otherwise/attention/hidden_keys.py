@@ -65,5 +65,5 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         some = scores.part(made, shares, block, {})
         rows.append(made.node("MatMul", [some, sliced(made, values, -2, block.keys, keys)]))
     rank = program.values[node.outputs[0].name or ""].type.rank
-    joined = made.node("Concat", rows, [ir.AttrInt64("axis", rank - 2)])
+    joined = made.joined(rows, rank - 2)
     return draft.replace(node, made, [joined])

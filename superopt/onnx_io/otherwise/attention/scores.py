@@ -103,7 +103,7 @@ def sliced(made: NewNodes, value: ir.Value, axis: int, part: slice, size: int) -
     """Some of what lies along an axis of this size."""
     if part == slice(0, size):
         return value
-    return made.node("Slice", [value, *(made.integers((n,)) for n in (part.start, part.stop, axis))])
+    return made.sliced(value, part.start, part.stop, axis)
 
 
 def cut_out(made: NewNodes, value: ir.Value, shape: tuple[int, ...], part: tuple[slice, slice]) -> ir.Value:

@@ -20,7 +20,7 @@ from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
 from superopt.onnx_io.otherwise.places.assignments import Assignments
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.onnx_io.turns.rows import common
 from superopt.relations import are_equal, equal_shapes, is_one
@@ -91,7 +91,7 @@ class Laid:
         inputs = [v for v in node.inputs if v is not None]
         if is_a(node, "Expand", "Identity"):
             return self.parts(inputs[0])
-        if is_a(node, "Concat") and number(node, "axis", 0) in (-1, len(shape) - 1):
+        if is_a(node, "Concat") and concat_axis(node) in (-1, len(shape) - 1):
             return [part for v in inputs for part in self._joined(v)]
         if is_a(node, "Slice"):
             return self._sliced(inputs, len(shape))
@@ -124,7 +124,7 @@ class Laid:
         if not others:
             return first
         values = [part.value for part in (first, *others) if part.value is not None]
-        made = self._made.node("Concat", values, [ir.AttrInt64("axis", len(first.shape) + self._axis)])
+        made = self._made.joined(values, len(first.shape) + self._axis)
         count = sum(part.many for part in parts if isinstance(part.many, int))
         return Part(made, self._layout.laid(self._layout.shape(value)[:-1], count), count)
 
@@ -159,7 +159,7 @@ class Laid:
         if part.value is None or part.many == high - low:
             return part._replace(many=high - low)
         axis = len(part.shape) + self._axis
-        value = self._made.node("Slice", [part.value, *(self._made.integers([n]) for n in (low, high, axis))])
+        value = self._made.sliced(part.value, low, high, axis)
         return Part(value, (*part.shape[:axis], high - low, *part.shape[axis + 1 :]), high - low, part.scale)
 
     def _assigned(self, node: ir.Node, shape: Shape) -> list[Part]:

@@ -63,7 +63,7 @@ class Layout:
             sizes = sizes_of(of, shape)
             if sizes is None:
                 raise NotLaidError
-            self._viewed[value, shape] = self.made.node("Reshape", [value, self.made.integers(sizes)])
+            self._viewed[value, shape] = self.made.reshaped(value, sizes)
         return self._viewed[value, shape]
 
     def are_of(self, value: ir.Value, rows: Shape) -> bool:

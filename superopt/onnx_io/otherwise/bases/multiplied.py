@@ -16,7 +16,7 @@ from superopt.onnx_io.otherwise.bases.products import Weighed
 from superopt.onnx_io.otherwise.bases.views import sizes_of
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 from superopt.relations import is_one
 
 
@@ -43,7 +43,7 @@ def _layers(program: Program, term: Weighed) -> list[ir.Value]:
     if not term.layers:
         return [term.of]
     join, rank = term.of.producer(), len(shape_of(program, term.of) or ())
-    if not is_a(join, "Concat") or number(join, "axis", 0) not in (0, -rank):
+    if not is_a(join, "Concat") or concat_axis(join) not in (0, -rank):
         return []
     values = [v for v in join.inputs if v is not None]
     shapes = [shape_of(program, v) for v in values]
@@ -56,13 +56,13 @@ def _ordered(program: Program, made: NewNodes, term: Weighed, axis: int) -> ir.V
     order = [*front, functions, numbers, last] if axis == -2 else list(term.order)
     held = made.held(np.ones([term.split[a] for a in order], TYPE))
     if term.weights is not None:
-        split = made.node("Reshape", [term.weights, made.integers(term.split)])
-        held = made.node("Transpose", [split], [ir.AttrInt64s("perm", order)])
+        split = made.reshaped(term.weights, term.split)
+        held = made.transposed(split, order)
     for op_type, factor in term.factors:
         shape = shape_of(program, factor)
         pair = (1, 1, *(d for d in shape or () if isinstance(d, int)))[-2:]
         at = (1, *pair) if axis == -2 else (pair[0], 1, pair[1])
-        held = made.node(op_type, [held, made.node("Reshape", [factor, made.integers(at)])])
+        held = made.node(op_type, [held, made.reshaped(factor, at)])
     return held
 
 
@@ -79,7 +79,7 @@ def _multiplied(
             is_held, scale = some[0].value is None, some[0].scale
             many = sum(part.many for part in some if isinstance(part.many, int))
             which = _some(made, own, start, start + many, behind, functions)
-            which = made.node("Reshape", [which, made.integers([numbers * many, last])])
+            which = made.reshaped(which, [numbers * many, last])
             start += many
             if is_held:
                 more.append(made.node("MatMul", [made.held(np.full((1, numbers * many), scale, TYPE)), which]))
@@ -103,10 +103,9 @@ def _flat(made: NewNodes, part: Part, shape: Shape) -> ir.Value:
     sizes = sizes_of(part.shape, shape)
     if part.value is None or sizes is None:
         raise NotLaidError
-    return made.node("Reshape", [part.value, made.integers(sizes)])
+    return made.reshaped(part.value, sizes)
 
 
 def _some(made: NewNodes, value: ir.Value, start: int, end: int, axis: int, size: int) -> ir.Value:
     """Places along an axis of so many."""
-    bounds = [made.integers([n]) for n in (start, end, axis)]
-    return value if end - start == size else made.node("Slice", [value, *bounds])
+    return value if end - start == size else made.sliced(value, start, end, axis)

@@ -101,5 +101,5 @@ def _result(program: Program, whole: Sum, made: NewNodes) -> ir.Value | None:
     if whole.more is not None:
         result = made.node("Add", [result, whole.more])
     if not equal_shapes(shape, whole.shape):
-        result = made.node("Reshape", [result, made.integers(to)])
+        result = made.reshaped(result, to)
     return result

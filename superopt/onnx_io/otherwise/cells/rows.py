@@ -13,7 +13,7 @@ from superopt.dim import Dim, product
 from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows, matrix_of, row
 from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import input_of, is_a, number
+from superopt.onnx_io.said import concat_axis, input_of, is_a, number
 from superopt.onnx_io.turns.forms import is_scaled
 from superopt.relations import are_equal
 
@@ -185,7 +185,7 @@ class Rows:
     def _joined(self, node: ir.Node) -> Affine | None:
         """Rows side by side."""
         known = self._program.term(node.outputs[0])
-        if known is None or number(node, "axis", 1) % known.type.rank != known.type.rank - 1:
+        if known is None or concat_axis(node) % known.type.rank != known.type.rank - 1:
             return None
         every = [self._term_of_join(v) for v in node.inputs]
         ends = np.cumsum([0, *(one.width for one in every)]).tolist()

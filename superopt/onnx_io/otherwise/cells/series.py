@@ -35,7 +35,7 @@ def series(program: Program, made: NewNodes, read: Sequence[ir.Value]) -> Series
     if found is not None and _is_of_one(found):
         return _taken(program, made, found, width)
     row = columns.beside_each_other(made, [read])[0]
-    return Series(made.node("Reshape", [row.value, made.integers([len(read), -1, width])]), width)
+    return Series(made.reshaped(row.value, [len(read), -1, width]), width)
 
 
 def _is_of_one(found: Placed) -> bool:
@@ -50,14 +50,12 @@ def _taken(program: Program, made: NewNodes, found: Placed, width: int) -> Serie
     (whole,) = found.of.values()
     value, matrix, more = before_layer(program, whole)
     if found.axis == 1:
-        value = made.node("Transpose", [value], [ir.AttrInt64s("perm", [1, 0, 2])])
+        value = made.transposed(value, [1, 0, 2])
     numbers = [place.number for place in found.places]
     if numbers != list(range(_number(found.type.shape[found.axis or 0]))):
         value = made.node("Gather", [value, made.integers(numbers)], [ir.AttrInt64("axis", 0)])
     if found.type.rank == 2:
-        value = made.node(
-            "Reshape", [value, made.integers([len(numbers), -1, width if matrix is None else len(matrix)])]
-        )
+        value = made.reshaped(value, [len(numbers), -1, width if matrix is None else len(matrix)])
     return Series(value, width, matrix, more)
 
 

@@ -60,8 +60,8 @@ def _put(program: Program, draft: Draft, last: ir.Node) -> bool:
     read = [series(program, made, chain.rows(v)) for v in cell.read] or [_nothing(program, made, chain)]
     results = all_steps(made, cell, read, [chain.steps[0][v] for v in cell.begins])
     ones, width = [1] * (values[last.outputs[0].name or ""].type.rank - 2), cell.gates[0].width
-    every = made.node("Reshape", [results[0], made.integers([len(chain.steps), *ones, -1, width])])
-    left = [made.node("Reshape", [v, made.integers([*ones, -1, width])]) for v in results[2:]]
+    every = made.reshaped(results[0], [len(chain.steps), *ones, -1, width])
+    left = [made.reshaped(v, [*ones, -1, width]) for v in results[2:]]
     draft.model.graph.insert_before(last, made.nodes)
     _replace_states(draft, chain, every, left)
     sort(draft.model.graph)
@@ -74,7 +74,7 @@ def _nothing(program: Program, made: NewNodes, chain: Chain) -> Series:
     rows = product(program.values[state.name or ""].shape[:-1])
     if isinstance(rows, int):
         return Series(made.held(np.zeros((steps, rows, 1), np.float32)), 1)
-    row = made.node("Reshape", [state, made.integers([1, -1, chain.cell.gates[0].width])])
+    row = made.reshaped(state, [1, -1, chain.cell.gates[0].width])
     first = made.node("Gather", [row, made.integers([0])], [ir.AttrInt64("axis", 2)])
     return Series(made.node("Tile", [first, made.integers([steps, 1, 1])]), 1)
 
@@ -85,7 +85,7 @@ def all_steps(made: NewNodes, cell: Cell, read: Sequence[Series], begins: Sequen
     """
     x, width = [one.value for one in read], cell.gates[0].width
     whole = made.joined(x, 2)
-    first = [made.node("Reshape", [v, made.integers([1, -1, width])]) for v in begins]
+    first = [made.reshaped(v, [1, -1, width]) for v in begins]
     given = [whole, *(made.held(data[None]) for data in _weights(cell, read)), None, *first]
     return made.several(cell.op_type, given, _said(cell), 1 + len(cell.ends))
 

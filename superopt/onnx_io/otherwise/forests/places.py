@@ -12,7 +12,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number, permuted
+from superopt.onnx_io.said import concat_axis, is_a, number, permuted
 from superopt.relations import are_equal
 
 _VIEWS, _REPEATS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze"), ("Expand", "Tile")
@@ -53,7 +53,7 @@ def aligned(several: Sequence[Places]) -> list[Places]:
 def joined(node: ir.Node, several: Sequence[Places]) -> Places:
     """What a node joins. Raises `UnreadError`."""
     (first, *_) = found = aligned(several)
-    axis = number(node, "axis", 0) % first.ids.ndim
+    axis = concat_axis(node) % first.ids.ndim
     return _beside_rows(np.concatenate([p.ids for p in found], axis), first.rows, axis)
 
 

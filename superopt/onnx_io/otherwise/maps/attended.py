@@ -69,19 +69,19 @@ def _put(program: Program, one: Attention, draft: Draft, node: ir.Node) -> bool:
     """Attend by rows where what they give is summed up."""
     made, there = draft.nodes("attended"), by_name(draft.model.graph)
     near = Neighbours(program, one, made, there)
-    values = made.node("Reshape", [there[one.values], made.integers([-1, one.channels])])
+    values = made.reshaped(there[one.values], [-1, one.channels])
     summed = _summed(one, made, values, *near.rows_and_weights())
-    apart = made.node("Reshape", [summed, made.integers([*near.sizes, one.channels])])
+    apart = made.reshaped(summed, [*near.sizes, one.channels])
     last = _as_it_stands(program, one, node)
     if last is None:
         queries, order = len(one.sizes) - 1, list(one.order)
         perm = [*map(order.index, range(queries)), len(order), order.index(queries)]
-        apart = made.node("Transpose", [apart], [ir.AttrInt64s("perm", perm)])
+        apart = made.transposed(apart, perm)
     put = node if last is None else there[last].producer()
     shape = shape_of(program, node.outputs[0]) if last is None else program.values[last].shape
     if shape is None or (sizes := told(shape)) is None or put is None:
         return False
-    result = made.node("Reshape", [apart, made.integers(sizes)])
+    result = made.reshaped(apart, sizes)
     return draft.replace(put, made, [result])
 
 

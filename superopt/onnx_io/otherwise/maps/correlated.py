@@ -21,7 +21,7 @@ from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, pa
 from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 from superopt.onnx_io.skeleton import opset_of
 
 LEAST = 4
@@ -70,7 +70,7 @@ def _known(program: Program, with_zeros: bool) -> dict[str, Parts]:
 
 def _runs(planes: Planes, parts: Parts, shape: Shape, node: ir.Node) -> list[Run] | None:
     """The planes that a node joins, in runs; None where something else is among them."""
-    axis = number(node, "axis", 1) % len(shape)
+    axis = concat_axis(node) % len(shape)
     ordered = sorted(parts, key=lambda part: _place(part, axis))
     if [part.box[axis] for part in ordered] != [(i, i + 1) for i in range(len(ordered))] or shape[axis] != len(ordered):
         return None
@@ -107,7 +107,7 @@ def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool
         by_name(draft.model.graph),
         program.values[node.outputs[0].name or ""],
     )
-    axis, planes = number(node, "axis", 1) % known.type.rank, list[ir.Value]()
+    axis, planes = concat_axis(node) % known.type.rank, list[ir.Value]()
     for run in runs:
         maps = [run.first.still, run.first.shifted]
         sizes = told((*known.shape[:axis], run.length, *known.shape[axis + 1 :]))
@@ -116,6 +116,6 @@ def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool
             return False
         band = Band(run, still, shifted, _block(program, run), known.type.dtype)
         every = band.written(made, *(there[name] for name in maps))
-        planes.append(made.node("Reshape", [every, made.integers(sizes)]))
+        planes.append(made.reshaped(every, sizes))
     joined = made.joined(planes, axis)
     return draft.replace(node, made, [joined])

@@ -37,11 +37,11 @@ class Neighbours:
         top, *below = self._along(y, [(level.height, level.corners) for level in one.levels])
         down, right = [level.below for level in one.levels], [level.beside for level in one.levels]
         within = made.node("Add", [self._times(top, down), self._times(left, right)])
-        cast = made.node("Cast", [within], [ir.AttrInt64("to", ir.DataType.INT32)])
+        cast = made.cast(within, ir.DataType.INT32)
         first = made.node("Max", [cast, made.held(np.array(0, np.int32))])  # a place that is no number is in no row
         for behind in self._maps():
             first = made.node("Add", [first, behind])
-        given = made.node("Reshape", [self._there[one.weights], made.integers([*self.sizes, one.points])])
+        given = made.reshaped(self._there[one.weights], [*self.sizes, one.points])
         steps = [[i * d + j * r for d, r in zip(down, right, strict=True)] for i in (0, 1) for j in (0, 1)]
         rows = [made.node("Add", [first, self._each(step, np.int32)]) if any(step) else first for step in steps]
         weights = [made.node("Mul", [v, h]) for v in [made.node("Mul", [w, given]) for w in below] for h in beside]
@@ -57,10 +57,9 @@ class Neighbours:
         else:
             read = [Scaled(self._there[name], 1.0, 0.0) for name, _ in one.places]
         each = zip(read, one.places, strict=True)
-        shapes = [(found.of, made.integers([*self.sizes, many, 2])) for found, (_, many) in each]
-        both = made.joined([made.node("Reshape", shape) for shape in shapes], rank)
+        both = made.joined([made.reshaped(found.of, [*self.sizes, many, 2]) for found, (_, many) in each], rank)
         halves = made.parts(both, [1, 1], rank + 1)
-        return [made.node("Reshape", [half, made.integers([*self.sizes, one.points])]) for half in halves]
+        return [made.reshaped(half, [*self.sizes, one.points]) for half in halves]
 
     def _along(self, place: ir.Value, sizes: list[tuple[int, bool]]) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Of places along an axis, which are between -1 and 1, the first of two neighbours, and how both count."""
@@ -96,8 +95,8 @@ class Neighbours:
         many = made.node("Gather", [made.node("Shape", [values]), made.held(np.array(0, np.int64))])
         start, step = made.held(np.array(0, np.int64)), made.held(np.array(between, np.int64))
         each = made.node("Range", [start, made.node("Mul", [many, step]), step])
-        cast = made.node("Cast", [each], [ir.AttrInt64("to", ir.DataType.INT32)])
-        return made.node("Reshape", [cast, made.integers(shape)])
+        cast = made.cast(each, ir.DataType.INT32)
+        return made.reshaped(cast, shape)
 
     def _times(self, value: ir.Value, numbers: Sequence[float]) -> ir.Value:
         return self._made.node("Mul", [value, self._each(numbers, np.float32)])
@@ -113,6 +112,6 @@ class Neighbours:
     def _beside_each_other(self, four: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
         """What all places have of four neighbours, that of each place beside each other."""
         made = self._made
-        flat = [made.node("Reshape", [value, made.integers([1, -1])]) for value in four]
-        turned = made.node("Transpose", [made.joined(flat, 0)], [ir.AttrInt64s("perm", [1, 0])])
-        return made.node("Reshape", [turned, made.integers(shape)])
+        flat = [made.reshaped(value, [1, -1]) for value in four]
+        turned = made.transposed(made.joined(flat, 0), [1, 0])
+        return made.reshaped(turned, shape)

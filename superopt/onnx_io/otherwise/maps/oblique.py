@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,19 +42,19 @@ class Band(NamedTuple):
             still = made.node("Mul", [still, made.held(np.array(self.run.first.factor, self.dtype))])
         blocks, rank = columns // self.block, len(lead)
         left = self._apart(made, still, columns)
-        left = made.node("Transpose", [left], [_perm(rank, 1, 2, 0)])
-        left = self._reshaped(made, left, [*lead, rows, blocks, self.block, self.channels])
+        left = made.transposed(left, _behind(rank, 1, 2, 0))
+        left = made.reshaped(left, [*lead, rows, blocks, self.block, self.channels])
         right = self._apart(made, self._near(made, shifted), columns + self.run.length - 1)
-        right = made.node("Transpose", [right], [_perm(rank, 1, 0, 2)])
+        right = made.transposed(right, _behind(rank, 1, 0, 2))
         right = made.joined([self._window(made, right, i) for i in range(blocks)], rank + 1)
         every = made.node("MatMul", [left, right])
-        every = self._reshaped(made, every, [*lead, rows, blocks, self.block * self.near])
+        every = made.reshaped(every, [*lead, rows, blocks, self.block * self.near])
         widths = [0] * (2 * rank + 5) + [self.block]
         every = made.node("Pad", [every, made.integers(widths)])
-        every = self._reshaped(made, every, [*lead, rows, blocks, self.block, self.near + 1])
-        every = made.node("Slice", [every, *map(made.integers, ([0], [self.run.length], [rank + 3]))])
-        every = self._reshaped(made, every, [*lead, rows, columns, self.run.length])
-        every = made.node("Transpose", [every], [_perm(rank, 2, 0, 1)])
+        every = made.reshaped(every, [*lead, rows, blocks, self.block, self.near + 1])
+        every = made.sliced(every, 0, self.run.length, rank + 3)
+        every = made.reshaped(every, [*lead, rows, columns, self.run.length])
+        every = made.transposed(every, _behind(rank, 2, 0, 1))
         if self.run.step < 0:
             turned = made.integers(range(self.run.length - 1, -1, -1))
             every = made.node("Gather", [every, turned], [ir.AttrInt64("axis", rank)])
@@ -65,7 +64,7 @@ class Band(NamedTuple):
         """A map with its channels in groups, where these are several."""
         if len(self.lead) == 1:
             return value
-        return self._reshaped(made, value, [*self.lead, self.channels, self.still[2], columns])
+        return made.reshaped(value, [*self.lead, self.channels, self.still[2], columns])
 
     def _near(self, made: NewNodes, value: ir.Value) -> ir.Value:
         """The rows and columns of the shifted map with which something is multiplied, with zeros where it has none."""
@@ -84,14 +83,10 @@ class Band(NamedTuple):
         """What a block of a row is multiplied with, beside an axis of blocks."""
         rank = len(self.lead)
         if self.block < self.still[3]:
-            bounds = [i * self.block], [i * self.block + self.near], [rank + 2]
-            rows = made.node("Slice", [rows, *map(made.integers, bounds)])
+            rows = made.sliced(rows, i * self.block, i * self.block + self.near, rank + 2)
         return made.node("Unsqueeze", [rows, made.integers([rank + 1])])
 
-    def _reshaped(self, made: NewNodes, value: ir.Value, sizes: Sequence[int]) -> ir.Value:
-        return made.node("Reshape", [value, made.integers(sizes)])
 
-
-def _perm(lead: int, *behind: int) -> ir.Attr:
+def _behind(lead: int, *axes: int) -> list[int]:
     """The order of axes behind the first ones, which stay."""
-    return ir.AttrInt64s("perm", [*range(lead), *(lead + axis for axis in behind)])
+    return [*range(lead), *(lead + axis for axis in axes)]

@@ -23,8 +23,8 @@ def turning(
     """
     several, taken, channels = sizes
     given = [
-        made.node("Reshape", [rows, made.integers([-1, several, taken])]),
-        made.node("Reshape", [weights, made.integers([-1, several, 1, taken])]),
+        made.reshaped(rows, [-1, several, taken]),
+        made.reshaped(weights, [-1, several, 1, taken]),
     ]
     if is_open:
         return _looping(made, values, given, ir.Shape([several, 1, channels]))

@@ -84,8 +84,7 @@ class Columns:
             front, numbers = wholes.of(found)
             taken = front if numbers is None else made.node("Gather", [front, made.integers(numbers)])
             shape = self._program.values[row[0].name or ""].shape
-            sizes = made.integers([len(row), *_numbers(shape)])
-            result.append(Row(made.node("Reshape", [taken, sizes]), shape, len(row)))
+            result.append(Row(made.reshaped(taken, [len(row), *_numbers(shape)]), shape, len(row)))
         return result
 
     def _type(self, row: Sequence[ir.Value]) -> Type | None:
@@ -136,9 +135,9 @@ def _in_front(made: NewNodes, values: Sequence[ir.Value], like: Placed) -> ir.Va
     axis = like.axis or 0
     joined = made.joined(values, axis)
     if like.axis is None:
-        return made.node("Reshape", [joined, made.integers([len(values), *_numbers(like.type.shape)])])
+        return made.reshaped(joined, [len(values), *_numbers(like.type.shape)])
     order = [axis, *(a for a in range(like.type.rank) if a != axis)]
-    return made.node("Transpose", [joined], [ir.AttrInt64s("perm", order)]) if axis else joined
+    return made.transposed(joined, order) if axis else joined
 
 
 def _source(value: ir.Value, name: str) -> ir.Value:

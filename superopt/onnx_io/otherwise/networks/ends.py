@@ -12,7 +12,7 @@ from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, is_a, number
+from superopt.onnx_io.said import concat_axis, held, is_a
 from superopt.onnx_io.surgery import replace_node
 
 FEWEST = 2
@@ -48,7 +48,7 @@ def ends_of(node: ir.Node) -> list[Ends]:
     while node.op_type == "Add" and (below := _sum(values[0])) is not None and len(nodes) < MOST_NODES:
         nodes.append(below)
         values[:1] = [v for v in below.inputs if v is not None]
-    axis = number(node, "axis", 0) if node.op_type == "Concat" else None
+    axis = concat_axis(node) if node.op_type == "Concat" else None
     found = [Ends(tuple(values), tuple(nodes), axis)]
     for _, run in groupby(enumerate(values if node.op_type == "Concat" else ()), key=lambda placed: _kind(placed[1])):
         (before, first), *others = run
@@ -88,7 +88,7 @@ def given_of(made: NewNodes, joined: ir.Value, ends: Ends, shape: Shape) -> list
         return [joined]
     behind = end.inputs[ends.before + len(ends.values) :]
     every = [v for v in (*end.inputs[: ends.before], joined, *behind) if v is not None]
-    return [made.node("Concat", every, list(end.attributes.values()))]
+    return [made.joined(every, concat_axis(end))]
 
 
 def replace_ends(model: ir.Model, end: ir.Node, ends: Ends, results: Sequence[ir.Value]) -> None:

@@ -163,9 +163,9 @@ def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:
     others = [d for a, d in enumerate(whole.shape) if a != at and isinstance(d, int)]
     if at and is_one(whole.shape[at]) and len(others) == rank - 1:  # then what is moved is all that there is to do
         turns = [d for d in (whole.turns,) if isinstance(d, int)]
-        less = made.node("Reshape", [whole.value, made.integers([*turns, *others])])
-        return made.node("Transpose", [less], [ir.AttrInt64s("perm", [*range(1, at + 1), 0, *range(at + 1, rank)])])
+        less = made.reshaped(whole.value, [*turns, *others])
+        return made.transposed(less, [*range(1, at + 1), 0, *range(at + 1, rank)])
     order = [*range(1, at + 1), 0, *range(at + 1, rank + 1)]
-    moved = made.node("Transpose", [whole.value], [ir.AttrInt64s("perm", order)]) if at else whole.value
+    moved = made.transposed(whole.value, order) if at else whole.value
     sizes = [product((d, whole.turns or 1)) if a == at else d for a, d in enumerate(whole.shape)]
-    return made.node("Reshape", [moved, made.integers([d if isinstance(d, int) else 0 for d in sizes])])
+    return made.reshaped(moved, [d if isinstance(d, int) else 0 for d in sizes])

@@ -30,8 +30,8 @@ def _convolved(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row
         return None
     read = [
         x.value if x.turns is None else _behind(nodes, x.value, count, sizes),
-        nodes.node("Reshape", [kernel.value, nodes.integers([count * window[0], *window[1:]])]),
-        *(nodes.node("Reshape", [b.value, nodes.integers([count * window[0]])]) for b in bias),
+        nodes.reshaped(kernel.value, [count * window[0], *window[1:]]),
+        *(nodes.reshaped(b.value, [count * window[0]]) for b in bias),
     ]
     said = [a for name, a in node.attributes.items() if name != "group"]
     each = groups if x.turns is None else groups * count
@@ -43,17 +43,17 @@ def _behind(nodes: Nodes, value: ir.Value, count: int, sizes: Sequence[int]) -> 
     """The axis in front as one of channels."""
     rows, channels, *places = sizes
     if rows > 1:
-        value = nodes.node("Transpose", [value], [ir.AttrInt64s("perm", [1, 0, *range(2, len(sizes) + 1)])])
-    return nodes.node("Reshape", [value, nodes.integers([rows, count * channels, *places])])
+        value = nodes.transposed(value, [1, 0, *range(2, len(sizes) + 1)])
+    return nodes.reshaped(value, [rows, count * channels, *places])
 
 
 def _in_front(nodes: Nodes, value: ir.Value, count: int, sizes: Sequence[int]) -> ir.Value:
     """The channels of each value behind an axis in front again."""
     rows, *others = sizes
     if rows == 1:
-        return nodes.node("Reshape", [value, nodes.integers([count, *sizes])])
-    parted = nodes.node("Reshape", [value, nodes.integers([rows, count, *others])])
-    return nodes.node("Transpose", [parted], [ir.AttrInt64s("perm", [1, 0, *range(2, len(sizes) + 1)])])
+        return nodes.reshaped(value, [count, *sizes])
+    parted = nodes.reshaped(value, [rows, count, *others])
+    return nodes.transposed(parted, [1, 0, *range(2, len(sizes) + 1)])
 
 
 def _of_all(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -62,9 +62,9 @@ def _of_all(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] |
     sizes = _all_known(x.shape)
     if shape is None or sizes is None or not isinstance(x.turns, int):
         return None
-    batch = nodes.node("Reshape", [x.value, nodes.integers([x.turns * sizes[0], *sizes[1:]])])
+    batch = nodes.reshaped(x.value, [x.turns * sizes[0], *sizes[1:]])
     made = nodes.node(node.op_type, [batch, *(row.value for row in others)], list(node.attributes.values()))
-    return [Row(nodes.node("Reshape", [made, nodes.integers([x.turns, *shape])]), tuple(shape), x.turns)]
+    return [Row(nodes.reshaped(made, [x.turns, *shape]), tuple(shape), x.turns)]
 
 
 def _reshaped(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -72,7 +72,7 @@ def _reshaped(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row]
     x, shape = rows[0], _all_known(nodes.shape_of(node.outputs[0]))
     if shape is None or not isinstance(x.turns, int) or any(row.turns is not None for row in rows[1:]):
         return None
-    return [Row(nodes.node("Reshape", [x.value, nodes.integers([x.turns, *shape])]), tuple(shape), x.turns)]
+    return [Row(nodes.reshaped(x.value, [x.turns, *shape]), tuple(shape), x.turns)]
 
 
 def _all_known(shape: Shape | None) -> list[int] | None:

@@ -45,13 +45,13 @@ def _multiplied(nodes: Nodes, one: Row, other: Row) -> Row | None:
 def _of_the_same(nodes: Nodes, one: Row, other: Row, turns: int) -> Row:
     """The same rows by several matrices, which are one beside each other."""
     inner, width = (d for d in other.shape if isinstance(d, int))
-    beside = nodes.node("Transpose", [other.value], [ir.AttrInt64s("perm", (1, 0, 2))])
-    matrix = nodes.node("Reshape", [beside, nodes.integers([inner, turns * width])])
+    beside = nodes.transposed(other.value, (1, 0, 2))
+    matrix = nodes.reshaped(beside, [inner, turns * width])
     every, shape = nodes.node("MatMul", [one.value, matrix]), (one.shape[0], width)
     if is_one(one.shape[0]):
-        return Row(nodes.node("Reshape", [every, nodes.integers([turns, 1, width])]), shape, turns)
-    apart = nodes.node("Reshape", [every, nodes.integers([-1, turns, width])])
-    return Row(nodes.node("Transpose", [apart], [ir.AttrInt64s("perm", (1, 0, 2))]), shape, turns)
+        return Row(nodes.reshaped(every, [turns, 1, width]), shape, turns)
+    apart = nodes.reshaped(every, [-1, turns, width])
+    return Row(nodes.transposed(apart, (1, 0, 2)), shape, turns)
 
 
 def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:
@@ -66,7 +66,7 @@ def _gemm(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | N
 
 def _transposed(nodes: Nodes, row: Row) -> Row:
     order = (1, 0) if row.turns is None else (0, 2, 1)
-    return Row(nodes.node("Transpose", [row.value], [ir.AttrInt64s("perm", order)]), row.shape[::-1], row.turns)
+    return Row(nodes.transposed(row.value, order), row.shape[::-1], row.turns)
 
 
 def _combined(nodes: Nodes, op_type: str, one: Row, other: Row) -> Row:

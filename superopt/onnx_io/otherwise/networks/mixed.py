@@ -19,7 +19,7 @@ from superopt.onnx_io.otherwise.linear import Layer, layer_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.relations import equal_shapes, is_one
 
@@ -62,7 +62,7 @@ def _mixture(program: Program, node: ir.Node) -> _Mixture | None:
         return None
     if known[0] is None or known[1] is None or known[0].type.rank != 3 or known[0].type.dtype not in FLOATS:
         return None
-    along_last = number(joined, "axis", 0) in (-1, 2) and known[1].type.rank == 3 and is_one(known[1].shape[-1])
+    along_last = concat_axis(joined) in (-1, 2) and known[1].type.rank == 3 and is_one(known[1].shape[-1])
     if not along_last or not equal_shapes(known[0].shape[:1], known[1].shape[:1]):
         return None
     rows = [_unsqueezed(program, v) for v in joined.inputs]
@@ -116,10 +116,10 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         return False
     made, layers = draft.nodes("mixed"), found.layers
     inner = layers[0].matrix.shape[0]
-    beside = made.node("Concat", [layer.rows for layer in layers], [ir.AttrInt64("axis", 1)])
-    apart = made.node("Reshape", [beside, made.integers([-1, len(layers), inner])])
+    beside = made.joined([layer.rows for layer in layers], 1)
+    apart = made.reshaped(beside, [-1, len(layers), inner])
     weighed = made.node("Mul", [apart, found.weights])
-    rows = made.node("Reshape", [weighed, made.integers([-1, len(layers) * inner])])
+    rows = made.reshaped(weighed, [-1, len(layers) * inner])
     result = made.node("MatMul", [rows, made.held(np.concatenate([layer.matrix for layer in layers]))])
     result = _with_added(made, result, found)
     if found.scale is not None:

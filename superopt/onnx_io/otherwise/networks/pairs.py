@@ -20,7 +20,7 @@ from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns, Placed,
 from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, listed, number
+from superopt.onnx_io.said import concat_axis, is_a, listed
 from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
@@ -59,7 +59,7 @@ def _found(program: Program, columns: Columns, join: ir.Node) -> _Pairs | None:
     known, nodes = program.term(join.outputs[0]), [node for node, *_ in twins.nodes]
     if known is None or not nodes or nodes[-1] is not parts[0].producer():
         return None
-    axis = number(join, "axis", 0) % known.type.rank
+    axis = concat_axis(join) % known.type.rank
     new = [a % known.type.rank for a in listed(nodes.pop(), "axes") or []] if is_a(nodes[-1], "Unsqueeze") else []
     if new not in ([], [axis]) or not nodes or any(is_a(node, "Unsqueeze") for node in nodes):
         return None

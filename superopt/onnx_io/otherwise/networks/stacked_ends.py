@@ -12,7 +12,7 @@ import onnx_ir as ir
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import listed, number, text
+from superopt.onnx_io.said import concat_axis, listed, number, text
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 
 
@@ -73,7 +73,7 @@ def _stack(program: Program, value: ir.Value | None) -> _Stack | None:
     if join is None or value is None or known is None or join.op_type != "Concat" or not is_read_once(value):
         return None
     rank, inputs = known.type.rank, [v for v in join.inputs if v is not None]
-    axis, nodes = number(join, "axis", 0) % rank, [v.producer() for v in inputs]
+    axis, nodes = concat_axis(join) % rank, [v.producer() for v in inputs]
     new = [n for n in nodes if n is not None and n.op_type == "Unsqueeze"]
     values = [n.inputs[0] for n in new if n.inputs[0] is not None]
     are_alike = all(listed(n, "axes") in ([axis], [axis - rank]) for n in new)

@@ -87,10 +87,10 @@ def _multiply(places: Repeated, x: Term, axis: int, is_nothing: bool, draft: Dra
     ends = (made.held(np.array(x.shape[axis], np.int64)), made.held(np.array([0, 1], np.float32)))
     hot = made.node("OneHot", [numbers, *ends], [ir.AttrInt64("axis", 0)])
     if flat := axis == 0 and len(x.shape[1:]) > 1:
-        rows = made.node("Reshape", [rows, made.integers((-1, elements(x.shape[1:])))])
+        rows = made.reshaped(rows, (-1, elements(x.shape[1:])))
     result = made.node("MatMul", [hot, rows])
     if flat:
-        result = made.node("Reshape", [result, made.integers(told(x.shape) or ())])
+        result = made.reshaped(result, told(x.shape) or ())
     if not is_nothing:
         result = made.node("Add", [before, result])
     return draft.replace(node, made, [result])

@@ -80,7 +80,7 @@ def _read(program: Program, draft: Draft, node: ir.Node) -> bool:
     if taken.is_whole:
         result = made.node("Gather", [taken.of, at], list(node.attributes.values()))
     else:
-        result = made.node("Reshape", [taken.of, made.integers(sizes)])
+        result = made.reshaped(taken.of, sizes)
     return draft.replace(node, made, [result])
 
 
@@ -95,9 +95,8 @@ def _value(program: Program, made: NewNodes, first: Assigned, piece: _Piece) -> 
     shape = program.values[value.name or ""].shape
     if piece.of is not None and not equal_shapes(shape, piece.of.shape):
         shape = piece.of.shape
-        value = made.node("Reshape", [value, made.integers(told(shape) or [])])
+        value = made.reshaped(value, told(shape) or [])
     length = piece.end - piece.start
     if are_equal(shape[first.axis], length):
         return value
-    bounds = [made.integers([n]) for n in (piece.first, piece.first + length, first.axis)]
-    return made.node("Slice", [value, *bounds])
+    return made.sliced(value, piece.first, piece.first + length, first.axis)

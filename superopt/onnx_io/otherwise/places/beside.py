@@ -70,13 +70,13 @@ class Beside:
         order = [axis for axis in part.axes if axis is not None]
         if order != sorted(order):
             order = [axis for axis in range(len(whole)) if axis not in own] + order
-            value = made.node("Transpose", [value], [ir.AttrInt64s("perm", order)])
+            value = made.transposed(value, order)
             sizes = [sizes[axis] for axis in order]
         if equal_shapes(tuple(sizes), part.sizes):
             return value
         if (as_told := told(part.sizes)) is None:
             raise UntoldError
-        return made.node("Reshape", [value, made.integers(as_told)])
+        return made.reshaped(value, as_told)
 
 
 def _padded(made: NewNodes, value: ir.Value, part: Part, region: Region) -> ir.Value:

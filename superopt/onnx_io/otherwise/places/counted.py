@@ -188,10 +188,10 @@ def _laid(made: NewNodes, count: _Count, numbers: ir.Value) -> ir.Value:
         numbers = made.node("Squeeze", [numbers, made.integers([spread.axis])])
     order = [*before, *count.counted, *after]
     if order != sorted(order):
-        numbers = made.node("Transpose", [numbers], [ir.AttrInt64s("perm", order)])
+        numbers = made.transposed(numbers, order)
     if len(count.counted) > 1:
         sizes = [size for size in (count.what.many, *(spread.shape[axis] for axis in after)) if isinstance(size, int)]
-        numbers = made.node("Reshape", [numbers, made.integers([0] * len(before) + sizes)])
+        numbers = made.reshaped(numbers, [0] * len(before) + sizes)
     return numbers
 
 
@@ -222,8 +222,8 @@ def _shape(made: NewNodes, count: _Count, numbers: ir.Value) -> ir.Value:
         parts.insert(0, made.node("Shape", [numbers], [ir.AttrInt64("start", 0), ir.AttrInt64("end", axis)]))
     if count.after:
         parts.append(made.node("Shape", [numbers], [ir.AttrInt64("start", axis + 1)]))
-    return made.node("Concat", parts, [ir.AttrInt64("axis", 0)])
+    return made.joined(parts, 0)
 
 
 def _cast(made: NewNodes, x: ir.Value, dtype: str) -> ir.Value:
-    return made.node("Cast", [x], [ir.AttrInt64("to", int(ir.DataType.from_numpy(np.dtype(dtype))))])
+    return made.cast(x, ir.DataType.from_numpy(np.dtype(dtype)))

@@ -157,7 +157,7 @@ def _take(program: Program, draft: Draft, node: ir.Node) -> bool:
     if hot is None or table is None:  # what another one changed
         return False
     if number(node, "transB", 0):
-        table = made.node("Transpose", [table], [ir.AttrInt64s("perm", [1, 0])])
+        table = made.transposed(table, [1, 0])
     at = hot.numbers
     if not hot.fails and not _is_place(program, hot):
         at, table = _guarded(program, made, hot, table, node)
@@ -173,9 +173,9 @@ def _guarded(program: Program, made: NewNodes, hot: _Hot, table: ir.Value, node:
     assert matrix is not None
     zeros = made.held(np.zeros((1, matrix.size // hot.depth), matrix.dtype))
     nothing, depth = made.held(np.array(0, np.int64)), made.held(np.array(hot.depth, np.int64))
-    at = made.node("Cast", [hot.numbers], [ir.AttrInt64("to", int(ir.DataType.INT64))])
+    at = made.cast(hot.numbers, ir.DataType.INT64)
     if hot.wraps:
         at = made.node("Where", [made.node("Less", [at, nothing]), made.node("Add", [at, depth]), at])
     at = made.node("Where", [made.node("Less", [at, depth]), at, depth])
     at = made.node("Where", [made.node("Less", [at, nothing]), depth, at])
-    return at, made.node("Concat", [table, zeros], [ir.AttrInt64("axis", 0)])
+    return at, made.joined([table, zeros], 0)

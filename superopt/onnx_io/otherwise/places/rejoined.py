@@ -18,7 +18,7 @@ import onnx_ir as ir
 from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 
 LEAST, TIMES = 8, 2
 """A join has so many inputs at least, each of them so often in the mean."""
@@ -35,8 +35,10 @@ def rejoined(program: Program) -> dict[int, Put]:
     before = {output: i for i, node in enumerate(program.model.graph) for output in node.outputs}
     found = dict[int, Put]()
     for place, node in nodes.items():
-        own, axis = _own([node]), _axis(node)
-        others = [other for other in nodes.values() if _axis(other) == axis and not own.keys().isdisjoint(other.inputs)]
+        own, axis = _own([node]), concat_axis(node)
+        others = [
+            other for other in nodes.values() if concat_axis(other) == axis and not own.keys().isdisjoint(other.inputs)
+        ]
         every = _own(others)
         joined = list(every if all(before.get(value, -1) < place for value in every) else own)
         widths = [program.values[value.name or ""].shape[axis] for value in joined]
@@ -51,10 +53,6 @@ def _own(nodes: Sequence[ir.Node]) -> dict[ir.Value, None]:
     return dict.fromkeys(value for node in nodes for value in node.inputs if value is not None)
 
 
-def _axis(node: ir.Node) -> int:
-    return number(node, "axis", 1)
-
-
 def _joins_often(program: Program, node: ir.Node) -> bool:
     """Whether a node joins values that are small, each of a known number of places, and often there."""
     if not is_a(node, "Concat") or "axis" not in node.attributes:
@@ -65,7 +63,7 @@ def _joins_often(program: Program, node: ir.Node) -> bool:
     return (
         len(node.inputs) >= max(LEAST, TIMES * len(own))
         and len(shapes) == len(own)
-        and all(isinstance(shape[_axis(node)], int) for shape in shapes)
+        and all(isinstance(shape[concat_axis(node)], int) for shape in shapes)
         and all(prod(d for d in shape if isinstance(d, int)) <= MOST for shape in shapes)
     )
 
@@ -78,11 +76,11 @@ def _places(chosen: Sequence[int], widths: Sequence[int]) -> list[int]:
 
 def _put(names: Sequence[str], places: Sequence[int], draft: Draft, node: ir.Node) -> bool:
     """Let values of these names be joined once."""
-    made, axis = draft.nodes("rejoined"), ir.AttrInt64("axis", _axis(node))
+    made, axis = draft.nodes("rejoined"), ir.AttrInt64("axis", concat_axis(node))
     there = by_name(draft.model.graph)
     if not all(name in there for name in names):  # another has changed it
         return False
     own = [there[name] for name in names]
-    joined = own[0] if len(own) == 1 else made.node("Concat", own, [axis])
+    joined = made.joined(own, concat_axis(node))
     taken = made.node("Gather", [joined, made.integers(places)], [axis])
     return draft.replace(node, made, [taken])

@@ -36,7 +36,7 @@ class Repeated(NamedTuple):
             return made.held(np.ascontiguousarray(self.held.astype(np.int64)).reshape(sizes))
         numbers = repeats(node.inputs[self.place])
         assert numbers is not None
-        return made.node("Reshape", [numbers, made.integers(shape)])
+        return made.reshaped(numbers, shape)
 
 
 def repeated(

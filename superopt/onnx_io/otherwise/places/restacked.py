@@ -17,7 +17,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.relations import are_equal, is_one
 
 LEAST = 4
@@ -54,7 +54,7 @@ def _runs(program: Program, join: ir.Node) -> Iterator[_Run]:
     known = program.term(join.outputs[0])
     if known is None:
         return
-    axis, first = number(join, "axis", 1) % known.type.rank, 0
+    axis, first = concat_axis(join) % known.type.rank, 0
     taken = [_taken(program, value, axis) for value in join.inputs]
     for of, several in groupby(taken, lambda one: None if one is None else (one.of, one.axis, one.spread)):
         every = list(several)
@@ -99,7 +99,7 @@ def _taken(program: Program, value: ir.Value | None, axis: int) -> _Taken | None
 def _put(program: Program, draft: Draft, join: ir.Node) -> bool:
     """Join values once that all are places of."""
     made, read = draft.nodes("restacked"), list(join.inputs)
-    axis = number(join, "axis", 1) % program.values[join.outputs[0].name or ""].type.rank
+    axis = concat_axis(join) % program.values[join.outputs[0].name or ""].type.rank
     runs = list(_runs(program, join))
     for run in reversed(runs):
         read[run.first : run.last] = [_whole(program, made, run.taken, axis)]
@@ -120,9 +120,9 @@ def _whole(program: Program, made: NewNodes, taken: Sequence[_Taken], axis: int)
     order = [a for a in range(rank) if a != one.axis]
     order.insert(axis, one.axis)
     if order != list(range(rank)):
-        value = made.node("Transpose", [value], [ir.AttrInt64s("perm", order)])
+        value = made.transposed(value, order)
     if one.spread:
         return value
     sizes = [d if isinstance(d, int) else -1 for a, d in enumerate(shape) if a != one.axis]
     sizes[axis] = -1
-    return made.node("Reshape", [value, made.integers(sizes)])
+    return made.reshaped(value, sizes)

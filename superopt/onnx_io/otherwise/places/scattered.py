@@ -86,7 +86,7 @@ def _add(x: Term, places: Array, draft: Draft, node: ir.Node) -> bool:
     assert rows is not None
     made = draft.nodes("rows")
     nothing = made.held(np.zeros((1, *concrete(x.shape[1:], "rows")), x.type.dtype))
-    padded = made.node("Concat", [rows, nothing], [ir.AttrInt64("axis", 0)])
+    padded = made.joined([rows, nothing], 0)
     gathered = made.node("Gather", [padded, made.held(_table(places, *concrete(x.shape[:1], "places")))])
     summed = made.node("ReduceSum", [gathered, made.integers((1,))], [ir.AttrInt64("keepdims", 0)])
     added = made.node("Add", [before, summed])

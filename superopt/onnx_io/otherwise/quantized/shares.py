@@ -69,7 +69,7 @@ def _put(draft: Draft, node: ir.Node) -> bool:
         return False
     made, before = draft.nodes("scores"), maker.outputs[0]
     scale = np.asarray(given.numpy(), np.float32).reshape(())
-    numbers = made.node("Cast", [maker.inputs[0]], [ir.AttrInt64("to", ir.DataType.FLOAT)])
+    numbers = made.cast(maker.inputs[0], ir.DataType.FLOAT)
     scores = made.node("Mul", [numbers, made.held(scale)])
     if STEPS * scale > -LOWEST:
         scores = _floored(made, scores)

@@ -45,7 +45,7 @@ def _put(rank: int, draft: Draft, node: ir.Node) -> bool:
     x, made = node.inputs[0], draft.nodes("running")
     assert x is not None
     first, back = (rank - 1, *range(rank - 1)), (*range(1, rank), 0)
-    turned = made.node("Transpose", [x], [ir.AttrInt64s("perm", first)])
+    turned = made.transposed(x, first)
     added = made.node("CumSum", [turned, made.held(np.array(0, np.int64))], list(node.attributes.values()))
-    result = made.node("Transpose", [added], [ir.AttrInt64s("perm", back)])
+    result = made.transposed(added, back)
     return draft.replace(node, made, [result])

@@ -14,7 +14,7 @@ from superopt.onnx_io.otherwise.linear import LEAST_STEPS, is_linear, layer
 from superopt.onnx_io.otherwise.series.steps import Step, pays, step_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.onnx_io.skeleton import opset_of
 
 
@@ -73,7 +73,7 @@ def _joined(program: Program, node: ir.Node) -> _Joined | None:
     widths = [t.shape[-1] for t in terms if t is not None and t.type.rank]
     numbers = tuple(width for width in widths if isinstance(width, int))
     known = [t.type.rank for t in terms if t is not None]
-    if len(numbers) < len(join.inputs) or number(join, "axis", 1) % known[0] != known[0] - 1:
+    if len(numbers) < len(join.inputs) or concat_axis(join) % known[0] != known[0] - 1:
         return None
     if not is_linear(program, node, known[0]):
         return None
@@ -98,7 +98,7 @@ def _part(program: Program, draft: Draft, node: ir.Node) -> bool:
         assert join is not None
         new, read = draft.nodes("apart"), [v for v in join.inputs if v is not None]
         beside = [v for i, v in enumerate(read) if i != place]
-        x = new.node("Concat", beside, list(join.attributes.values())) if len(beside) > 1 else beside[0]
+        x = new.joined(beside, concat_axis(join))
         said = list(node.attributes.values())
         if node.op_type == "Gemm":
             step = new.node("Gemm", [read[place], rows[place], *(b for b in bias if b is not None)], said)

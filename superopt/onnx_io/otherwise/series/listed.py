@@ -115,7 +115,7 @@ def _put_in_place(draft: Draft, stack: ir.Node, items: ir.Value, rank: int | Non
     axis, made = stack.attributes["axis"].as_int(), draft.nodes("stacked")
     if axis and rank is not None:
         order = [*range(1, axis % rank + 1), 0, *range(axis % rank + 1, rank)]
-        result = made.node("Transpose", [items], [ir.AttrInt64s("perm", order)])
+        result = made.transposed(items, order)
     else:
         result = made.node("Identity", [items])
     draft.replace(stack, made, [result])

@@ -16,7 +16,7 @@ from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.otherwise.series.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 
 LEAST_NODES, MOST_EACH = 16, 32
 """So many nodes are left out, at least, for each of which so many elements of the matrix come in, at most."""
@@ -42,7 +42,7 @@ def _joined(sums: Mapping[ir.Value, Sum], program: Program, join: ir.Node) -> li
     rank = program.values[read[0].series.name or ""].type.rank
     nodes = _computing(sums, join)
     is_less = nodes >= LEAST_NODES and read[0].times.size * len(read) <= MOST_EACH * nodes
-    return read if is_less and number(join, "axis", 1) % rank == read[0].axis else None
+    return read if is_less and concat_axis(join) % rank == read[0].axis else None
 
 
 def _computing(sums: Mapping[ir.Value, Sum], join: ir.Node) -> int:

@@ -14,7 +14,7 @@ from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, l
 from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import concat_axis, is_a
 
 
 def stacked_steps(program: Program) -> dict[int, Put]:
@@ -32,7 +32,7 @@ def _is_of_a_layer(program: Program, join: ir.Node) -> bool:
         return False
     if len({_spread(program, v) for v in join.inputs}) > 1 or (axes := _spread(program, join.inputs[0])) is None:
         return False
-    rank, axis = known.type.rank, number(join, "axis", 1)
+    rank, axis = known.type.rank, concat_axis(join)
     for node in nodes:
         x = program.term(node.inputs[0])
         if (
@@ -80,5 +80,5 @@ def _multiply(program: Program, draft: Draft, join: ir.Node) -> bool:
         more = [v for v in node.inputs[1:] if v is not None]
         read.append(x if node is some else made.node("Unsqueeze", [x, *more], list(node.attributes.values())))
     assert some is not None
-    result = multiplied(made, some, made.node("Concat", read, list(join.attributes.values())))
+    result = multiplied(made, some, made.joined(read, concat_axis(join)))
     return draft.replace(join, made, [result])

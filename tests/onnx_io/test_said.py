@@ -10,7 +10,7 @@ from onnx import helper
 from superopt.errors import InvalidModel
 from superopt.onnx_io import load, understand
 from superopt.onnx_io.constants import MOST
-from superopt.onnx_io.said import listed, number
+from superopt.onnx_io.said import concat_axis, listed, number
 from tests.onnx_io.models import model
 
 SAID = {
@@ -31,6 +31,12 @@ def test_axes_are_read_as_they_are_given(text: str, opset: int, wanted: list[int
 def test_the_name_of_a_type_is_no_number() -> None:
     (cast,) = load(model('g (int64[2] x) => (float[2] y) { y = Cast<to = "FLOAT">(x) }', 5)).graph
     assert number(cast, "to", 7) == 7
+
+
+@pytest.mark.parametrize(("text", "opset", "axis"), [("", 3, 1), ("<axis = 0>", 3, 0), ("<axis = -1>", 17, -1)])
+def test_what_is_joined_without_an_axis_is_along_the_second(text: str, opset: int, axis: int) -> None:
+    (join,) = load(model(f"g (float[n, 2] x) => (float[m, k] y) {{ y = Concat{text}(x, x) }}", opset)).graph
+    assert concat_axis(join) == axis
 
 
 UNFORESEEN = {

@@ -1,5 +1,13 @@
 """Every error that a user can cause, with the exit code that the command gives for it."""
 
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LOG = logging.getLogger("superopt")
+
 
 class SuperoptError(Exception):
     """Base of all errors of this project: one line that names the culprit and what to do."""
@@ -67,3 +75,16 @@ def one_line(error: BaseException, limit: int = 2000) -> str:
     """An error's message without its line breaks, or its type where it says nothing; no longer than the limit."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+@contextmanager
+def left_undone(what: str) -> Iterator[None]:
+    """Leave undone what sizes forbid that are not told apart, and what meets a form that nobody foresaw. The latter is
+    logged, since it may as well be a mistake.
+    """
+    try:
+        yield
+    except SuperoptError:
+        pass
+    except UNFORESEEN as error:
+        _LOG.info("%s is left undone: %s: %s", what, type(error).__name__, one_line(error))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import onnx_ir as ir
 
-from superopt.errors import UNFORESEEN, InvalidModel
+from superopt.errors import UNFORESEEN, InvalidModel, one_line
 from superopt.onnx_io.files import checked
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import replace_node
+
+_LOG = logging.getLogger("superopt")
 
 
 class Draft(NamedTuple):
@@ -48,6 +51,8 @@ def replaced(model: ir.Model, puts: Mapping[int, Put]) -> ir.Model | None:
         # What one leaves unread is removed, which may be the next.
         done = [put(draft, nodes[place]) for place, put in puts.items() if nodes[place].graph is copy.graph]
         return checked(copy) if any(done) else None
-    except (InvalidModel, *UNFORESEEN):
+    except (InvalidModel, *UNFORESEEN) as error:
         each, half = list(puts.items()), len(puts) // 2
+        if not half:
+            _LOG.info("node %d stays as it is: %s: %s", each[0][0], type(error).__name__, one_line(error))
         return (replaced(model, dict(each[:half])) or replaced(model, dict(each[half:]))) if half else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from superopt.errors import Undecided, left_undone
 from superopt.onnx_io import load, replacing, understand
 from superopt.onnx_io.files import checked
 from superopt.onnx_io.replacing import Draft, replaced
@@ -46,6 +47,19 @@ def test_a_form_that_nobody_foresaw_keeps_no_other_as_it_is() -> None:
     assert made is not None
     assert "Sign" in [node.op_type for node in made.graph]
     assert "Nothing" not in [node.op_type for node in made.graph]
+
+
+def test_what_nobody_foresaw_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def mistaken(draft: Draft, node: ir.Node) -> bool:
+        raise KeyError(node.op_type)
+
+    with caplog.at_level("INFO", "superopt"):
+        assert replaced(load(model(CHAIN)), {1: mistaken}) is None
+        with left_undone("a way"):
+            raise TypeError("a mistake")
+        with left_undone("another"):
+            raise Undecided("a size that is not told apart")
+    assert caplog.messages == ["node 1 stays as it is: KeyError: 'Tanh'", "a way is left undone: TypeError: a mistake"]
 
 
 def test_what_another_left_unread_is_not_replaced_too() -> None:

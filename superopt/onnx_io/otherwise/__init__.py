@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 import onnx_ir as ir
 
-from superopt.errors import UNFORESEEN, SuperoptError
+from superopt.errors import left_undone
 from superopt.onnx_io.otherwise.along_last import along_last
 from superopt.onnx_io.otherwise.as_rows import as_rows
 from superopt.onnx_io.otherwise.attention.grouped_queries import grouped_queries
@@ -128,7 +127,7 @@ def otherwise(program: Program) -> ir.Model | None:
     for ways in (FIRST, OTHERWISE):
         puts: dict[int, Put] = {}
         for way in ways:
-            with suppress(SuperoptError, *UNFORESEEN):  # sizes that are not told apart, or a form that nobody foresaw
+            with left_undone(way.__name__):
                 puts.update(way(program))
         if (made := replaced(program.model, puts)) is not None:
             return made

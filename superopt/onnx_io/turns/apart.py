@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import onnx_ir as ir
 
-from superopt.errors import UNFORESEEN, SuperoptError
+from superopt.errors import left_undone
 from superopt.onnx_io.bodies import bodies
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
@@ -26,7 +24,7 @@ def apart(program: Program) -> ir.Model | None:
         return None
     found = None
     for way in (hoisted, ahead, behind, recurrent):
-        with suppress(SuperoptError, *UNFORESEEN):  # or sizes that are not told apart; loops stay as they were
+        with left_undone(way.__name__):  # loops stay as they were
             if (model := way(program)) is not None:
                 program, found = understand(load(model)), model
     return found

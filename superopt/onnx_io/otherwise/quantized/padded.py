@@ -102,12 +102,12 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         return False
     widths = _widths(program, node)
     reading = _convolutions(found) if found.byte == found.steps.zero else []
-    if widths is None or not reading or not all(_pads(program, conv, widths) for conv in reading):
+    if widths is None or not reading or not all(_pads(conv, widths) for conv in reading):
         _pad_bytes(draft, found, widths)
         return True
     between = [conv.inputs[0] for conv in reading]
     for conv in reading:
-        pads = _pads(program, conv, widths)
+        pads = _pads(conv, widths)
         conv.attributes.pop("auto_pad", None)
         conv.attributes["pads"] = ir.AttrInt64s("pads", pads)
         conv.replace_input_with(0, found.making.outputs[0])
@@ -141,7 +141,7 @@ def _convolutions(padding: _Padding) -> list[ir.Node]:
     return [user for user, _ in uses] if are_read_so else []
 
 
-def _pads(program: Program, conv: ir.Node, widths: list[int]) -> list[int]:
+def _pads(conv: ir.Node, widths: list[int]) -> list[int]:
     """With how many zeros a convolution reads what is padded so; none where it cannot have them."""
     rank = len(widths) // 2
     automatic = text(conv, "auto_pad", "NOTSET")

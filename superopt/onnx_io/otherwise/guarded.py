@@ -42,7 +42,7 @@ def _softplus(program: Program, node: ir.Node) -> ir.Value | None:
         return None
     if program.values[y.name or ""].shape != known.shape:
         return None
-    plain = of is x and is_a(made := y.producer(), "Softplus") and made is not None and made.inputs[0] is x
+    plain = of is x and is_a(made := y.producer(), "Softplus") and made.inputs[0] is x
     return y if plain or _is_sharper(program, of, x, y) else None
 
 
@@ -59,13 +59,7 @@ def _above(program: Program, condition: ir.Value | None) -> ir.Value | None:
 def _is_sharper(program: Program, of: ir.Value, x: ir.Value, y: ir.Value) -> bool:
     """Whether a value is the softplus of x times a number, over that."""
     scaled, divided = of.producer(), y.producer()
-    if (
-        scaled is None
-        or divided is None
-        or not is_a(scaled, "Mul")
-        or not is_a(divided, "Div")
-        or x not in scaled.inputs
-    ):
+    if not is_a(scaled, "Mul") or not is_a(divided, "Div") or x not in scaled.inputs:
         return False
     (other,) = [v for v in scaled.inputs if v is not x] or [None]
     below = None if divided.inputs[0] is None else divided.inputs[0].producer()

@@ -8,10 +8,11 @@ import onnx_ir as ir
 
 from superopt.onnx_io.bodies import declare_given, declared_size, given_again, states_of, with_open_sizes
 from superopt.onnx_io.choices import Branch
-from superopt.onnx_io.naming import deep_values, rename, values, within
+from superopt.onnx_io.naming import deep_values, values, within
 from superopt.onnx_io.order import is_read, read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, clone, opset_of
+from superopt.onnx_io.surgery import copied
 from superopt.onnx_io.tensors import IR_TYPES
 
 
@@ -81,12 +82,7 @@ def _compute_all(graph: ir.Graph) -> None:
     taken = {v.name or "" for v in deep_values(graph)}
     for i, value in enumerate(graph.outputs):
         if value not in made or value in list(graph.outputs)[:i]:
-            copy = ir.Node("", "Identity", [value])
-            copy.outputs[0].name, copy.outputs[0].type = value.name, value.type
-            rename(copy.outputs[0], taken)
-            graph.append(copy)
-            copy.name = None  # the graph has given it one
-            graph.outputs[i] = copy.outputs[0]
+            graph.outputs[i] = copied(graph, value, taken)
 
 
 def _without_copies(graph: ir.Graph) -> None:

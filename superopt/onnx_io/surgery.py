@@ -79,6 +79,11 @@ def output_of(body: ir.Graph, value: ir.Value, others: Collection[ir.Value], tak
     """What a body can give beside others that is a value: that, or a copy of one that it is given or gives already."""
     if value not in body.inputs and value not in others and value.graph is body and not value.is_initializer():
         return value
+    return copied(body, value, taken)
+
+
+def copied(body: ir.Graph, value: ir.Value, taken: set[str]) -> ir.Value:
+    """A copy of a value that a body computes last, by a name of its own."""
     copy = ir.Node("", "Identity", [value])
     copy.outputs[0].name, copy.outputs[0].type = value.name, value.type
     rename(copy.outputs[0], taken)

@@ -102,12 +102,9 @@ def _block(program: Program, run: Run) -> int:
 
 def _put(program: Program, runs: list[Run], draft: Draft, node: ir.Node) -> bool:
     """Join the planes of each run."""
-    made, there, known = (
-        draft.nodes("correlated"),
-        by_name(draft.model.graph),
-        program.values[node.outputs[0].name or ""],
-    )
-    axis, planes = concat_axis(node) % known.type.rank, list[ir.Value]()
+    made, there = draft.nodes("correlated"), by_name(draft.model.graph)
+    known, planes = program.values[node.outputs[0].name or ""], list[ir.Value]()
+    axis = concat_axis(node) % known.type.rank
     for run in runs:
         maps = [run.first.still, run.first.shifted]
         sizes = told((*known.shape[:axis], run.length, *known.shape[axis + 1 :]))

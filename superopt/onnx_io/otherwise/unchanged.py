@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, real
 from superopt.onnx_io.surgery import bury, let_go
 
 _MOVING = ("Concat", "Expand", "Pad", "Slice", "Tile")
@@ -30,8 +30,7 @@ def unchanged(program: Program) -> dict[int, Put]:
         result = made.get(node.outputs[0].name or "")
         names = [value.name or "" for value in node.inputs if value is not None]
         if is_a(node, "LeakyRelu"):
-            slope = node.attributes.get("alpha")
-            same = names if slope is not None and slope.as_float() == 1.0 else []
+            same = names if real(node, "alpha", 0.01) == 1.0 else []
         else:
             same = [name for name in names if result is not None and program.values.get(name) is result]
         if same and len(node.outputs) == 1 and not node.outputs[0].is_graph_output():

@@ -24,6 +24,7 @@ LEFT_OUT = {
     "an expansion to its own shape": graph("s = Shape(x) z = Expand(x, s)", "N, M"),
     "a cut of its own length": graph("s = Shape<start = 1>(x) z = Slice(x, zero, s, one)", "N, M"),
     "a repetition of one time": graph("z = Tile(x, once)"),
+    "a rectifier that bends nothing": graph("z = LeakyRelu<alpha = 1.0>(x)"),
     "zeros that are not there": graph("z = Pad(x, none)"),
     "several after each other": graph("s = Shape(x) u = Concat<axis = 0>(x) z = Expand(u, s)", "N, M"),
 }

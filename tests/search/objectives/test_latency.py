@@ -18,7 +18,7 @@ from superopt.operators.differences import Neg
 from superopt.operators.functions import Exp
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Relu, Sqrt
-from superopt.search.objectives.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, Latency
+from superopt.search.objectives.latency import LATE_TIMED, MOST_TIMED, UNPROMISED_TIMED, WORTH_LATE, Latency
 from superopt.search.strategies.found import Applied, Found, Outcome
 from superopt.term import Graph, Term, variable
 
@@ -84,6 +84,29 @@ def test_graphs_are_timed_whole_as_long_as_there_is_time_and_something_promised(
     assert best is start
     assert len(set(timed)) == len(timed) == expected
     assert missed == untimed + (expected if fails else 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "promised", "expected"),
+    [
+        pytest.param(OutOfTime("too late"), 1.1 * WORTH_LATE, 1, id="much"),
+        pytest.param(OutOfTime("too late"), 0.9 * WORTH_LATE, 0, id="little"),
+        pytest.param(RuntimeFailed("it crashed"), 1.1 * WORTH_LATE, 0, id="what crashes"),
+    ],
+)
+def test_what_no_time_is_left_to_time_is_taken_where_its_sum_promises_much(
+    error: Exception, promised: float, expected: int
+) -> None:
+    x = variable("x", (2, 3), "float32")
+    start, found = Found(Graph((x,), (x,)), promised, ()), Found(Graph((x,), (Relu()(x),)), 1.0, ())
+
+    class Whole(Unmeasured):
+        def whole(self, original: Graph, candidate: Graph) -> tuple[float, float]:
+            raise error
+
+    best, gain, untimed = Latency(Whole()).choose(Outcome(start, [found]), ALONE, until=0.0)
+    assert (best, gain) == [(start, 1.0), (found, promised)][expected]
+    assert untimed >= 1
 
 
 def test_who_is_late_takes_the_first_that_gains() -> None:

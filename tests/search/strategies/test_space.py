@@ -14,7 +14,7 @@ from superopt.search.rewriting.rewrites import rewrites_of
 from superopt.search.strategies.found import Found
 from superopt.search.strategies.space import Space, applied
 from superopt.shipped import shipped_rules
-from superopt.term import Graph, variable
+from superopt.term import Graph, Term, variable
 
 X, Y, Z = (variable(n, (8, 4), "float32") for n in "xyz")
 V, W = (variable(n, (4, 4), "float32", constant=True) for n in "vw")
@@ -66,3 +66,15 @@ def test_no_graph_is_found_twice() -> None:
     assert len(found) > 3
     assert len(prints) == len(found) + 1 <= among.seen
     assert list(among.neighbours(Found(start(), 0.0, ()))) == []
+
+
+def test_a_start_is_simplified_at_all_depths_at_once() -> None:
+    """Six pairs of layers below each other, each of which is one: not those near the inputs alone."""
+    term, weights = X, list[Term]()
+    for i in range(6):
+        weights += (variable(f"{n}{i}", s, "float32", constant=True) for n, s in (("up", (4, 32)), ("down", (32, 4))))
+        term = Relu()(MatMul()(MatMul()(term, weights[-2]), weights[-1]))
+    graph = Graph((X, *weights), (term,))
+    matching = Matching(rewrites_of([], ["matmul"]))
+    (found,) = Space(graph, matching, AnalyticCost()).simplified(Found(graph, 0.0, ()))
+    assert sum(isinstance(t.operator, MatMul) for t in found.graph.runs) == 6

@@ -8,7 +8,6 @@ to go on from; and runtimes copy the whole for each side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,13 +16,12 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
-from superopt.onnx_io.naming import deep_values
-from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_of
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import input_of, is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
@@ -42,7 +40,7 @@ class Border(NamedTuple):
 def bordered(program: Program) -> dict[int, Put]:
     """How to have zeros around what convolutions read, by their places."""
     graph = program.model.graph
-    if (opset_of(program.model) or 1) < LEAST_OPSET or not any(is_a(n, "ScatterND", "Concat") for n in graph):
+    if opset_of(program.model) < LEAST_OPSET or not any(is_a(n, "ScatterND", "Concat") for n in graph):
         return {}
     made = {value.name or "": node for node in graph for value in node.outputs}
     known = _read(program)
@@ -74,7 +72,7 @@ def _border(program: Program, shape: Shape, parts: Parts, made: dict[str, ir.Nod
         return None
     (middle,) = inner
     conv = made[middle.of]
-    bias = data_of(program, conv.inputs[2]) if len(conv.inputs) > 2 else None
+    bias = data_of(program, input_of(conv, 2))
     around = [_by_channel(program, part) for part in parts if part is not middle]
     if bias is None or any(each is None or not np.array_equal(each, bias) for each in around):
         return None
@@ -113,24 +111,15 @@ def _widths(part: Part, shape: Shape) -> list[int]:
 
 def _put(border: Border, draft: Draft, node: ir.Node) -> bool:
     """Let a convolution read another one without its bias, with zeros around, to which the bias is added."""
-    there = {value.name or "": value for value in deep_values(draft.model.graph)}
-    conv, made = there[border.of].producer(), NewNodes("bordered", draft.taken)
-    if conv is None or node.inputs[0] is None or (bias := _given(conv, 2)) is None:
+    conv, old = by_name(draft.model.graph)[border.of].producer(), node.inputs[0]
+    bias = None if conv is None else input_of(conv, 2)
+    if conv is None or old is None or bias is None:
         return False
-    zeros = made.node("Pad", [_without_bias(made, conv), made.integers(border.widths)])
+    made = draft.nodes("bordered")
+    inputs = [value for value in conv.inputs[:2] if value is not None]
+    zeros = made.node("Pad", [made.node("Conv", inputs, list(conv.attributes.values())), made.integers(border.widths)])
     over = [1] * (len(border.widths) // 2 - 2)
-    with_bias = made.node("Add", [zeros, made.node("Reshape", [bias, made.integers([-1, *over])])])
+    node.replace_input_with(0, made.node("Add", [zeros, made.reshaped(bias, [-1, *over])]))
     draft.model.graph.insert_before(node, made.nodes)
-    old = node.inputs[0]
-    node.replace_input_with(0, with_bias)
-    bury(draft.model, dict.fromkeys([old]))
+    bury(draft.model, [old])
     return True
-
-
-def _without_bias(made: NewNodes, conv: ir.Node) -> ir.Value:
-    inputs: Sequence[ir.Value] = [value for value in conv.inputs[:2] if value is not None]
-    return made.node("Conv", inputs, list(conv.attributes.values()))
-
-
-def _given(node: ir.Node, which: int) -> ir.Value | None:
-    return node.inputs[which] if len(node.inputs) > which else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from superopt.operators.conv import Conv
 from superopt.operators.matmul import MatMul
-from superopt.operators.normalize import BatchNorm
+from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
 from superopt.search.rewriting.finders.affine import applied, layers, work_of
@@ -22,12 +22,12 @@ class Collapsing(Fewer):
     """Finds layers of layers that are less work as one."""
 
     name = "linear layers below each other as one"
-    heads = (Conv, MatMul)
+    heads = (Conv, Gemm, MatMul)
 
     def may_be(self, term: Term) -> bool:
         """Whether it is a layer of what may be one."""
-        x, weights = term.inputs
-        return weights.constant and isinstance(x.operator, Conv | MatMul | Add | Mul | Pad | BatchNorm)
+        x, weights = term.inputs[:2]
+        return weights.constant and isinstance(x.operator, Add | BatchNorm | Conv | Gemm | MatMul | Mul | Pad)
 
     def made(self, term: Term) -> Term | None:
         """The layer of least work; None where that is not of several."""

@@ -1,56 +1,26 @@
 """What a value is as a layer of constant weights: of what is right below, of what is below that, and so on.
 
 What is added to each channel, and what multiplies it, between two layers and behind them, belongs to the layer, and so
-do zeros around what is convolved; a layer of a layer is one again where either reads, for each place, that place alone.
+do zeros around what is convolved.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from superopt.dim import Shape, product
+from superopt.dim import Shape
 from superopt.operators.conv import Conv
-from superopt.operators.layout import Expand, Transpose, reshaped
+from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
-from superopt.operators.reductions import Sum
 from superopt.relations import are_equal, is_one
+from superopt.search.rewriting.finders.composed import Key, Layer, added, through, weighed
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
 from superopt.search.rewriting.finders.sizes import elements
 from superopt.term import Term, make
 
 MOST_BELOW, MOST_BETWEEN = 4, 8
 """Of more layers below each other, and of more between two of them, nothing is looked for."""
-
-
-class Key(NamedTuple):
-    """What two layers have in common that are one: what they are of, and how that is convolved, if it is."""
-
-    x: Term
-    conv: Conv | None
-    places: Shape
-
-    @property
-    def axis(self) -> int:
-        """Along which axis the channels are."""
-        return self.x.type.rank - 1 if self.conv is None else 1
-
-
-class Layer(NamedTuple):
-    """A layer of constant weights: of rows (channels, results), or a convolution's kernel, of one group or of one for
-    each channel; and what it adds to each result, if anything.
-    """
-
-    key: Key
-    weights: Term
-    work: int
-    """How many numbers are multiplied, by the layers that it was."""
-
-    bias: Term | None = None
-    merged: bool = False
-    """Whether it was several."""
 
 
 def layers(term: Term, below: int = MOST_BELOW) -> list[Layer]:
@@ -67,8 +37,8 @@ def layers(term: Term, below: int = MOST_BELOW) -> list[Layer]:
         return []
     nearer = _of_what_is_below(own)
     deeper = layers(nearer.key.x, below - 1) if below else []
-    through = [layer for inner in deeper if (layer := _through(inner, nearer)) is not None]
-    return [own, *([nearer] if nearer is not own else []), *through]
+    several = [layer for inner in deeper if (layer := through(inner, nearer)) is not None]
+    return [own, *([nearer] if nearer is not own else []), *several]
 
 
 def applied(layer: Layer) -> Term:
@@ -79,11 +49,6 @@ def applied(layer: Layer) -> Term:
     else:
         value = multiplied(Product(key.x, key.axis, layer.weights))
     return value if layer.bias is None else Add()(value, Expand((key.axis,), value.shape)(layer.bias))
-
-
-def added(one: Term | None, other: Term | None) -> Term | None:
-    """The sum of what two layers add."""
-    return Add()(one, other) if one is not None and other is not None else one or other
 
 
 def work_of(layer: Layer, results: Shape) -> int:
@@ -149,7 +114,7 @@ def _of_next(layer: Layer) -> Layer | None:
         if isinstance(op, Mul):
             return layer._replace(key=of_value, weights=_taken_by(layer, vector))
         if conv is None or not any(conv.pads):
-            return layer._replace(key=of_value, bias=added(_weighed(layer, vector), layer.bias))
+            return layer._replace(key=of_value, bias=added(weighed(layer, vector), layer.bias))
     return None
 
 
@@ -183,65 +148,3 @@ def _taken_by(layer: Layer, vector: Term) -> Term:
     conv = layer.key.conv
     of_channels = 0 if conv is None or not is_one(conv.group) else 1
     return Mul()(layer.weights, Expand((of_channels,), layer.weights.shape)(vector))
-
-
-def _weighed(layer: Layer, vector: Term) -> Term:
-    """What a layer without zeros around makes of channels of one number each."""
-    weights, conv = layer.weights, layer.key.conv
-    if conv is None:
-        channels, results = weights.shape
-        return reshaped(MatMul()(reshaped(vector, (1, channels)), weights), (results,))
-    results, channels = weights.shape[:2]
-    sums = Sum((2,))(reshaped(weights, (results, channels, product(weights.shape[2:]))))
-    if not is_one(conv.group):
-        return Mul()(reshaped(sums, (results,)), vector)
-    return reshaped(MatMul()(sums, reshaped(vector, (channels, 1))), (results,))
-
-
-def _through(inner: Layer, outer: Layer) -> Layer | None:
-    """A layer of another one as one; None of convolutions where neither is of single places, or where zeros are around
-    what is not zero.
-    """
-    if (inner.key.conv is None) != (outer.key.conv is None):
-        return None
-    if inner.bias is not None and outer.key.conv is not None and any(outer.key.conv.pads):
-        return None
-    composed = _composed(inner, outer)
-    if composed is None:
-        return None
-    bias = outer.bias if inner.bias is None else added(_weighed(outer, inner.bias), outer.bias)
-    return composed._replace(bias=bias, work=inner.work + outer.work, merged=True)
-
-
-def _composed(inner: Layer, outer: Layer) -> Layer | None:
-    """The weights of a layer of another one."""
-    a, b = inner.weights, outer.weights
-    if outer.key.conv is None or inner.key.conv is None:
-        return inner._replace(weights=MatMul()(a, b))
-    if not is_one(inner.key.conv.group):
-        return None
-    (middle, before), after = a.shape[:2], b.shape[0]
-    if _is_single(outer):
-        rows = MatMul()(reshaped(b, (after, middle)), reshaped(a, (middle, product(a.shape[1:]))))
-        return inner._replace(weights=reshaped(rows, (after, *a.shape[1:])))
-    if not _is_single(inner):
-        return None
-    conv = outer.key.conv
-    if not is_one(conv.group):
-        whole = (after, before, *b.shape[2:])
-        repeated = Expand((0, 1), whole)(reshaped(a, (middle, before)))
-        kernel = Mul()(Expand((0, *range(2, len(whole))), whole)(reshaped(b, (after, *b.shape[2:]))), repeated)
-        one_group = Conv(conv.strides, conv.pads, conv.dilations)
-        return outer._replace(key=Key(inner.key.x, one_group, outer.key.places), weights=kernel)
-    last = b.type.rank - 1
-    rows = reshaped(Transpose((0, *range(2, last + 1), 1))(b), (after * product(outer.key.places), middle))
-    mixed = reshaped(MatMul()(rows, reshaped(a, (middle, before))), (after, *outer.key.places, before))
-    return outer._replace(
-        key=Key(inner.key.x, conv, outer.key.places), weights=Transpose((0, last, *range(1, last)))(mixed)
-    )
-
-
-def _is_single(layer: Layer) -> bool:
-    """Whether a convolution reads, for each place, that place alone."""
-    assert layer.key.conv is not None
-    return product_of(make(layer.key.conv, (layer.key.x, layer.weights))) is not None

@@ -13,7 +13,8 @@ from functools import reduce
 
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
-from superopt.search.rewriting.finders.affine import Layer, added, applied, layers
+from superopt.search.rewriting.finders.affine import applied, layers
+from superopt.search.rewriting.finders.composed import Layer, added
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term
 

@@ -63,6 +63,8 @@ COLLAPSED = {
     ),
     "of zeros around": conv(PLAIN, biased(conv(PLAIN, AROUND(IMAGE), "a", MANY), "b"), "c", RESULTS, 3),
     "with a bias around": conv(PLAIN, biased(AROUND(conv(PLAIN, IMAGE, "a", MANY)), "b"), "c", RESULTS, 3),
+    "zeros around single places": conv(PLAIN, biased(conv(SAME, IMAGE, "a", MANY), "b"), "c", RESULTS, 3),
+    "zeros around both": conv(SAME, conv(SAME, IMAGE, "a", MANY), "c", RESULTS, 3),
     "normalized in between": conv(PLAIN, biased(scaled(conv(SAME, IMAGE, "a", MANY, 3), "s"), "b"), "c", RESULTS),
     "rows": rows(rows(ROWS, "a", MANY), "b", RESULTS),
     "rows with a bias": rows(biased(rows(ROWS, "a", MANY), "c"), "b", RESULTS),

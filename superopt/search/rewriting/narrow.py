@@ -2,7 +2,7 @@
 
 Rewrites bring constants together that were repeated over a whole image each. Folded as they stand they would be written
 at that size: 17 MB more for the batch normalizations of a DenseNet; and of a symbolic size, computed whenever the model
-runs. So are convolutions of single places, products of stacked matrices that are all the same, and of equal rows; and
+runs. So are convolutions, products of stacked matrices that are all the same, and of equal rows; and
 what is only moved.
 """
 
@@ -87,17 +87,18 @@ def _are_last(repeat: Expand, x: Term, term: Term) -> bool:
 
 
 def _of_one_place(term: Term) -> Term:
-    """A convolution of single places of a constant that is the same everywhere, done at one place."""
+    """A convolution of a constant that is the same everywhere, without zeros around it, done at one place."""
     op = term.operator
     if not (term.constant and isinstance(op, Conv)):
         return term
     image, kernel = term.inputs
-    ones = (1,) * (term.type.rank - 2)
     everywhere = isinstance(image.operator, Expand) and image.operator.axes == (1,)
-    if not everywhere or kernel.shape[2:] != ones or any(op.pads):
+    if not everywhere or any(op.pads) or all(map(is_one, (term.shape[0], *term.shape[2:]))):
         return term
-    place = reshaped(image.inputs[0], (1, image.shape[1], *ones))
-    result = make(Conv(ones, (0,) * (2 * len(ones)), ones, op.group), (place, kernel))
+    ones = (1,) * (term.type.rank - 2)
+    window = tuple((places - 1) * apart + 1 for places, apart in zip(kernel.shape[2:], op.dilations, strict=True))
+    place = Expand((1,), (1, image.shape[1], *window))(image.inputs[0])
+    result = make(Conv(ones, (0,) * (2 * len(ones)), op.dilations, op.group), (place, kernel))
     return Expand((1,), term.shape)(reshaped(result, term.shape[1:2]))
 
 

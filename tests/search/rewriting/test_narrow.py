@@ -17,6 +17,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.cost.analytic import AnalyticCost
 from superopt.evaluate import evaluate, sample
 from superopt.onnx_io import load, rewritten, save, understand
+from superopt.operators.conv import Conv
 from superopt.operators.layout import Concat, Expand, Reshape, Transpose
 from superopt.operators.matmul import MatMul
 from superopt.operators.picks import Slice
@@ -69,6 +70,8 @@ def stacked(name: str, *shape: int) -> Term:
         (Reshape((2, 3, 4, 5, 1))(spread(A, 1)), 3),
         (Reshape((1, 2, 12, 5))(spread(ROW, 3)), 5),
         (Reshape((6, 20))(spread(ONE)), 1),
+        (Conv()(spread(A, 1), variable("w", (7, 3, 3, 2), constant=True)), 7),
+        (Conv((2, 1), (0, 0, 0, 0), (1, 2), 3)(spread(A, 1), variable("w", (6, 1, 2, 2), constant=True)), 6),
         (Slice(1, 1, 3)(stacked("w", 6, 3)), 6),
         (Slice(3, 0, 2)(spread(A, 1)), 6),
         (Slice(3, 0, 2)(spread(ROW, 3)), 2),
@@ -96,6 +99,7 @@ def test_what_is_reshaped_to_what_was_repeated_is_that() -> None:
     "term",
     [
         Add()(DATA, spread(A, 1)),
+        Conv((1, 1), (0, 1, 0, 0))(spread(A, 1), variable("w", (7, 3, 3, 2), constant=True)),
         Add()(spread(variable("w", SHAPE, constant=True), 0, 1, 2, 3), spread(A, 1)),
         Transpose((0, 2, 1))(Expand((1, 2), (1, 3, 4))(variable("w", (3, 4), constant=True))),
     ],

@@ -23,19 +23,40 @@ _PRODUCTS = ("Gemm", "MatMul")
 BOUNDING = ("Clip", "Relu")
 """What becomes part of quantizing, whose bytes have bounds of their own."""
 
+MOST_BOUNDING = 64
+"""Behind more than so many that bound the same numbers nothing is looked for."""
+
 _NUMBERS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16, None)
 
 
 def is_in_bytes(node: ir.Node) -> bool:
     """Whether runtimes compute what a node does in bytes."""
-    if is_a(node, *BOUNDING):
-        maker = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-        return maker is not None and _becomes_bytes(node) and (is_a(maker, _MAKES) or is_in_bytes(maker))
+    top, maker = _first_bounding(node)
+    if top is None:
+        return maker is not None and _is_computed_so(maker)
+    return maker is not None and becomes_bytes(top) and (is_a(maker, _MAKES) or _is_computed_so(maker))
+
+
+def _first_bounding(node: ir.Node) -> tuple[ir.Node | None, ir.Node | None]:
+    """The first of those that bound the same numbers up to a node, and what makes these; none and the node itself where
+    it bounds nothing.
+    """
+    first: ir.Node | None = None
+    maker: ir.Node | None = node
+    for _ in range(MOST_BOUNDING):
+        if maker is None or not is_a(maker, *BOUNDING):
+            return first, maker
+        first, maker = maker, maker.inputs[0].producer() if maker.inputs and maker.inputs[0] is not None else None
+    return first, None
+
+
+def _is_computed_so(node: ir.Node) -> bool:
+    """The same of a node that is to do more than to bound what is computed."""
     if not is_a(node, *_OF_EACH, *_OF_SEVERAL, *MOVED):
         return False
     makers = [value.producer() for value in _numbers(node)]
     of_bytes = bool(makers) and all(is_a(maker, _MAKES) for maker in makers)
-    return of_bytes and (is_a(node, *_PRODUCTS) or _becomes_bytes(node))
+    return of_bytes and (is_a(node, *_PRODUCTS) or becomes_bytes(node))
 
 
 def _numbers(node: ir.Node) -> list[ir.Value]:
@@ -44,10 +65,17 @@ def _numbers(node: ir.Node) -> list[ir.Value]:
     return [v for i, v in enumerate(others, first) if v is not None and (i == first or v.dtype in _NUMBERS)]
 
 
-def _becomes_bytes(node: ir.Node) -> bool:
+def becomes_bytes(node: ir.Node) -> bool:
     """Whether all that reads what a node gives quantizes that, perhaps within bounds."""
-    users = [user for value in node.outputs for user, _ in value.uses()]
-    is_inner = bool(users) and not any(value.is_graph_output() for value in node.outputs)
-    return is_inner and all(
-        is_a(user, "QuantizeLinear") or (is_a(user, *BOUNDING) and _becomes_bytes(user)) for user in users
-    )
+    left, seen = [node], {node}
+    while left and len(seen) <= MOST_BOUNDING:
+        outputs = left.pop().outputs
+        users = [user for value in outputs for user, _ in value.uses()]
+        if not users or any(value.is_graph_output() for value in outputs):
+            return False
+        bounding = [user for user in users if not is_a(user, "QuantizeLinear")]
+        if not all(is_a(user, *BOUNDING) for user in bounding):
+            return False
+        left += [user for user in bounding if user not in seen]
+        seen.update(bounding)
+    return not left

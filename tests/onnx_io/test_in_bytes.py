@@ -54,3 +54,10 @@ def test_a_sum_of_bytes_that_gives_numbers_is_understood() -> None:
 def test_a_sum_that_is_read_as_a_number_too_is_understood() -> None:
     both = "q2 = QuantizeLinear(y, s, o) h = DequantizeLinear(q2, s, o) z = Exp(y) e = Sub(h, z)"
     assert not left_to_bytes(source("y = Add(d, d)", both))
+
+
+@pytest.mark.parametrize("many", [3, 2000])
+def test_what_bounds_numbers_again_and_again_is_read(many: int) -> None:
+    steps = " ".join(f"p{i + 1} = Relu(p{i})" for i in range(many))
+    made = source(f"p0 = Add(d, d) {steps} y = Relu(p{many})")
+    assert left_to_bytes(made) == ({"Add", "Relu"} if many < 64 else set())

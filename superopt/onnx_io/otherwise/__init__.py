@@ -44,6 +44,8 @@ from superopt.onnx_io.otherwise.quantized.padded import padded
 from superopt.onnx_io.otherwise.quantized.saturated import saturated
 from superopt.onnx_io.otherwise.quantized.shares import shares
 from superopt.onnx_io.otherwise.quantized.signed_weights import signed_weights
+from superopt.onnx_io.otherwise.quantized.sums_apart import sums_apart
+from superopt.onnx_io.otherwise.quantized.tabled import tabled
 from superopt.onnx_io.otherwise.quantized.unsigned_constants import unsigned_constants
 from superopt.onnx_io.otherwise.quantized.unsigned_values import unsigned_values
 from superopt.onnx_io.otherwise.quantized.whole_channels import whole_channels
@@ -75,10 +77,12 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     dequantized,
     padded,
     bounded,
+    sums_apart,
     convolved,
     shares,
     few_channels,
     saturated,
+    tabled,
     whole_channels,
     unsigned_values,
     unsigned_constants,

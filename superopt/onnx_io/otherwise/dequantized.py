@@ -6,7 +6,8 @@ same, and convolutions with weights that are made in each run are computed witho
 fastest: a MobileNetV2 whose weights TFLite has quantized takes twice as long so. What is computed between quantized
 values is left to the runtime, which has operators for it, and so are products with integers of several scales: of one
 row they take a quarter of the time. But it makes a Gemm of a product of two axes and the sum behind it before it looks
-for these.
+for these. Nor has it a convolution of bytes that gives numbers: where what comes of one is not quantized its weights
+are held as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.in_bytes import BOUNDING, MOVED
+from superopt.onnx_io.in_bytes import BOUNDING, MOVED, becomes_bytes
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -64,7 +65,11 @@ def _is_beside_bytes(program: Program, numbers: ir.Value) -> bool:
 
 
 def _is_in_bytes(program: Program, user: ir.Node, value: ir.Value) -> bool:
-    """Whether that may be so of a node: with numbers of bytes that are computed, or by itself."""
+    """Whether that may be so of a node: with numbers of bytes that are computed, or by itself. Convolutions are so only
+    if what they give is quantized.
+    """
+    if is_a(user, "Conv") and not becomes_bytes(user):
+        return False
     others = [v for v in user.inputs if v is not None and v is not value and not program.is_constant(v)]
     return not others or any(map(_is_of_bytes, others))
 
@@ -72,7 +77,7 @@ def _is_in_bytes(program: Program, user: ir.Node, value: ir.Value) -> bool:
 def _is_of_bytes(value: ir.Value) -> bool:
     """Whether numbers are made of bytes, and perhaps moved or bounded then."""
     maker = value.producer()
-    while is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
+    while maker is not None and is_a(maker, *_PASSING) and maker.inputs and maker.inputs[0] is not None:
         maker = maker.inputs[0].producer()
     return is_a(maker, "DequantizeLinear")
 
@@ -80,9 +85,9 @@ def _is_of_bytes(value: ir.Value) -> bool:
 def _is_of_a_weight(program: Program, node: ir.Node) -> bool:
     """Whether what a node gives is a constant of 32-bit numbers, and no output."""
     (value,) = node.outputs
-    known = program.term(value)
+    known = program.values.get(value.name or "")
     is_of_32 = known is not None and known.type.dtype == "float32"
-    return is_of_32 and program.is_constant(value) and not value.is_graph_output()
+    return is_of_32 and (value.name or "") in program.constants and not value.is_graph_output()
 
 
 def _is_multiplied_as_it_is(program: Program, node: ir.Node) -> bool:
@@ -98,7 +103,7 @@ def _is_multiplied_as_it_is(program: Program, node: ir.Node) -> bool:
 def _becomes_gemm(program: Program, product: ir.Node) -> bool:
     """Whether rows of two axes are multiplied, and all that reads the product is a sum."""
     rows = product.inputs[0]
-    known = program.term(rows)
+    known = None if rows is None else program.values.get(rows.name or "")
     uses = list(product.outputs[0].uses())
     return known is not None and known.type.rank == 2 and len(uses) == 1 and is_a(uses[0].node, "Add")
 

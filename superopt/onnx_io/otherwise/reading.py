@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
@@ -95,3 +96,26 @@ def reduction(program: Program, node: ir.Node, *op_types: str) -> Reduction | No
     is_told = told and all(-rank <= axis < rank for axis in axes)
     keeps = bool(number(node, "keepdims", 1))
     return Reduction(of, known.shape, known.type.dtype, told, keeps) if is_told else None
+
+
+BOUNDS_GIVEN = 11
+"""From this opset on a Clip reads its bounds, which attributes tell before."""
+
+
+def bounds_of(program: Program, node: ir.Node) -> tuple[float, float] | None:
+    """Between which 32-bit numbers a Clip takes what it reads to the nearest; None of any other node, and where that is
+    computed, or the wrong way round.
+    """
+    if not is_a(node, "Clip"):
+        return None
+    ends = [-np.inf, np.inf]
+    if (opset_of(program.model) or 1) < BOUNDS_GIVEN:
+        said = [node.attributes.get(name) for name in ("min", "max")]
+        ends = [end if told is None else told.as_float() for told, end in zip(said, ends, strict=True)]
+        return (ends[0], ends[1]) if ends[0] <= ends[1] else None
+    for i, value in enumerate(node.inputs[1:]):
+        data = data_of(program, value)
+        if value is not None and (data is None or data.size != 1 or data.dtype != np.float32):
+            return None
+        ends[i] = ends[i] if data is None else data.item()
+    return (ends[0], ends[1]) if ends[0] <= ends[1] else None

@@ -13,40 +13,13 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing, pads_with_one
+from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, input_of, is_a, text
-from superopt.onnx_io.surgery import bury
-
-_BYTES = ("int8", "uint8")
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """Which numbers bytes of a type stand for: how far these are apart, and the byte of 0."""
-
-    scale: float
-    zero: int
-    dtype: str
-
-    def bytes(self, numbers: Array) -> Array:
-        """The bytes of numbers, which are bounded."""
-        bounds = np.iinfo(self.dtype)
-        with np.errstate(all="ignore"):
-            steps = np.rint(numbers / np.float32(self.scale)) + np.float32(self.zero)
-        return np.asarray(np.clip(steps, bounds.min, bounds.max), np.float32)
-
-    @property
-    def are_restored(self) -> bool:
-        """Whether each byte is that of the number that it stands for."""
-        bounds = np.iinfo(self.dtype)
-        every = np.arange(bounds.min, bounds.max + 1).astype(np.float32)
-        with np.errstate(all="ignore"):
-            numbers = (every - np.float32(self.zero)) * np.float32(self.scale)
-        return bool(np.array_equal(self.bytes(numbers), every))
+from superopt.onnx_io.said import input_of, is_a
+from superopt.onnx_io.surgery import bury, replace_node
 
 
 @dataclass(frozen=True)
@@ -56,15 +29,41 @@ class _Padding:
     node: ir.Node
     making: ir.Node
     quantizing: ir.Node
-    steps: _Steps
+    steps: Steps
     byte: int | None
     """None where it repeats or mirrors what it pads."""
 
 
 def padded(program: Program) -> dict[int, Put]:
     """How to have zeros around bytes, by the places of paddings."""
-    places = enumerate(program.model.graph)
-    return {place: partial(_put, program) for place, node in places if _padding(program, node) is not None}
+    places, quantizes = (
+        list(enumerate(program.model.graph)),
+        any(is_a(n, "QuantizeLinear") for n in program.model.graph),
+    )
+    found = {place: partial(_put, program) for place, node in places if _padding(program, node) is not None}
+    named = {place: partial(_name_none, program) for place, node in places if quantizes and _names_axes(program, node)}
+    return {**named, **found}
+
+
+def _names_axes(program: Program, node: ir.Node) -> bool:
+    """Whether a padding names axes that are told."""
+    return is_a(node, "Pad") and input_of(node, 3) is not None and _widths(program, node) is not None
+
+
+def _name_none(program: Program, draft: Draft, node: ir.Node) -> bool:
+    """Pad along all axes, by nothing along those that are not named: onnxruntime 1.32 moves transpositions through
+    paddings around convolutions of bytes, and is mistaken about axes that are named.
+    """
+    widths, made = _widths(program, node), draft.nodes("padded")
+    if widths is None:
+        return False
+    read = [node.inputs[1], node.inputs[3]]
+    node.replace_input_with(1, made.integers(widths))
+    node.replace_input_with(3, None)
+    node.resize_inputs(2 if node.inputs[2] is None else 3)
+    draft.model.graph.insert_before(node, made.nodes)
+    bury(draft.model, [value for value in read if value is not None])
+    return True
 
 
 def _padding(program: Program, node: ir.Node) -> _Padding | None:
@@ -73,8 +72,8 @@ def _padding(program: Program, node: ir.Node) -> _Padding | None:
     users = [] if making is None else [user for user, _ in node.outputs[0].uses()]
     if making is None or len(users) != 1 or not is_a(users[0], "QuantizeLinear") or users[0].graph is not node.graph:
         return None
-    steps = _steps(making)
-    if steps is None or _steps(users[0]) != steps or not steps.are_restored or node.outputs[0].is_graph_output():
+    steps = steps_of(making)
+    if steps is None or steps_of(users[0]) != steps or not steps.are_restored or node.outputs[0].is_graph_output():
         return None
     if not pads_with_one(node):
         return _Padding(node, making, users[0], steps, None)
@@ -85,16 +84,6 @@ def _padding(program: Program, node: ir.Node) -> _Padding | None:
     return _Padding(node, making, users[0], steps, int(steps.bytes(number.astype(np.float32)).item()))
 
 
-def _steps(node: ir.Node) -> _Steps | None:
-    """The steps of 32-bit numbers to or from bytes of which a node is, if these are the same for all."""
-    scale, zero = held(input_of(node, 1)), held(input_of(node, 2))
-    if scale is None or zero is None or scale.numpy().size != 1 or zero.numpy().size != 1:
-        return None
-    if scale.dtype != ir.DataType.FLOAT or zero.numpy().dtype.name not in _BYTES:
-        return None
-    return _Steps(scale.numpy().item(), zero.numpy().item(), zero.numpy().dtype.name)
-
-
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let convolutions have zeros around what they read, or bytes be padded."""
     found = _padding(program, node)
@@ -102,12 +91,12 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         return False
     widths = _widths(program, node)
     reading = _convolutions(found) if found.byte == found.steps.zero else []
-    if widths is None or not reading or not all(_pads(conv, widths) for conv in reading):
+    if widths is None or not reading or not all(_pads(program, conv, widths) for conv in reading):
         _pad_bytes(draft, found, widths)
         return True
     between = [conv.inputs[0] for conv in reading]
     for conv in reading:
-        pads = _pads(conv, widths)
+        pads = _pads(program, conv, widths)
         conv.attributes.pop("auto_pad", None)
         conv.attributes["pads"] = ir.AttrInt64s("pads", pads)
         conv.replace_input_with(0, found.making.outputs[0])
@@ -131,7 +120,7 @@ def _convolutions(padding: _Padding) -> list[ir.Node]:
     """The convolutions that read the numbers of what is padded; none where something else reads it."""
     of_bytes = padding.quantizing.outputs[0]
     makers = [user for user, which in of_bytes.uses() if which == 0 and is_a(user, "DequantizeLinear")]
-    made = [maker.outputs[0] for maker in makers if _steps(maker) == padding.steps]
+    made = [maker.outputs[0] for maker in makers if steps_of(maker) == padding.steps]
     uses = [use for value in made for use in value.uses()]
     shown = any(value.is_graph_output() for value in (of_bytes, *made))
     if shown or len(made) != len(of_bytes.uses()):
@@ -141,10 +130,10 @@ def _convolutions(padding: _Padding) -> list[ir.Node]:
     return [user for user, _ in uses] if are_read_so else []
 
 
-def _pads(conv: ir.Node, widths: list[int]) -> list[int]:
+def _pads(program: Program, conv: ir.Node, widths: list[int]) -> list[int]:
     """With how many zeros a convolution reads what is padded so; none where it cannot have them."""
     rank = len(widths) // 2
-    automatic = text(conv, "auto_pad", "NOTSET")
+    automatic = conv.attributes["auto_pad"].as_string() if "auto_pad" in conv.attributes else "NOTSET"
     said = conv.attributes["pads"].as_ints() if "pads" in conv.attributes and automatic != "VALID" else ()
     own = list(said) or [0] * (2 * rank - 4)
     if automatic not in ("NOTSET", "VALID") or min(widths) < 0 or any(widths[:2] + widths[rank : rank + 2]):
@@ -166,4 +155,5 @@ def _pad_bytes(draft: Draft, padding: _Padding, widths: list[int] | None) -> Non
     if axes is not None:
         read.append(axes)
     result = made.several("Pad", read, list(node.attributes.values()))[0]
-    draft.replace(padding.quantizing, made, [result])
+    draft.model.graph.insert_before(padding.quantizing, made.nodes)
+    replace_node(draft.model, padding.quantizing, [result])

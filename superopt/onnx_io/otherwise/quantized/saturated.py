@@ -1,112 +1,106 @@
-"""Hard sigmoids between quantized values: sums with a number, as what is quantized has bounds of its own.
+"""Hard sigmoids, and what is rectified or cut, between quantized values: sums with a number, as bytes have bounds.
 
 `max(0, min(1, αx + β))` of a byte is another byte, which is quantized of αx + β as well where 0 and 1 are the ends of
 what bytes stand for. onnxruntime has no operator on bytes for the one, and computes it in 32-bit numbers: 0.56 ns for
 each number, and 0.13 for a sum on bytes. Which byte it is has to be the same for all 256: as β is often half a step
-off, slope and sum are moved by as little as puts all of them well away from the middle between two steps.
+off, slope and sum are moved by as little as puts all of them well away from the middle between two steps. Quantizers
+that keep the byte of 0 in the middle leave a Relu or a Clip between two pairs with steps of their own: a sum as well,
+whose bytes are bounded then.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import product
+from superopt.onnx_io.otherwise.quantized.bounded import OPSET, bound
+from superopt.onnx_io.otherwise.quantized.each_byte import Chain, chain, is_one_operator, numbers_of
+from superopt.onnx_io.otherwise.quantized.fitted import Line, fitted
+from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
 from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import held, is_a, real
-from superopt.onnx_io.surgery import bury, let_go
+from superopt.onnx_io.said import is_a
+from superopt.onnx_io.skeleton import opset_of
+from superopt.onnx_io.surgery import bury, replace_node
 
 LEAST = 2**10
 """Of fewer numbers nodes take longer to start than they save."""
 
-TURNED, TRIED, CLEAR = 0.002, 81, 2**-9
-"""The slope is changed by such a part at most, in so many ways, and what is rounded is so far from the middle: more
-than what 32-bit numbers round below 2⁸.
-"""
-
-
-class _Sum(NamedTuple):
-    """By which scale bytes count, and which number is added to them."""
-
-    scale: float
-    added: float
-
 
 def saturated(program: Program) -> dict[int, Put]:
-    """How to compute such hard sigmoids, by their places."""
-    found = ((place, _sum(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, one) for place, one in found if one is not None}
+    """How to compute such functions of bytes, by the places of what quantizes."""
+    found = ((place, _line(program, node)) for place, node in enumerate(program.model.graph))
+    return {place: partial(_put, program, line) for place, line in found if line is not None}
 
 
-def _sum(program: Program, node: ir.Node) -> _Sum | None:
-    """The sum that gives the same byte as a node, whatever byte it reads; None where there is none, or too few."""
-    if not is_a(node, "HardSigmoid") or node.outputs[0].is_graph_output():
-        return None
-    maker = None if node.inputs[0] is None else node.inputs[0].producer()
-    users = [user for user, _ in node.outputs[0].uses()]
+def _line(program: Program, node: ir.Node) -> Line | None:
+    """The line that gives the bytes that a node quantizes to, of other bytes; None where there is none, or too few."""
+    found = chain(program, node) if is_a(node, "QuantizeLinear") else None
     many = product(shape_of(program, node.outputs[0]) or (0,))
-    if not is_a(maker, "DequantizeLinear") or not all(is_a(u, "QuantizeLinear") for u in users):
+    if found is None or is_one_operator(found) or (isinstance(many, int) and many < LEAST):
         return None
-    given, told = _steps(maker), {_steps(user) for user in users}
-    if given is None or len(told) != 1 or (isinstance(many, int) and many < LEAST):
+    given, to = found.given, found.to
+    bytes_of = found.making.inputs[0]
+    if given.dtype != to.dtype or min(given.scale, to.scale) <= 0 or bytes_of is None:
         return None
-    to = told.pop()
-    slope, at_0 = (real(node, name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
-    return None if to is None or slope <= 0 else _fitted(given, to, slope, at_0)
-
-
-class _Steps(NamedTuple):
-    """What bytes without a sign stand for."""
-
-    scale: float
-    zero: int
-
-
-def _steps(node: ir.Node) -> _Steps | None:
-    """What the bytes that a node reads or gives stand for, where that is the same for all of them."""
-    scale, zero = (held(value) for value in [*node.inputs, None, None][1:3])
-    if scale is None or zero is None or zero.dtype != ir.DataType.UINT8 or scale.dtype != ir.DataType.FLOAT:
+    if given.dtype == "int8" and becomes_unsigned(program, bytes_of):
         return None
-    is_one = scale.numpy().size == 1 and zero.numpy().size == 1 and float(scale.numpy().reshape(-1)[0]) > 0
-    return _Steps(float(scale.numpy().reshape(-1)[0]), int(zero.numpy().reshape(-1)[0])) if is_one else None
+    low, high = given.ends
+    numbers = numbers_of(program, found)
+    own, wanted = np.arange(low, high + 1), to.bytes(numbers)
+    ends = int(wanted.min()), int(wanted.max())
+    if given == to and np.array_equal(wanted, np.clip(own, *ends)) and _has_bounds(program):
+        return Line(1.0, 0.0, *ends)
+    steps = numbers.astype(np.float64) / to.scale
+    line = fitted(own - given.zero, steps, wanted, to.zero, to.ends)
+    return line if line is not None and ((line.low, line.high) == to.ends or _has_bounds(program)) else None
 
 
-def _fitted(given: _Steps, to: _Steps, slope: float, at_0: float) -> _Sum | None:
-    """The sum that gives the same of all 256, none of which is near the middle between two steps."""
-    each = np.arange(256) - given.zero
-    inner = np.float32(slope) * (each.astype(np.float32) * np.float32(given.scale)) + np.float32(at_0)
-    shares = np.clip(inner, np.float32(0), np.float32(1)) / np.float32(to.scale)
-    wanted = np.clip(np.rint(shares) + to.zero, 0, 255)
-    best, found = CLEAR, None
-    for turned in np.linspace(1 - TURNED, 1 + TURNED, TRIED):
-        rest = wanted - turned * slope * given.scale / to.scale * each
-        low, high = rest[wanted > 0].max(initial=-np.inf) - 0.5, rest[wanted < 255].min(initial=np.inf) + 0.5
-        added = (low + high) / 2 - to.zero
-        if (high - low) / 2 > best and 0 < added < np.inf:
-            best, found = (high - low) / 2, _Sum(turned * slope * given.scale, added * to.scale)
-    return found
+def _has_bounds(program: Program) -> bool:
+    return opset_of(program.model) >= OPSET
 
 
-def _put(of: _Sum, draft: Draft, node: ir.Node) -> bool:
-    """Let bytes count by a scale, and a number be added."""
-    value = node.inputs[0]
-    maker = None if value is None else value.producer()
-    if value is None or maker is None or maker.inputs[0] is None or maker.inputs[2] is None:
+def _put(program: Program, line: Line, draft: Draft, node: ir.Node) -> bool:
+    """Let bytes count by a scale, and a number be added; and what comes of it be bounded."""
+    found, value = chain(program, node), node.inputs[0]
+    if found is None or value is None or found.making.inputs[0] is None:
         return False
-    made = draft.nodes("sum")
-    scale, added = (made.held(np.array(number, np.float32)) for number in of)
-    scaled = made.node("DequantizeLinear", [maker.inputs[0], scale, maker.inputs[2]])
-    one, zero = (made.held(np.array(number, np.uint8)) for number in (1, 0))
+    if found.given == found.to and line[:2] == (1.0, 0.0):
+        return _bounded(found, line, draft)
+    made, steps = draft.nodes("sum"), np.array([line.slope, abs(line.added)]) * found.to.scale
+    scale, added = (made.held(np.array(number or found.to.scale, np.float32)) for number in steps)
+    scaled = made.node("DequantizeLinear", [found.making.inputs[0], scale, made.held(_byte(found, found.given.zero))])
+    one, zero = (made.held(_byte(found, byte)) for byte in _one(line.added))
     number = made.node("DequantizeLinear", [one, added, zero])
     total = made.node("Add", [scaled, number])
     draft.model.graph.insert_before(node, made.nodes)
-    node.outputs[0].replace_all_uses_with(total)  # which has another name, as it is more than 1 where that was 1
-    read = let_go(node)
-    draft.model.graph.remove(node)
-    bury(draft.model, read)
+    node.replace_input_with(0, total)
+    low, high = found.to.ends
+    if (line.low, line.high) != (low, high):
+        bound(draft, node, line.low if line.low > low else None, line.high if line.high < high else None)
+    bury(draft.model, [value])
     return True
+
+
+def _bounded(found: Chain, line: Line, draft: Draft) -> bool:
+    """Let bytes be bounded as they are."""
+    made, bytes_of = draft.nodes("bounded"), found.making.inputs[0]
+    if bytes_of is None:
+        return False
+    result = made.node("Clip", [bytes_of, *(made.held(_byte(found, end)) for end in (line.low, line.high))])
+    draft.model.graph.insert_before(found.quantizing, made.nodes)
+    replace_node(draft.model, found.quantizing, [result])
+    return True
+
+
+def _one(added: float) -> tuple[int, int]:
+    """A byte and that of 0, which is less by one, or more where something is taken off; or the same."""
+    return (int(added > 0), int(added < 0))
+
+
+def _byte(found: Chain, byte: int) -> np.ndarray:
+    return np.array(byte, found.given.dtype)

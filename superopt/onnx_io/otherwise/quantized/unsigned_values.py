@@ -76,7 +76,7 @@ def unsigned_values(program: Program) -> dict[int, Put]:
         if not _is_to_bytes(node) or node.outputs[0] in seen or node.outputs[0] in refused:
             continue
         region = _Region()
-        if _is_taken_in(region, node, refused):
+        if _is_taken_in(region, node.outputs[0], refused):
             seen |= region.values
             found[place] = _put
         else:
@@ -84,9 +84,17 @@ def unsigned_values(program: Program) -> dict[int, Put]:
     return found if found and all_are_exact(program) else {}
 
 
-def _is_taken_in(region: _Region, node: ir.Node, refused: Collection[ir.Value] = ()) -> bool:
-    """Take in what has to be of bytes without a sign if what a node quantizes to is; whether all of that can be, where
-    those that are refused cannot.
+def becomes_unsigned(program: Program, value: ir.Value) -> bool:
+    """Whether bytes with a sign become such without: what else is to be said of them is told of those then."""
+    producer, region = value.producer(), _Region()
+    is_taken_in = producer is not None and value.graph is program.model.graph and _is_taken_in(region, value)
+    is_quantized = any(_is_to_bytes(maker) for each in region.values if (maker := each.producer()) is not None)
+    return is_taken_in and is_quantized and all_are_exact(program)
+
+
+def _is_taken_in(region: _Region, first: ir.Value, refused: Collection[ir.Value] = ()) -> bool:
+    """Take in what has to be of bytes without a sign if a value is; whether all of that can be, where those that are
+    refused cannot.
     """
 
     def around(value: ir.Value) -> list[ir.Value] | None:
@@ -96,7 +104,7 @@ def _is_taken_in(region: _Region, node: ir.Node, refused: Collection[ir.Value] =
         found = [_made(region, maker), *(_read(region, user, i) for user, i in value.uses())]
         return all_of(found)
 
-    return takes_in(region.values, node.outputs[0], around)
+    return takes_in(region.values, first, around)
 
 
 def _is_to_bytes(node: ir.Node) -> bool:
@@ -202,7 +210,7 @@ def _all(values: Sequence[ir.Value | None]) -> list[ir.Value]:
 def _put(draft: Draft, node: ir.Node) -> bool:
     """Let all values of a region be bytes without a sign."""
     region = _Region()
-    if not _is_to_bytes(node) or not _is_taken_in(region, node):
+    if not _is_to_bytes(node) or not _is_taken_in(region, node.outputs[0]):
         return False
     for value in region.values:
         value.type = ir.TensorType(UNSIGNED)

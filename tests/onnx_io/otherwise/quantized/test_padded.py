@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 from onnx import helper
 
@@ -134,6 +135,28 @@ def test_what_something_else_reads_too_is_padded_as_bytes() -> None:
 )
 def test_what_bytes_do_not_give_back_stays(source: onnx.ModelProto) -> None:
     assert [node.op_type for node in understand(load(source)).model.graph].count("QuantizeLinear") == 3
+
+
+@pytest.mark.parametrize("named", [[-1, 2], [0, 3]])
+def test_what_stays_a_padding_names_no_axes(named: list[int]) -> None:
+    """It may stand beside convolutions of bytes as well, as here once the Relu is part of quantizing."""
+    given = Model(zero=0, widths=[2, 1, 0, 1])
+    given.nodes[0:2] = pair("h", "a", given.held, STEP, np.int8(0))
+    front = [*pair("x", "f", given.held, STEP, np.int8(0))]
+    data = RNG.integers(-50, 50, (4, 4, 1, 1)).astype(np.int8)
+    front += [weights("v", given.held, data, np.int8(0)), helper.make_node("Conv", ["f", "v"], ["r"])]
+    given.nodes[0:0] = [*front, helper.make_node("Relu", ["r"], ["h"])]
+    given.held |= {"v_scale": np.float32(2**-7), "axes": np.array(named)}
+    given.nodes = [node for node in given.nodes if node.op_type != "Pad"]
+    given.nodes.insert(-2, helper.make_node("Pad", ["a", "widths", "", "axes"], ["p"]))
+    given.held["b_scale"] = np.float32(0.07)
+    source = given.convolved()
+    made = understand(load(source)).model
+    (pad,) = [node for node in made.graph if node.op_type == "Pad"]
+    assert len(pad.inputs) == 2
+    assert [node.op_type for node in made.graph].count("Clip") == 1
+    ort.InferenceSession(ir.to_proto(made).SerializeToString()).run(None, FED)  # which is refused otherwise
+    kinds(source)
 
 
 def test_bytes_that_are_no_larger_than_their_0_tell_types_apart() -> None:

@@ -1,7 +1,7 @@
-"""One model under superopt and under the tools people use, each against onnxruntime alone.
+"""One model under superopt and under the tools people use, each against a runtime alone.
 
-Every result is measured beside the original, with all of onnxruntime's own optimizations, in turns in fresh pairs of
-sessions, on one thread and in its time. Peers: onnxsim, onnxslim and onnxscript's optimizer.
+Every result is measured beside the original, with all of the runtime's own optimizations, in turns in fresh pairs of
+sessions, on one thread and in its time. Peers: onnxsim, onnxslim and onnxscript's optimizer, on the same runtime.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from benchmarks.attainable import attainable
 from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, OF_ONE_OUTPUT, Run
 from benchmarks.table import speedup, without_gain
 from benchmarks.zoo import run_once
-from superopt.cost.ort import OnnxRuntime
+from superopt.asked import Options
+from superopt.cost.runtimes import runtime_named
 from superopt.errors import RuntimeFailed
 from superopt.onnx_io import load, understand
 from superopt.rules.format import load_rules, print_file
@@ -57,14 +58,15 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One model: how much faster it is after each tool, and what superopt took. None where a tool failed.
+    """One model: how much faster it is after each tool, and what superopt took. None where a tool failed. What is
+    attainable is known of onnxruntime only.
 
     `less` are runs that may use definitions alone, and these and rules of one output; none where these were not run.
     `agreement` is how the result of superopt compares with the original on inputs that superopt had not drawn.
     """
 
     model: str
-    attainable: float
+    attainable: float | None
     ours: Paired | None
     peers: dict[str, Paired | None]
     empty: Run
@@ -91,7 +93,7 @@ class Row:
         """What the table says."""
         return (
             self.model,
-            f"{self.attainable:.2f}",
+            "not known" if self.attainable is None else f"{self.attainable:.2f}",
             without_gain(self.full) if self.ours is None else _shown(self.ours),
             *("failed" if p is None else _shown(p) for p in self.peers.values()),
             *(map(speedup, self.less) if self.less else ("not run", "not run")),
@@ -115,15 +117,15 @@ def _milliseconds(*measured: Paired | None) -> str:
     return next((f"{p.original_s * 1e3:.2f} ms" for p in measured if p), "")
 
 
-def measured(model: Path, limit: float, folder: Path, ablations: bool = True) -> Row:
-    """Optimize a model with each tool, and measure what comes out; `folder` is where all that is written."""
+def measured(model: Path, limit: float, folder: Path, ablations: bool = True, runtime: str = Options.runtime) -> Row:
+    """Optimize a model with each tool, and measure what comes out on a runtime; `folder` is where all is written."""
     timings, out = folder / f"{model.stem}.sqlite", folder / "out.onnx"
-    given = ["--timings", str(timings)]
+    given = ["--timings", str(timings), "--runtime", runtime]
     empty, full = (run_once(model, BOTH, kind, given, limit, folder) for kind in (EMPTY, FULL))
     gained = full.report is not None and full.report["outcome"] == "faster"
-    ours = _compared(model, out) if gained else None
-    agreement = apart(_agreement, model, out) if gained else None
-    peers = {peer: _beside(command, model, folder / f"{peer}.onnx") for peer, command in PEERS.items()}
+    ours = _compared(runtime, model, out) if gained else None
+    agreement = apart(_agreement, runtime, model, out) if gained else None
+    peers = {peer: _beside(runtime, command, model, folder / f"{peer}.onnx") for peer, command in PEERS.items()}
     fewer: tuple[tuple[str, list[Rule]], ...] = (
         (DEFINITIONS_ALONE, []),
         (OF_ONE_OUTPUT, [r for r in _shipped() if len(r.source) == 1]),
@@ -132,14 +134,15 @@ def measured(model: Path, limit: float, folder: Path, ablations: bool = True) ->
         run_once(model, uses, FULL, [*given, "--rules", str(_written(rules, folder))], limit, folder)
         for uses, rules in (fewer if ablations else ())
     )
-    return Row(model.stem, apart(attainable, model, folder), ours, peers, empty, full, less, agreement)
+    best = apart(attainable, model, folder) if runtime == Options.runtime else None
+    return Row(model.stem, best, ours, peers, empty, full, less, agreement)
 
 
-def _beside(command: list[str], model: Path, theirs: Path) -> Paired | None:
+def _beside(runtime: str, command: list[str], model: Path, theirs: Path) -> Paired | None:
     """The model beside what a tool makes of it, in a file that is removed; None where it makes nothing."""
     try:
         ended = subprocess.run([*command, str(model), str(theirs)], capture_output=True, check=False, timeout=PEER_S)
-        return _compared(model, theirs) if ended.returncode == 0 and theirs.exists() else None
+        return _compared(runtime, model, theirs) if ended.returncode == 0 and theirs.exists() else None
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -163,20 +166,20 @@ def apart(function: Callable[..., T], *arguments: object) -> T:
         return pool.submit(function, *arguments).result()
 
 
-def _compared(original: Path, candidate: Path) -> Paired | None:
-    return apart(_side_by_side, original, candidate)
+def _compared(runtime: str, original: Path, candidate: Path) -> Paired | None:
+    return apart(_side_by_side, runtime, original, candidate)
 
 
-def _side_by_side(original: Path, candidate: Path) -> Paired | None:
+def _side_by_side(runtime: str, original: Path, candidate: Path) -> Paired | None:
     try:
-        return compare(original, candidate, Harness(OnnxRuntime(1), seed=1), budget_s=BUDGET_S)
+        return compare(original, candidate, Harness(runtime_named(runtime, 1), seed=1), budget_s=BUDGET_S)
     except RuntimeFailed:
         return None
 
 
-def _agreement(original: Path, candidate: Path) -> Agreement:
+def _agreement(runtime: str, original: Path, candidate: Path) -> Agreement:
     setting = limited(understand(load(original)), Setting())
-    return examine(original, candidate, OnnxRuntime(1), fed=Fed(settings=(setting,), seed=SEED))
+    return examine(original, candidate, runtime_named(runtime, 1), fed=Fed(settings=(setting,), seed=SEED))
 
 
 def _shown(paired: Paired) -> str:

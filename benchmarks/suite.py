@@ -26,6 +26,8 @@ from benchmarks.contest import COLUMNS, PEERS, Row, apart, measured
 from benchmarks.plots import chart
 from benchmarks.table import prediction
 from benchmarks.zoo import ROOT
+from superopt.asked import Options
+from superopt.cost.runtimes import RUNTIMES
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def networks(names: Sequence[str], batches: Sequence[int], folder: Path = ROOT /
     )
 
 
-def page(suite: Suite, rows: Sequence[Row], facts: dict[str, str]) -> str:
+def page(suite: Suite, rows: Sequence[Row], facts: dict[str, str], runtime: str = Options.runtime) -> str:
     """The page, with its table and its plot."""
     body = "\n".join(
         f"| {' | '.join(line)} |" for line in (COLUMNS, ["---"] * len(COLUMNS), *(r.cells() for r in rows))
@@ -75,29 +77,30 @@ def page(suite: Suite, rows: Sequence[Row], facts: dict[str, str]) -> str:
 
 {said}
 
-How many times faster than onnxruntime with all of its own optimizations on the original, after superopt and after the
+How many times faster than {runtime} with all of its own optimizations on the original, after superopt and after the
 tools people use: on one thread and in its time, in turns, in fresh pairs of sessions, with 95 % intervals. *None*: no
 gain was confirmed, and the original came back. *No time*: so does it where comparing and measuring a candidate would
 take longer than the limit. Each result of superopt was compared with the original once more, on other inputs, and
 *error* is the largest, relative to the largest output. Models are those of {suite.described}, with random weights.
 
 *Attainable* is what a perfect rewrite could give that leaves dense products as they are: the time of an inference over
-that of its matrix products and convolutions (`benchmarks/attainable.py`). *Definitions alone* and *and rules of one
-output* are ablations: what superopt finds with less than all of its rules, by its own measurement.
+that of its matrix products and convolutions (`benchmarks/attainable.py`), which only onnxruntime tells. *Definitions
+alone* and *and rules of one output* are ablations: what superopt finds with less than all of its rules, by its own
+measurement.
 
 {prediction([run for r in rows for run in (r.empty, r.full, *r.less)])}
 
 {body}
 
-{_plots(rows)}
+{_plots(rows, runtime)}
 """
 
 
-def _plots(rows: Sequence[Row]) -> str:
+def _plots(rows: Sequence[Row], runtime: str) -> str:
     """What each model gains, and what superopt takes for it."""
     names, ours = [r.model for r in rows], [r.ours for r in rows]
     interval = [[p.low if p else 1.0 for p in ours], [p.high if p else 1.0 for p in ours]]
-    speed = "times faster than onnxruntime alone: by superopt (bars; two lines: its interval), by the best other (line)"
+    speed = f"times faster than {runtime} alone: by superopt (bars; two lines: its interval), by the best other (line)"
     time, memory = "seconds of superopt: with an empty table (bars), with a full one (line)", "peak memory of superopt"
     return "\n\n".join(
         (
@@ -113,15 +116,15 @@ def _plots(rows: Sequence[Row]) -> str:
 def main() -> None:
     """Run what was asked for, print it, and write the page anew after each model."""
     arguments, suite = _asked()
-    out = arguments.out or (None if arguments.names else suite.page)
+    out = arguments.out or (None if arguments.names or arguments.runtime != Options.runtime else suite.page)
     rows: list[Row] = []
     console = Console()
     with tempfile.TemporaryDirectory(prefix="superopt-suite-") as folder:
         for write in suite.models.values():
-            rows.append(measured(apart(write), arguments.time, Path(folder), arguments.ablations))
+            rows.append(measured(apart(write), arguments.time, Path(folder), arguments.ablations, arguments.runtime))
             console.print("  ".join(rows[-1].cells()), highlight=False)
             if out:
-                out.write_text(page(suite, rows, _facts(rows)), encoding="utf-8")
+                out.write_text(page(suite, rows, _facts(rows), arguments.runtime), encoding="utf-8")
     shown = Table(*COLUMNS, show_edge=False, pad_edge=False)
     for row in rows:
         shown.add_row(*row.cells())
@@ -142,9 +145,12 @@ def _asked() -> tuple[argparse.Namespace, Suite]:
     parser.add_argument("names", nargs="*", metavar="NAME", help="models [default: all of the suite]")
     parser.add_argument("--published", action="store_true", help="the networks of TASO, TENSAT and PET")
     parser.add_argument("--batch", type=int, nargs="+", metavar="N", help="of published ones [default: 1 16]")
+    parser.add_argument("--runtime", choices=RUNTIMES, default=Options.runtime, help="what runs them, peers' too")
     parser.add_argument("--time", type=float, default=60.0, help="limit of each run of superopt, in seconds")
     parser.add_argument("--no-ablations", dest="ablations", action="store_false", help="with all rules alone")
-    parser.add_argument("--out", type=Path, help="the page to write [default: that of the suite, of all its models]")
+    parser.add_argument(
+        "--out", type=Path, help="the page to write [default: that of the suite, of all its models on onnxruntime]"
+    )
     arguments = parser.parse_args()
     known = (*published.PUBLISHED,) if arguments.published else (*CLASSES,)
     if unknown := sorted({*arguments.names} - {*known}):

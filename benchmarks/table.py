@@ -28,8 +28,8 @@ def rendered(runs: Sequence[Run]) -> Table:
     return shown
 
 
-def page(runs: Sequence[Run], facts: Mapping[str, str]) -> str:
-    """The page: what was measured and how, and the table."""
+def page(runs: Sequence[Run], facts: Mapping[str, str], runtime: str) -> str:
+    """The page: what was measured on which runtime and how, and the table."""
     lines = [COLUMNS, ("---",) * len(COLUMNS), *rows(runs)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     said = "\n".join(f"- {key}: {value}" for key, value in facts.items())
@@ -38,7 +38,7 @@ def page(runs: Sequence[Run], facts: Mapping[str, str]) -> str:
 {said}
 
 Networks of the onnx package, with random weights (`benchmarks/networks.py`). Speed-ups are of the whole model against
-onnxruntime with all of its own optimizations, on one thread and in that thread's time: in turns, in fresh pairs of
+{runtime} with all of its own optimizations, on one thread and in that thread's time: in turns, in fresh pairs of
 sessions (ten; fewer, but three, where the time is short), with their interval. *None* means that no gain was confirmed
 and the original came back; what the best candidate measured stands beside it. Seconds are of the whole command, with an
 empty table of timings and with the one that this left. *Predicted* is by how many times faster pieces are taken to be,

@@ -22,6 +22,8 @@ from rich.console import Console
 
 from benchmarks import table
 from benchmarks.runs import BOTH, DEFINITIONS_ALONE, EMPTY, FULL, RULES_ALONE, Run
+from superopt.asked import Options
+from superopt.cost.runtimes import RUNTIMES
 
 # Networks are written by another process: what this one holds would count as its children's peak memory.
 ROOT = Path(__file__).parents[1]
@@ -39,25 +41,27 @@ def main() -> None:
     runs: list[Run] = []
     with tempfile.TemporaryDirectory(prefix="superopt-bench-") as folder:
         for name in names:
-            for run in measured(name, arguments.time, Path(folder)):
+            for run in measured(name, arguments.time, Path(folder), arguments.runtime):
                 runs.append(run)
                 console.print(table.line(run), highlight=False)
     Console(width=max(console.width, WIDTH)).print(table.rendered(runs))
     if arguments.out is not None:
         chosen = f" --names {' '.join(arguments.names)}" if arguments.names else ""
+        chosen += f" --runtime {arguments.runtime}" if arguments.runtime != Options.runtime else ""
         facts = _facts(runs, f"--time {arguments.time:g}{chosen}")
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(table.page(runs, facts), encoding="utf-8")
+        arguments.out.write_text(table.page(runs, facts, arguments.runtime), encoding="utf-8")
         content = {"facts": facts, "runs": [asdict(r) for r in runs]}
         arguments.out.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def measured(name: str, limit: float, folder: Path) -> list[Run]:
-    """The four runs of one network."""
+def measured(name: str, limit: float, folder: Path, runtime: str = Options.runtime) -> list[Run]:
+    """The four runs of one network on a runtime."""
     model, timings, none = NETWORKS / f"{name}.onnx", folder / f"{name}.sqlite", folder / "none.rules"
     if not model.exists():
         command = [sys.executable, "-m", "benchmarks.networks", str(NETWORKS), name]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    given = ["--timings", str(timings), "--runtime", runtime]
     none.write_text("(rules :format 1)\n", encoding="utf-8")
     ways: Sequence[tuple[str, str, list[str]]] = (
         (BOTH, EMPTY, []),
@@ -65,7 +69,7 @@ def measured(name: str, limit: float, folder: Path) -> list[Run]:
         (RULES_ALONE, FULL, ["--no-definitions"]),
         (DEFINITIONS_ALONE, FULL, ["--rules", str(none)]),
     )
-    return [run_once(model, uses, kind, [*more, "--timings", str(timings)], limit, folder) for uses, kind, more in ways]
+    return [run_once(model, uses, kind, [*given, *more], limit, folder) for uses, kind, more in ways]
 
 
 def run_once(model: Path, uses: str, kind: str, more: list[str], limit: float, folder: Path) -> Run:
@@ -130,11 +134,17 @@ def _all_names() -> list[str]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Optimize the networks, and measure both them and that.")
     parser.add_argument("--names", nargs="+", metavar="NAME", help="networks [default: all nine]")
+    parser.add_argument("--runtime", choices=RUNTIMES, default=Options.runtime, help="what runs them")
     parser.add_argument("--time", type=float, default=60.0, help="limit of each run, in seconds")
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}; nothing is written")
-    parser.add_argument("--out", type=Path, help="the page to write, and JSON beside it [default: docs/benchmarks.md]")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the page to write, and JSON beside it [default: docs/benchmarks.md, of all on onnxruntime]",
+    )
     arguments = parser.parse_args()
-    if arguments.out is None and not arguments.quick and not arguments.names:
+    is_usual = arguments.runtime == Options.runtime
+    if arguments.out is None and not arguments.quick and not arguments.names and is_usual:
         arguments.out = ROOT / "docs/benchmarks.md"
     return arguments
 

@@ -75,9 +75,21 @@ def test_a_page_shows_all_models_whether_or_not_any_gains(ours: float | None, ba
     assert "benchmarks/published" in text
 
 
+def test_a_page_of_another_runtime_names_it_and_says_that_what_is_attainable_is_not_known() -> None:
+    rows = [replace(row("bert-1", 1.3, FASTER), attainable=None)]
+    text = page(networks(["bert"], [1]), rows, {"date": "today"}, "openvino")
+    assert "How many times faster than openvino with" in text
+    assert "times faster than openvino alone" in text
+    assert "| bert-1 | not known | 1.300" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--published", "alexnet"], "there is no model alexnet"), (["--batch", "16"], "--published")],
+    [
+        (["--published", "alexnet"], "there is no model alexnet"),
+        (["--batch", "16"], "--published"),
+        (["--runtime", "tensorflow"], "invalid choice: 'tensorflow'"),
+    ],
 )
 def test_what_a_suite_does_not_have_is_refused(arguments: list[str], said: str) -> None:
     command = [sys.executable, "-m", "benchmarks.suite", *arguments]

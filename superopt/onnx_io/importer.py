@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -37,15 +37,16 @@ OLDEST_OPSET = 7
 """Before it, broadcasting followed other rules."""
 
 
-def understand(model: ir.Model, plainly: bool = False) -> Program:
+def understand(model: ir.Model, plainly: bool = False, only: Collection[str] | None = None) -> Program:
     """The model as terms over its values, its functions inlined, without nodes that nothing needs, of an If that always
-    takes one branch that one, and, if not `plainly`, some nodes written `otherwise`. What the catalogue does not cover
-    is opaque, never an error.
+    takes one branch that one, and, if not `plainly`, some nodes written `otherwise`, `only` in some ways where these
+    are named. What the catalogue does not cover is opaque, never an error.
 
     Raises `InvalidModel` for a graph with a cycle.
     """
     model, changed = without_unneeded(without_inlined_names(inlined(model)))
     within, supposed, plain = frozenset[Cut](), Supposed(), None
+    ways = frozenset[str]()
     known = tensors(model)
     while True:
         reading = _Reading(model, known, within, supposed)
@@ -55,8 +56,9 @@ def understand(model: ir.Model, plainly: bool = False) -> Program:
             within, supposed = within | cuts, sizes | supposed  # what follows those may be read now
             continue
         if (other := decided(program)) is None:
-            if (other := None if plainly else otherwise(program)) is None:
-                return replace(program, otherwise=changed, plain=plain)
+            if (written := None if plainly else otherwise(program, only)) is None:
+                return replace(program, otherwise=changed, plain=plain, ways=ways)
+            other, ways = written.model, ways | written.ways
             changed, plain = True, plain or model
         model, known = other, tensors(other)
 

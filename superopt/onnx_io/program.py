@@ -64,6 +64,8 @@ class Program:
     """Whether nodes of the model are others than its file has, or fewer, which are to be faster by themselves."""
     plain: ir.Model | None = field(default=None, repr=False)
     """The model before nodes were written otherwise, where some were."""
+    ways: frozenset[str] = frozenset()
+    """The names of the ways in which some were (`onnx_io/otherwise`)."""
 
     @property
     def made(self) -> dict[str, Term]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from superopt.errors import OutOfTime, RuntimeFailed
@@ -26,18 +27,36 @@ class Seen(NamedTuple):
 
 def seen(trial: Trial, found: Program, name: str, least: float) -> Seen | None:
     """A model written in the way of this name, where it is so many times faster by itself, or a report says so."""
-    path = trial.folder / f"{trial.original.stem}-{name}.onnx"
-    save(found.model, path, external_data=True, shared=True)
-    ratio = math.inf
+    path, ratio = _saved(trial, found, name), math.inf
     if trial.way is None:
-        before = trial.wide or trial.working
-        if trial.program.otherwise:
-            before = trial.folder / f"{trial.original.stem}-otherwise.onnx"
-            save(trial.program.model, before, external_data=True, shared=True)
+        before = _saved(trial, trial.program, "otherwise") if trial.program.otherwise else as_given(trial)
         try:
-            ratio = glance(before, path, trial.harness(0), GLANCE_S, most_s=SEEN_SHARE * trial.left)
+            ratio = looked_at(trial, before, path)
         except (RuntimeFailed, OutOfTime):  # it does not run, or takes too long to be seen
             return None
     if ratio < least:
         return None
     return Seen(replace(trial, program=found, branched=True), ratio)
+
+
+def as_given(trial: Trial) -> Path:
+    """Where the model lies that the trial's program was read of."""
+    return trial.wide or trial.working
+
+
+def at_first_sight(trial: Trial, found: Program) -> float:
+    """How many times faster than its model as it is given a program is by itself. Raises what `looked_at` does."""
+    return looked_at(trial, as_given(trial), _saved(trial, found, "otherwise"))
+
+
+def looked_at(trial: Trial, before: Path, path: Path) -> float:
+    """How many times faster than the one model the other is. Raises `OutOfTime` where that would take too long, and
+    `RuntimeFailed`.
+    """
+    return glance(before, path, trial.harness(0), GLANCE_S, most_s=SEEN_SHARE * trial.left)
+
+
+def _saved(trial: Trial, program: Program, name: str) -> Path:
+    path = trial.folder / f"{trial.original.stem}-{name}.onnx"
+    save(program.model, path, external_data=True, shared=True)
+    return path

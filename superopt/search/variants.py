@@ -23,6 +23,7 @@ from superopt.search.hoisting import hoisting
 from superopt.search.report import Way
 from superopt.search.sight import Seen
 from superopt.search.solving.remembered import Memory
+from superopt.search.suited import suited
 from superopt.search.turning import turning
 
 LEAST_LEFT, LEAST_AGAIN, LEAST_AT_ALL = 0.5, 0.3, 0.05
@@ -66,8 +67,9 @@ def attempted(trial: Trial, solve: Solve, memory: Memory | None = None) -> Found
     otherwise, with rows of its batch one after the other, with a floor below what is masked, and with what can be
     computed apart from its loops' turns, if that is better; else without, also where nothing can be said of that. And
     the trial of which it tells. Where the memory holds in which way a model of this structure gained most, that is
-    tried first. Raises what `solve` does.
+    tried first. Nodes are written otherwise as it suits the runtime. Raises what `solve` does.
     """
+    trial = suited(trial, memory)
     if trial.program.plain is None:
         return _varied(trial, solve, memory)
     found, _ = _or_warned("with nodes written otherwise", lambda: _varied(trial, solve, memory))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -126,13 +127,27 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 
 
-def otherwise(program: Program) -> ir.Model | None:
-    """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays."""
+class Written(NamedTuple):
+    """A model with nodes written otherwise, and the names of the ways that told places for that."""
+
+    model: ir.Model
+    ways: frozenset[str]
+
+
+def otherwise(program: Program, only: Collection[str] | None = None) -> Written | None:
+    """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays. Where
+    ways are named, it is in these `only`.
+    """
     for ways in (FIRST, OTHERWISE):
         puts: dict[int, Put] = {}
+        told = set[str]()
         for way in ways:
+            if only is not None and way.__name__ not in only:
+                continue
             with left_undone(way.__name__):
-                puts.update(way(program))
+                found = way(program)
+                puts.update(found)
+                told.update([way.__name__] if found else ())
         if (made := replaced(program.model, puts)) is not None:
-            return made
+            return Written(made, frozenset(told))
     return None

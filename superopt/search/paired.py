@@ -27,6 +27,7 @@ from superopt.search.rounds import (
     FEWEST_SESSIONS,
     LEAST_RUNS,
     LEAST_SESSIONS,
+    LOADING_SHARE,
     LONG_S,
     Harness,
     Model,
@@ -102,11 +103,12 @@ def loses(paired: Paired) -> bool:
 def measuring_s(inference_s: float, loading_s: float, at_least: bool = False) -> float:
     """The seconds that `compare` takes, about, for models that take so many for an inference and to be loaded; and what
     it takes at least: in as few pairs of sessions as tell anything. Loading takes as long as running where weights are
-    large, and longer where nodes are thousands.
+    large, and longer where nodes are thousands; and some of it is run for once more.
     """
     is_long = inference_s > LONG_S
     sessions = 2 * (FEWEST_SESSIONS if at_least else LEAST_SESSIONS)
     runs = sessions * (WARM_UP + (1 if is_long else LEAST_RUNS))
+    loading_s *= 1 + LOADING_SHARE
     return (runs if at_least or is_long else USUAL_RUNS) * inference_s + sessions * loading_s
 
 

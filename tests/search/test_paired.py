@@ -1,6 +1,7 @@
 """Which differences of two models' times count as a gain."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import chain, cycle, repeat
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from superopt.cost.ort import OnnxRuntime
+from superopt.cost.runtime import Session
 from superopt.errors import OutOfTime, RuntimeFailed
 from superopt.search import paired
+from superopt.search import rounds as rounds_module
 from superopt.search.interval import interval
 from superopt.search.paired import Paired, Timed, _ratio, compare, faster, latency
 from superopt.search.rounds import FEWEST_SESSIONS, Harness, rounds_of
@@ -55,7 +58,10 @@ def test_models_may_be_given_as_bytes(tmp_path: Path) -> None:
     assert compare(model, model, Harness(RUNTIME, lock_directory=tmp_path), budget_s=0).original_s > 0
 
 
-def test_six_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_path: Path) -> None:
+def test_six_sessions_and_two_runs_are_the_least_however_small_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds_module, "LOADING_SHARE", 0.0)  # sessions are made in no time
     model, seen = classifier(tmp_path / "a.onnx"), list[tuple[int, int]]()
     found = compare(
         model,
@@ -67,6 +73,21 @@ def test_six_sessions_and_two_runs_are_the_least_however_small_the_budget(tmp_pa
     )
     assert (found.sessions, found.runs, len(found.ratios)) == (6, 12, 6)
     assert seen == [(i, 6) for i in range(7)]
+
+
+class SlowlyMade(OnnxRuntime):
+    """A runtime whose sessions take long to be made."""
+
+    def session(self, model: bytes | Path, optimize: bool = True, profile: Path | None = None) -> Session:
+        time.sleep(0.05)
+        return super().session(model, optimize, profile)
+
+
+def test_sessions_that_take_long_to_be_made_are_run_for_a_part_of_that_however_small_the_budget(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "a.onnx")
+    found = compare(model, model, Harness(SlowlyMade(), lock_directory=tmp_path), sessions=1, budget_s=0)
+    assert found.sessions == 6
+    assert found.runs > 10 * 12
 
 
 def test_what_would_take_too_long_ends_after_its_first_round(tmp_path: Path) -> None:

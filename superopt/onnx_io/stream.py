@@ -13,11 +13,17 @@ import onnx_ir as ir
 from superopt.onnx_io.other_weights import with_weights
 from superopt.onnx_io.passed_on import tensor_proto, to_proto
 from superopt.onnx_io.skeleton import copy_fields
-from superopt.onnx_io.wire import frame
+from superopt.onnx_io.wire import fields, frame
+
+_GRAPH: int = onnx.ModelProto.GRAPH_FIELD_NUMBER
 
 
 def write(model: ir.Model, file: IO[bytes]) -> None:
-    """Write a model as one ONNX message. Initializers follow all else of the main graph, in their order."""
+    """Write a model as one ONNX message. Initializers follow all else of the main graph, in their order.
+
+    Fields come in the order of their numbers, as protobuf writes them: OpenVINO 2026.4 takes a file for no model in
+    which two opsets are imported before the graph.
+    """
     weights = [v.const_value for v in model.graph.initializers.values()]
     proto = to_proto(model, without=with_weights(model, ()))
     around = onnx.ModelProto()
@@ -26,14 +32,17 @@ def write(model: ir.Model, file: IO[bytes]) -> None:
     lengths = [len(head) + (0 if raw is None else raw.nbytes) for head, raw in parts]
     frames = [frame(onnx.GraphProto.INITIALIZER_FIELD_NUMBER, length) for length in lengths]
     graph = proto.graph.SerializeToString()
-    file.write(around.SerializeToString())
-    file.write(frame(onnx.ModelProto.GRAPH_FIELD_NUMBER, len(graph) + sum(map(len, frames)) + sum(lengths)))
+    rest = around.SerializeToString()
+    place = next((field.start for field in fields(rest, 0, len(rest)) if field.number > _GRAPH), len(rest))
+    file.write(rest[:place])
+    file.write(frame(_GRAPH, len(graph) + sum(map(len, frames)) + sum(lengths)))
     file.write(graph)
     for before, (head, raw) in zip(frames, parts, strict=True):
         file.write(before)
         file.write(head)
         if raw is not None:
             raw.tofile(file)  # type: ignore[attr-defined]  # the library's protocol lacks it, its tensors have it
+    file.write(rest[place:])
 
 
 def _parts(tensor: ir.TensorProtocol) -> tuple[bytes, ir.TensorProtocol | None]:

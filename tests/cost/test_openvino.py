@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 from onnx import parser
 
@@ -11,6 +14,7 @@ from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.runtimes import runtime_named
 from superopt.errors import RuntimeFailed
+from superopt.onnx_io import save
 from tests.usable import where_usable
 
 on_openvino = pytest.mark.parametrize("runtime", where_usable(["openvino"]), indirect=True)
@@ -39,6 +43,15 @@ def test_the_interface_of_a_file_is_asked_once_and_again_where_the_file_is_anoth
         (given,) = runtime.inputs(runtime.session(path))
         assert (given.name, given.shape) == ("x", ("N", size))
     assert len(asked) == 2
+
+
+@on_openvino
+def test_a_model_that_imports_several_opsets_is_read_as_it_is_written(runtime: Runtime, tmp_path: Path) -> None:
+    given, path = ir.from_proto(onnx.load_from_string(relu(3))), tmp_path / "m.onnx"
+    given.opset_imports["ai.onnx.ml"] = 3
+    save(given, path)
+    session = runtime.session(path)
+    assert runtime.run(session, {"x": np.ones((1, 3), np.float32)})[0].shape == (1, 3)
 
 
 @on_openvino

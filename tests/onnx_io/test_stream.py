@@ -14,6 +14,7 @@ from onnx import numpy_helper
 
 from superopt.onnx_io import load
 from superopt.onnx_io.stream import write
+from superopt.onnx_io.wire import fields
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT
 
@@ -31,6 +32,17 @@ def test_a_network_is_written_as_the_library_does(path: Path) -> None:
     assert found.graph.initializer == onnx.load(path).graph.initializer
     del found.graph.value_info[:], expected.graph.value_info[:]  # the library adds the types of initializers
     assert found == expected
+
+
+def test_fields_come_in_the_order_of_their_numbers() -> None:
+    source = ir.from_proto(model("g (float x) => (float y) { y = Identity(x) }"))
+    source.opset_imports["other"] = 1
+    source.metadata_props["said"] = "of it"
+    file = io.BytesIO()
+    write(source, file)
+    numbers = [field.number for field in fields(file.getvalue(), 0, len(file.getvalue()))]
+    assert numbers == sorted(numbers)
+    assert numbers.count(onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER) > 1
 
 
 TENSORS = {

@@ -15,6 +15,7 @@ from superopt.cost.streamed import copied, copies
 from superopt.cost.timed import run_alone, time_alone
 from superopt.cost.timing import Timing
 from superopt.errors import OutOfTime, RuntimeFailed, SuperoptError, UsageError
+from superopt.operators.normalize import Softmax
 from superopt.operators.pointwise import Add
 from superopt.term import Graph, variable
 
@@ -85,13 +86,19 @@ class Alone:
     def _overhead(self) -> tuple[float, float]:
         """What a call costs without any kernel, and the least that a kernel costs, in seconds.
 
-        The one is a call of one addition, less the other: what each of many more adds to it.
+        The one is a call of one addition, less the other: what each of many more adds to it, or of many softmaxes,
+        where additions that follow each other are one kernel.
         """
         if self._overhead_s is None:
-            rounds = [[self._time(_additions(n)).seconds for n in (1, _CHAIN + 1)] for _ in range(_ROUNDS)]
-            one, many = map(min, zip(*rounds, strict=True))  # all kernels are told by these, so they are worth a while
-            node = max(many - one, 0.0) / _CHAIN
-            self._overhead_s = max(one - node, 0.0), node
+            call = _additions(1)
+            is_fused = self._bench.runtime.fuses_elements
+            one, many = map(_softmaxes if is_fused else _additions, (1, _CHAIN + 1))
+            graphs, rounds = ((call, one, many), _ROUNDS // 2) if is_fused else ((one, many), _ROUNDS)
+            times = [[self._time(graph).seconds for graph in graphs] for _ in range(rounds)]
+            least = [*map(min, zip(*times, strict=True))]  # all kernels are told by these, so they are worth a while
+            call_s, one_s, many_s = least[0], least[-2], least[-1]
+            node_s = max(many_s - one_s, 0.0) / _CHAIN
+            self._overhead_s = max(call_s - node_s, 0.0), node_s
         return self._overhead_s
 
     def _time(self, graph: Graph, count: int = 1) -> Timing:
@@ -110,6 +117,14 @@ class Alone:
         if not self._bench.loses_sizes or not any(map(is_normal_of_sum, graph.runs)):
             return {}
         return {v.label: tuple(range(v.type.rank)) for v in graph.inputs if not v.constant}
+
+
+def _softmaxes(count: int) -> Graph:
+    row = variable("x", (1, 8), "float32")
+    result = row
+    for _ in range(count):
+        result = Softmax(1)(result)
+    return Graph((row,), (result,))
 
 
 def _additions(count: int) -> Graph:

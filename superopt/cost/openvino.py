@@ -46,6 +46,7 @@ class OpenVino(Runtime):
     """OpenVINO's CPU device with a number of threads, in one stream, computing in 32 bits or more."""
 
     streams_weights = False  # a copy's inputs and outputs would take longer than many kernels
+    fuses_elements = True
     widens_half = True  # by its hint of 32 bits, below
 
     @property

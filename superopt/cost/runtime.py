@@ -55,6 +55,9 @@ class Runtime(ABC):
     chooses_algorithms: ClassVar[bool] = False
     """Whether sessions try algorithms as they first run: then little is timed in the time that a search has."""
 
+    fuses_elements: ClassVar[bool] = False
+    """Whether point-wise operators that follow each other are one kernel, and many of them take no longer than one."""
+
     widens_half: ClassVar[bool] = False
     """Whether it computes 16-bit floats in 32 bits throughout, so that a model in 32 bits takes no longer."""
 

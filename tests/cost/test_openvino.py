@@ -10,9 +10,12 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
+from superopt.cost.alone import Alone
+from superopt.cost.bench import Bench
 from superopt.cost.ort import OnnxRuntime
 from superopt.cost.runtime import Runtime
 from superopt.cost.runtimes import runtime_named
+from superopt.cost.table import Table
 from superopt.errors import RuntimeFailed
 from superopt.onnx_io import save
 from tests.usable import where_usable
@@ -58,3 +61,12 @@ def test_a_model_that_imports_several_opsets_is_read_as_it_is_written(runtime: R
 def test_a_file_that_is_not_there_is_refused(runtime: Runtime, tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailed, match="OpenVINO cannot load the model"):
         runtime.session(tmp_path / "nothing.onnx")
+
+
+@on_openvino
+def test_a_kernel_costs_something_though_additions_that_follow_each_other_are_one(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    with Table(tmp_path / "timings.sqlite") as table:
+        call_s, node_s = Alone(Bench(runtime, table, 17), 0)._overhead()
+    assert 0.01 * call_s < node_s < call_s

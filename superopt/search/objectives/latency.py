@@ -105,6 +105,7 @@ class Latency(Objective):
             tried.timed(light)
         tried.settle(until)
         if tried.is_late and (promised := promise(start, outcome.best[0])) >= WORTH_LATE:
+            outcome.promised = True
             return outcome.best[0], promised, tried.untimed
         return tried.best, tried.gain, tried.untimed
 

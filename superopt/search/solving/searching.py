@@ -94,14 +94,13 @@ class Search:
         limits = Limits(deadline=time.monotonic() + seconds)
 
         def solve() -> Solved:
-            outcome = replace(before.outcome, untried=0)
+            outcome = replace(before.outcome, untried=0, promised=False)
             try:
                 winner, gain = self._chosen(outcome, before.places[0].place, limits, seconds)
             except RecursionError:  # as one of them is too deep to be written
                 return before
-            if outcome.untried and gain < before.gain:
-                return before
-            return replace(before, outcome=outcome, winner=winner, gain=gain)
+            is_better = gain >= before.gain or before.outcome.promised
+            return replace(before, outcome=outcome, winner=winner, gain=gain) if is_better else before
 
         return self._noted(solve)
 

@@ -76,7 +76,8 @@ class Found:
 class Outcome:
     """The cheapest graphs found, cheapest first; how many were seen; why the search ended; and what rewrites made, each
     time that one did, whether that was seen before or not. Of the cheapest, so many are `untried`: they could not be
-    timed whole, and so many that are no more among them are `lost`. `moved` remembers how many bytes graphs move.
+    timed whole, and so many that are no more among them are `lost`; what is chosen was `promised`, where that was all.
+    `moved` remembers how many bytes graphs move.
     """
 
     start: Found
@@ -86,6 +87,7 @@ class Outcome:
     candidates: int = 0
     untried: int = 0
     lost: int = 0
+    promised: bool = False
     moved: dict[Graph, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -26,6 +26,12 @@ from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
 
+ROUNDED = 2.0**-18
+"""So much of itself a bias is off, at most, that exporters compute in their order."""
+
+_READING = ("AveragePool", "Conv")
+"""What reads such values in blocks that are one convolution once they are trained."""
+
 LEAST_OPSET = 11
 """Before it, widths of zeros around a value were attributes."""
 
@@ -46,7 +52,7 @@ def bordered(program: Program) -> dict[int, Put]:
     known = _read(program)
     found = dict[int, Put]()
     for place, node in enumerate(graph):
-        name = node.inputs[0].name or "" if is_a(node, "Conv") and node.inputs[0] is not None else ""
+        name = node.inputs[0].name or "" if is_a(node, *_READING) and node.inputs[0] is not None else ""
         border = _border(program, program.values[name].shape, known[name], made) if name in known else None
         if border is not None:
             found[place] = partial(_put, border)
@@ -74,7 +80,7 @@ def _border(program: Program, shape: Shape, parts: Parts, made: dict[str, ir.Nod
     conv = made[middle.of]
     bias = data_of(program, input_of(conv, 2))
     around = [_by_channel(program, part) for part in parts if part is not middle]
-    if bias is None or any(each is None or not np.array_equal(each, bias) for each in around):
+    if bias is None or not all(each is not None and _is_same(each, bias) for each in around):
         return None
     whole = _is_whole(middle, program.values[middle.of].shape)
     return Border(middle.of, _widths(middle, shape)) if whole and _fill(parts, shape) else None
@@ -87,6 +93,11 @@ def _by_channel(program: Program, part: Part) -> Array | None:
         return None
     rows = np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)
     return rows[:, 0] if (rows == rows[:, :1]).all() else None
+
+
+def _is_same(each: Array, bias: Array) -> bool:
+    """Whether numbers are those of a bias but for how that was rounded, as a norm was made part of a convolution."""
+    return each.shape == bias.shape and bool((np.abs(each - bias) <= ROUNDED * np.abs(bias)).all())
 
 
 def _is_whole(part: Part, shape: Shape) -> bool:

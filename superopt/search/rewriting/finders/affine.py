@@ -12,9 +12,12 @@ from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
+from superopt.operators.reduce import AvgPool
 from superopt.relations import are_equal, is_one
 from superopt.search.rewriting.finders.composed import Key, Layer, added, through, weighed
+from superopt.search.rewriting.finders.convolved import convolved
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
 from superopt.search.rewriting.finders.sizes import elements
 from superopt.term import Term, make
@@ -60,6 +63,9 @@ def work_of(layer: Layer, results: Shape) -> int:
 def _own(term: Term) -> Layer | None:
     """A value as a layer of what is right below."""
     op = term.operator
+    if isinstance(op, AvgPool | Slice):
+        layer = convolved(term)
+        return layer and layer._replace(work=work_of(layer, term.shape) if isinstance(op, AvgPool) else 0)
     if not isinstance(op, MatMul | Conv) or term.inputs[0].constant or not term.inputs[1].constant:
         return None
     if isinstance(op, Conv):

@@ -81,6 +81,21 @@ def test_the_bias_is_added_behind_zeros(source: onnx.ModelProto) -> None:
     assert read(source) == WAY
 
 
+def test_a_bias_that_was_rounded_otherwise_is_one_still() -> None:
+    source = bordered(JOINED)
+    for held in source.graph.initializer:
+        if held.name == "row":
+            data = numpy_helper.to_array(held) * np.float32(1 + 2**-20)
+            held.CopyFrom(numpy_helper.from_array(data, "row"))
+    assert read(source) == WAY
+
+
+def test_means_of_windows_read_it_so() -> None:
+    source = bordered(JOINED, read="w = AveragePool<kernel_shape = [3, 3]>(v) y = Conv<kernel_shape = [1, 1]>(w, c)")
+    source.graph.initializer.append(numpy_helper.from_array(numbers(5, 5, CHANNELS, 1, 1), "c"))
+    assert read(source) == ["Conv", "Pad", "Reshape", "Add", "AveragePool", "Conv"]
+
+
 def test_what_something_else_reads_stays_beside_it() -> None:
     source = bordered(JOINED, read="m = Relu(v) y = Conv<kernel_shape = [3, 3]>(v, k)")
     source.graph.output.append(onnx.helper.make_tensor_value_info("m", onnx.TensorProto.FLOAT, [1, CHANNELS, 8, 8]))

@@ -13,7 +13,9 @@ from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import Gemm
 from superopt.operators.padding import Pad
+from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul, Relu
+from superopt.operators.reduce import AvgPool
 from superopt.search.rewriting.finders.collapsed import Collapsing
 from superopt.search.rewriting.finders.merged import Merging
 from superopt.search.rewriting.rewrites import Less, rewrites_of
@@ -93,6 +95,12 @@ ADDED = {
         conv(PLAIN, IMAGE, "w", RESULTS, 3),
         biased(conv(PLAIN, biased(conv(PLAIN, IMAGE, "a", MANY), "b"), "c", RESULTS, 3), "d"),
     ),
+    "a mean of windows of a layer, beside a layer": Add()(
+        conv(SAME, IMAGE, "w", RESULTS, 3),
+        scaled(AvgPool((3, 3))(biased(AROUND(conv(PLAIN, IMAGE, "a", RESULTS)), "b")), "s"),
+    ),
+    "the middle of what a kernel reads": Add()(conv(PLAIN, IMAGE, "w", FEW, 3), Slice(3, 1, 5)(Slice(2, 1, 6)(IMAGE))),
+    "the middle, off the middle": Add()(conv(PLAIN, IMAGE, "w", FEW, 3), Slice(3, 0, 4)(Slice(2, 2, 7)(IMAGE))),
     "a bias around, beside zeros around": Add()(
         conv(SAME, IMAGE, "w", RESULTS, 3),
         conv(PLAIN, biased(AROUND(conv(PLAIN, IMAGE, "a", MANY)), "b"), "c", RESULTS, 3),

@@ -26,7 +26,7 @@ _LOG = logging.getLogger("superopt")
 
 def suited(trial: Trial, memory: Memory | None = None) -> Trial:
     """The trial with nodes of its model written otherwise as all ways say, if it is no slower so on its runtime, else
-    by each of these that is none by itself. What was seen is remembered.
+    by all of these that are none by themselves, if they are none together. What was seen is remembered.
     """
     runtime, program = trial.bench.runtime, trial.program
     if runtime == runtime.standard or not program.ways or program.plain is None:
@@ -56,6 +56,8 @@ def _seen(trial: Trial) -> frozenset[str]:
         return program.ways
     each = ((way, _in_ways(program, {way})) for way in sorted(program.ways) if len(program.ways) > 1)
     kept = frozenset(way for way, alone in each if alone.ways and _is_no_slower(trial, alone))
+    if len(kept) > 1 and not _is_no_slower(trial, _in_ways(program, kept)):
+        kept = frozenset()
     _LOG.info("nodes are not written otherwise by %s: that is slower", ", ".join(sorted(program.ways - kept)))
     return kept
 

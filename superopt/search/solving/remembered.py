@@ -105,15 +105,14 @@ class Memory:
         return {key: solved for key, solved in found.items() if solved is not None}
 
     def keep(self, solved: Solved, waited: bool = False) -> None:
-        """Keep what was found, unless somebody stopped the search, or it has no text.
+        """Keep what was found, unless somebody stopped the search, it was not timed but promised, or it has no text.
 
         Where it ran out of time, or took what another piece did, or not all could be timed that was to be, it is kept
-        for whoever allows no more; but only a gain that was timed where it `waited` while another process had the time.
+        for whoever allows no more; but only a gain where it `waited` while another process had the time.
         """
         reason = solved.outcome.reason
         limited = reason in (OUT_OF_TIME, ALIKE) or not solved.outcome.is_timed
-        is_gain = solved.gain > 1.0 and not solved.outcome.promised
-        useless = reason == INTERRUPTED or (limited and waited and not is_gain)
+        useless = reason == INTERRUPTED or (limited and waited and solved.gain <= 1.0) or solved.outcome.promised
         entry = None if useless else _entry(solved, self.limit if limited else None)
         if entry is not None:
             asked = self._asked(solved.places[0])

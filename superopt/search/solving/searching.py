@@ -265,8 +265,11 @@ class Search:
 
 
 def better(before: Solved, after: Solved) -> Solved:
-    """What gains more of what two searches of a piece found, the first where both gain as much; as the second ended."""
-    one, other = (before, after) if before.gain >= after.gain and before.gain > 1.0 else (after, before)
+    """What gains more of what two searches of a piece found, by what was timed rather than promised, the first where
+    both gain as much; as the second ended.
+    """
+    first, second = ((s.gain > 1.0 and not s.outcome.promised, s.gain) for s in (before, after))
+    one, other = (before, after) if first >= second and before.gain > 1.0 else (after, before)
     ended = replace(one.outcome, reason=after.outcome.reason, candidates=after.outcome.candidates)
     ended.seen = before.outcome.seen + after.outcome.seen - 1  # both have the start
     ended.lost += other.outcome.untried + other.outcome.lost

@@ -35,7 +35,7 @@ from superopt.search.strategies.space import Space, strategy
 def backtrack(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
     """Search from the start of an outcome, which is filled in."""
     turns = _Turns(outcome, cost, limits)
-    turns.enter((outcome.start, *space.simplified(outcome.start)))
+    turns.enter((outcome.start, *space.simplified(outcome.start, limits.simplifying)))
     outcome.reason = turns.taken(space)
     if outcome.reason in (VAIN, EXHAUSTED):
         turns.begin_anew()

@@ -37,7 +37,7 @@ def beam(outcome: Outcome, space: Space, cost: Cost, limits: Limits) -> None:
     if time.monotonic() > limits.deadline:
         outcome.reason = OUT_OF_TIME
     else:
-        at_hand += _cheapest(list(space.simplified(start)), cost, limits.alpha * best, outcome)
+        at_hand += _cheapest(list(space.simplified(start, limits.simplifying)), cost, limits.alpha * best, outcome)
     while at_hand and outcome.reason == EXHAUSTED:
         for found in at_hand[start in at_hand :]:
             keep(outcome, found, limits.keep, cost)

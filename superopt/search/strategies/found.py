@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -138,6 +139,10 @@ ENCOURAGED = 3
 """How many times longer a search goes on that has gained something."""
 
 
+SIMPLIFYING_SHARE = 0.2
+"""What of a search's time its start may be simplified in."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: graphs rewritten, those of them in a row that gain nothing, a time of `time.monotonic`, how far
@@ -149,6 +154,12 @@ class Limits:
     deadline: float = math.inf
     alpha: float = 1.15
     keep: int = 12
+
+    @property
+    def simplifying(self) -> float:
+        """Until when the start is simplified: a part of the time."""
+        now = time.monotonic()
+        return now + SIMPLIFYING_SHARE * (self.deadline - now)
 
     def enough(self, vain: int, best: float, start: float) -> bool:
         """Whether so many graphs in a row gained nothing that none of the next will: where something was gained

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import wraps
 
@@ -58,10 +59,13 @@ class Space:
                 yield from self._estimated(step)
                 yield from self._simplified(step, old)
 
-    def simplified(self, start: Found) -> Iterator[Found]:
-        """What the start simplifies to, if it was not seen before."""
+    def simplified(self, start: Found, deadline: float = math.inf) -> Iterator[Found]:
+        """What the start simplifies to, near its inputs and at all depths, if it was not seen before: until a time of
+        `time.monotonic`.
+        """
         if self._untried:
-            yield from self._simplified(start, frozenset(), near=math.inf)
+            yield from self._simplified(start, frozenset())
+            yield from self._simplified(start, frozenset(), near=math.inf, deadline=deadline)
 
     def everywhere(self, here: Found) -> Iterator[Found]:
         """What each rewrite makes of a graph at all of its places at once, and what that simplifies to, if it was not
@@ -123,15 +127,19 @@ class Space:
                 here = self._stepped(here, application) or here
         return here if len(here.steps) > before + 1 else None
 
-    def _simplified(self, found: Found, old: Container[Term], near: float = NEAR) -> Iterator[Found]:
+    def _simplified(
+        self, found: Found, old: Container[Term], near: float = NEAR, deadline: float = math.inf
+    ) -> Iterator[Found]:
         """A graph after rewrites that leave less to compute, as long as there are any where it is not `old`, and so
-        `near` above; of those on the way the one that leaves least.
+        `near` above, and there is time; of those on the way the one that leaves least.
 
         What a rewrite saves is told by its window: where something else takes what is below, it may save nothing.
         """
         start = least = found
         seen, lowest = {self.print(start.graph)}, math.inf
         for _ in range(DESCENTS):
+            if time.monotonic() > deadline:
+                break
             savings = [a for t in _changed(found.graph, old, near) if (a := self._matching.best(t)) is not None]
             # What an operator is read into comes last: it would take in what belongs to the weights.
             savings.sort(key=lambda a: (isinstance(a.template.rewrite, Fold), -a.template.saves))

@@ -183,6 +183,20 @@ def test_what_was_found_since_is_forgotten_too_so_that_no_third_search_recalls_i
     assert not cuttings_of(program, memory).known
 
 
+def test_a_gain_that_no_time_was_left_to_time_is_taken_and_not_kept(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def whole(*_: object) -> tuple[float, float]:
+        raise OutOfTime("another process measures")
+
+    options = replace(options, timings=tmp_path / "t.sqlite")
+    with monkeypatch.context() as patch:
+        patch.setattr("superopt.cost.measured.MeasuredCost.whole", whole)
+        assert superopt.optimize(normalized(), options).report.outcome == "faster"
+    report = superopt.optimize(normalized(), options).report
+    assert (report.outcome, report.searched.remembered) == ("faster", 0)
+
+
 def test_a_search_whose_graphs_could_not_be_timed_while_others_measured_is_not_kept(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,13 +68,23 @@ def test_no_graph_is_found_twice() -> None:
     assert list(among.neighbours(Found(start(), 0.0, ()))) == []
 
 
-def test_a_start_is_simplified_at_all_depths_at_once() -> None:
-    """Six pairs of layers below each other, each of which is one: not those near the inputs alone."""
+def collapsible() -> tuple[Graph, Matching]:
+    """Six pairs of layers below each other, each of which is one."""
     term, weights = X, list[Term]()
     for i in range(6):
         weights += (variable(f"{n}{i}", s, "float32", constant=True) for n, s in (("up", (4, 32)), ("down", (32, 4))))
         term = Relu()(MatMul()(MatMul()(term, weights[-2]), weights[-1]))
     graph = Graph((X, *weights), (term,))
-    matching = Matching(rewrites_of([], ["matmul"]))
-    (found,) = Space(graph, matching, AnalyticCost()).simplified(Found(graph, 0.0, ()))
+    return graph, Matching(rewrites_of([], ["matmul"]))
+
+
+def test_a_start_is_simplified_at_all_depths_at_once() -> None:
+    graph, matching = collapsible()
+    *_, found = Space(graph, matching, AnalyticCost()).simplified(Found(graph, 0.0, ()))
     assert sum(isinstance(t.operator, MatMul) for t in found.graph.runs) == 6
+
+
+def test_past_its_time_a_start_is_simplified_near_its_inputs_alone() -> None:
+    graph, matching = collapsible()
+    among = Space(graph, matching, AnalyticCost()).simplified(Found(graph, 0.0, ()), deadline=0.0)
+    assert all(sum(isinstance(t.operator, MatMul) for t in found.graph.runs) > 6 for found in among)

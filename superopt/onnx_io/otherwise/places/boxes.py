@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from superopt.dim import Dim, Shape
+from superopt.errors import SuperoptError
 from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
@@ -19,7 +20,7 @@ Range: TypeAlias = tuple[Dim, Dim]
 """From which place of an axis to before which; of an axis whose size is a symbol all of it."""
 
 
-class UntoldError(Exception):
+class UntoldError(SuperoptError):
     """What parts a value has is not told, or they are too many."""
 
 

@@ -52,6 +52,8 @@ def _line(program: Program, node: ir.Node) -> Line | None:
     low, high = given.ends
     numbers = numbers_of(program, found)
     own, wanted = np.arange(low, high + 1), to.bytes(numbers)
+    if not np.isfinite(wanted).all():
+        return None
     ends = int(wanted.min()), int(wanted.max())
     if given == to and np.array_equal(wanted, np.clip(own, *ends)) and _has_bounds(program):
         return Line(1.0, 0.0, *ends)

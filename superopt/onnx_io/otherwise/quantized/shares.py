@@ -84,6 +84,13 @@ def _dequantizing(node: ir.Node) -> ir.Node | None:
     return maker if is_of_bytes and 0 < STEPS * scale.numpy().item() < LARGEST else None
 
 
+def _zero(maker: ir.Node) -> float:
+    """The byte of 0 of what dequantizes."""
+    zero = held(maker.inputs[2])
+    assert zero is not None
+    return float(zero.numpy().item())
+
+
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let a softmax be of bytes that are cast, and multiplied by their scale."""
     maker = _dequantizing(node)
@@ -93,7 +100,9 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     made, before = draft.nodes("scores"), maker.outputs[0]
     scale, rank = np.asarray(given.numpy(), np.float32).reshape(()), len(shape_of(program, node.outputs[0]) or (0,))
     axis = _across(node, rank, opset_of(draft.model))
-    numbers = made.node("Cast", [maker.inputs[0]], [ir.AttrInt64("to", ir.DataType.FLOAT)])
+    numbers, zero = made.cast(maker.inputs[0], ir.DataType.FLOAT), _zero(maker)
+    if zero:  # whose share is the same without, but for ties of bytes
+        numbers = made.node("Sub", [numbers, made.held(np.array(zero, np.float32))])
     scores = made.node("Mul", [numbers, made.held(scale)])
     if STEPS * scale > -LOWEST:
         scores = _floored(draft, made, scores, -1 if axis is None else axis)

@@ -29,6 +29,9 @@ from superopt.onnx_io.surgery import replace_node
 LEAST, LEAST_NS, OPSET = 2**13, 1.0, 11
 """Of so many numbers at least, that take so many nanoseconds each, from the opset that has GatherElements."""
 
+MOST_BETWEEN = 64
+"""Of more nodes no table is made: each place is asked for its own."""
+
 DEEPEST = 32
 """So many nodes are gone through, one above the other."""
 
@@ -72,11 +75,11 @@ def _table(sources: _Sources, node: ir.Node, wait: bool = False) -> _Table | Non
     many, source = product(shape or (0,)), None if shape is None else sources.of(node.inputs[0])
     if source is None or shape_of(program, source) != shape or (isinstance(many, int) and many < LEAST):
         return None
+    if all(sources.goes_on(user, source) for user, _ in node.outputs[0].uses()):
+        return None
     nodes = _between(program, source, node)
     steps = next((steps_of(each) for each in nodes or () if each.inputs[0] is source), None)
     if nodes is None or steps is None:
-        return None
-    if all(sources.goes_on(user, source) for user, _ in node.outputs[0].uses()):
         return None
     if wait and any(becomes_unsigned(program, value) for value in (source, node.outputs[0])):
         return None
@@ -123,7 +126,7 @@ class _Sources:
 
 def _between(program: Program, source: ir.Value, last: ir.Node) -> list[ir.Node] | None:
     """The nodes that make a value of bytes, in order, if they take long; None where something else needs what they
-    give.
+    give, or they are too many.
     """
     left, found = [last], dict[ir.Node, None]()
     while left:
@@ -131,6 +134,8 @@ def _between(program: Program, source: ir.Value, last: ir.Node) -> list[ir.Node]
         if node in found:
             continue
         found[node] = None
+        if len(found) > MOST_BETWEEN:
+            return None
         read = [v for v in node.inputs if v is not None and v is not source and data_of(program, v) is None]
         left += [maker for v in read if (maker := v.producer()) is not None]
     for node in found:

@@ -32,5 +32,5 @@ class Collapsing(Fewer):
     def made(self, term: Term) -> Term | None:
         """The layer of least work; None where that is not of several."""
         works = [(work_of(layer, term.shape), layer) for layer in layers(term) if layer.merged]
-        work, least = min(works, key=lambda each: each[0], default=(0, None))
-        return applied(least) if least is not None and work <= least.work else None
+        less = [(work, layer) for work, layer in works if work <= layer.work]
+        return applied(min(less, key=lambda each: each[0])[1]) if less else None

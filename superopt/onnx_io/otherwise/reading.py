@@ -103,13 +103,15 @@ BOUNDS_GIVEN = 11
 
 
 def bounds_of(program: Program, node: ir.Node) -> tuple[float, float] | None:
-    """Between which 32-bit numbers a Clip takes what it reads to the nearest; None of any other node, and where that is
-    computed, or the wrong way round.
+    """Between which 32-bit numbers a Clip or a Relu takes what it reads to the nearest; None of any other node, and
+    where that is computed, or the wrong way round.
     """
+    if is_a(node, "Relu"):
+        return 0.0, np.inf
     if not is_a(node, "Clip"):
         return None
     ends = [-np.inf, np.inf]
-    if (opset_of(program.model) or 1) < BOUNDS_GIVEN:
+    if opset_of(program.model) < BOUNDS_GIVEN:
         said = [node.attributes.get(name) for name in ("min", "max")]
         ends = [end if told is None else told.as_float() for told, end in zip(said, ends, strict=True)]
         return (ends[0], ends[1]) if ends[0] <= ends[1] else None

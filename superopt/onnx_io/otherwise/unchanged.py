@@ -9,6 +9,7 @@ rectifier left out whose slope was learned until it bends nothing (VanillaNet; C
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import onnx_ir as ir
@@ -17,6 +18,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, real
 from superopt.onnx_io.surgery import bury, let_go
+from superopt.term import Term
 
 _MOVING = ("Concat", "Expand", "Pad", "Slice", "Tile")
 """What moves or repeats elements, and makes a copy also where these stay."""
@@ -24,18 +26,21 @@ _MOVING = ("Concat", "Expand", "Pad", "Slice", "Tile")
 
 def unchanged(program: Program) -> dict[int, Put]:
     """How to leave nodes out that give what they are given, by their places; not what the model gives itself."""
-    nodes = ((place, node) for place, node in enumerate(program.model.graph) if is_a(node, *_MOVING, "LeakyRelu"))
-    made, found = program.made, dict[int, Put]()
-    for place, node in nodes:
-        result = made.get(node.outputs[0].name or "")
-        names = [value.name or "" for value in node.inputs if value is not None]
-        if is_a(node, "LeakyRelu"):
-            same = names if real(node, "alpha", 0.01) == 1.0 else []
-        else:
-            same = [name for name in names if result is not None and program.values.get(name) is result]
-        if same and len(node.outputs) == 1 and not node.outputs[0].is_graph_output():
-            found[place] = partial(_put, same[0])
+    found, made = dict[int, Put](), program.made
+    for place, node in enumerate(program.model.graph):
+        same = _same(program, made, node)
+        if same is not None and len(node.outputs) == 1 and not node.outputs[0].is_graph_output():
+            found[place] = partial(_put, same)
     return found
+
+
+def _same(program: Program, made: Mapping[str, Term], node: ir.Node) -> str | None:
+    """What a node reads and gives as it is, by name."""
+    names = [value.name or "" for value in node.inputs if value is not None]
+    if is_a(node, "LeakyRelu"):
+        return names[0] if real(node, "alpha", 0.01) == 1.0 else None
+    result = made.get(node.outputs[0].name or "") if is_a(node, *_MOVING) else None
+    return next((name for name in names if result is not None and program.values.get(name) is result), None)
 
 
 def _put(name: str, draft: Draft, node: ir.Node) -> bool:

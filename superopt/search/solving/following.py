@@ -53,9 +53,8 @@ class Gained:
     def learn(self, solved: Solved) -> None:
         """Note a piece that gained by rewrites of its own, as it was timed."""
         start = solved.places[0].canonical.outputs
-        if solved.gain <= 1.0 or solved.winner.graph.outputs == start or solved.outcome.reason == ALIKE:
-            return
-        if solved.outcome.promised:
+        is_own = solved.outcome.reason != ALIKE and not solved.outcome.promised
+        if solved.gain <= 1.0 or solved.winner.graph.outputs == start or not is_own:
             return
         self._ways.append(frozenset(step.name for step in solved.winner.steps))
         form = structure(start)

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
 from superopt.onnx_io.naming import by_name
-from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_of
+from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_by_name
 from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
@@ -31,6 +31,9 @@ ROUNDED = 2.0**-18
 
 _READING = ("AveragePool", "Conv")
 """What reads such values in blocks that are one convolution once they are trained."""
+
+_JOINING = ("Concat", "ScatterElements", "ScatterND", "Transpose")
+"""What puts sides around them last, or moves them back."""
 
 LEAST_OPSET = 11
 """Before it, widths of zeros around a value were attributes."""
@@ -46,29 +49,23 @@ class Border(NamedTuple):
 def bordered(program: Program) -> dict[int, Put]:
     """How to have zeros around what convolutions read, by their places."""
     graph = program.model.graph
-    if opset_of(program.model) < LEAST_OPSET or not any(is_a(n, "ScatterND", "Concat") for n in graph):
+    reading = {place: name for place, node in enumerate(graph) if (name := _joined(node))}
+    if opset_of(program.model) < LEAST_OPSET or not reading:
         return {}
     made = {value.name or "": node for node in graph for value in node.outputs}
-    known = _read(program)
+    known = parts_by_name(program, with_zeros=True)
     found = dict[int, Put]()
-    for place, node in enumerate(graph):
-        name = node.inputs[0].name or "" if is_a(node, *_READING) and node.inputs[0] is not None else ""
+    for place, name in reading.items():
         border = _border(program, program.values[name].shape, known[name], made) if name in known else None
         if border is not None:
             found[place] = partial(_put, border)
     return found
 
 
-def _read(program: Program) -> dict[str, Parts]:
-    """The parts of values that are joined, cut, moved and padded of others."""
-    known = dict[str, Parts]()
-    for step in program.steps:
-        for name, term in zip(step.outputs, step.terms, strict=False):
-            try:
-                known[name] = parts_of(term, known, with_zeros=True)
-            except UntoldError:
-                continue
-    return known
+def _joined(node: ir.Node) -> str:
+    """What a node reads in blocks that are trained, by name, if it may be joined; else nothing."""
+    value = node.inputs[0] if is_a(node, *_READING) else None
+    return value.name or "" if value is not None and is_a(value.producer(), *_JOINING) else ""
 
 
 def _border(program: Program, shape: Shape, parts: Parts, made: dict[str, ir.Node]) -> Border | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 from superopt.dim import Dim, Shape
 from superopt.errors import SuperoptError
+from superopt.onnx_io.program import Program
 from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
@@ -105,6 +107,16 @@ def parts_of(term: Term, known: Mapping[str, Parts], with_zeros: bool = False) -
     if len(found) > MOST:
         raise UntoldError
     return found
+
+
+def parts_by_name(program: Program, with_zeros: bool = False) -> dict[str, Parts]:
+    """The parts of all values of a program that are joined, cut and moved of others, as `parts_of` tells them."""
+    known = dict[str, Parts]()
+    for step in program.steps:
+        for name, term in zip(step.outputs, step.terms, strict=False):
+            with suppress(UntoldError):
+                known[name] = parts_of(term, known, with_zeros)
+    return known
 
 
 def _halves(pads: Shape) -> tuple[Shape, Shape]:

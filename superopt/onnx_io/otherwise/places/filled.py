@@ -17,7 +17,7 @@ import onnx_ir as ir
 from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.places.assignments import is_known
 from superopt.onnx_io.otherwise.places.beside import Beside
-from superopt.onnx_io.otherwise.places.boxes import Parts, UntoldError, parts_of
+from superopt.onnx_io.otherwise.places.boxes import Parts, UntoldError, parts_by_name
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
@@ -42,7 +42,8 @@ def filled(program: Program) -> dict[int, Put]:
     scatters = {node.outputs[0].name or "" for node in graph if is_a(node, "ScatterND", "ScatterElements")}
     if len(scatters) < LEAST or opset_of(program.model) < LEAST_OPSET:
         return {}
-    known, put = _read(program, scatters)
+    known = parts_by_name(program)
+    put = _put_into(program, known, scatters)
     values = {value.name or "": value for node in graph for value in node.outputs}
     ends = {name for name in known if put[name] and _is_end(program, known, values[name])}
     found = dict[int, Put]()
@@ -56,18 +57,14 @@ def filled(program: Program) -> dict[int, Put]:
     return found
 
 
-def _read(program: Program, scatters: set[str]) -> tuple[dict[str, Parts], dict[str, frozenset[str]]]:
-    """The parts of values that are joined, cut and moved of others, and the assignments that these come from."""
-    known, put = dict[str, Parts](), dict[str, frozenset[str]]()
+def _put_into(program: Program, known: Mapping[str, Parts], scatters: set[str]) -> dict[str, frozenset[str]]:
+    """The assignments that values come from of which the parts are known."""
+    put = dict[str, frozenset[str]]()
     for step in program.steps:
-        for name, term in zip(step.outputs, step.terms, strict=False):
-            try:
-                known[name] = parts_of(term, known)
-            except UntoldError:
-                continue
+        for name in known.keys() & set(step.outputs):
             before = [put[given] for given in step.inputs if given in put]  # what is covered is not read any more, too
             put[name] = frozenset[str]().union(*before, {name} & scatters)
-    return known, put
+    return put
 
 
 def _is_end(program: Program, known: Mapping[str, Parts], value: ir.Value) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import adds_up_products
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.quantized.stepping import steps_of
@@ -50,18 +51,12 @@ def bounded(program: Program) -> dict[int, Put]:
 
 def _quantizing(program: Program, node: ir.Node) -> list[_Within]:
     """All that reads what a node gives, if that is quantized, and is what an operator of bytes gives, within bounds."""
-    bounds = (0.0, np.inf) if is_a(node, "Relu") else bounds_of(program, node)
-    value = node.inputs[0] if bounds else None
+    bounds = bounds_of(program, node)
+    value = None if bounds is None else node.inputs[0]
     maker = None if value is None else value.producer()
-    if (
-        bounds is None
-        or value is None
-        or maker is None
-        or maker.graph is not node.graph
-        or not _is_of_bytes(program, maker)
-    ):
+    if bounds is None or value is None or maker is None or maker.graph is not node.graph:
         return []
-    if len(value.uses()) > 1 or value.is_graph_output() or node.outputs[0].is_graph_output():
+    if not _is_of_bytes(program, maker) or not is_read_once(value) or node.outputs[0].is_graph_output():
         return []
     found = [_within(user, node, bounds) for user, _ in node.outputs[0].uses()]
     known = [one for one in found if one is not None]
@@ -88,7 +83,7 @@ def _adds_to_product(program: Program, node: ir.Node, which: int) -> bool:
     product = None if value is None else value.producer()
     if product is None or value is None or not is_a(node, "Add") or not is_a(product, "MatMul"):
         return False
-    is_own = len(value.uses()) == 1 and not value.is_graph_output() and data_of(program, other) is not None
+    is_own = is_read_once(value) and data_of(program, other) is not None
     return is_own and product.graph is node.graph and adds_up_products() and _dequantizes(product)
 
 

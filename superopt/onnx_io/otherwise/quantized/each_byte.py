@@ -8,10 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
 from superopt.onnx_io.otherwise.reading import bounds_of, data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, real
 
 MOST_NODES = 8
 """Of longer chains nothing is told."""
@@ -41,7 +42,7 @@ def chain(program: Program, quantizing: ir.Node) -> Chain | None:
         if is_a(maker, "DequantizeLinear"):
             of = steps_of(maker)
             return Chain(maker, tuple(reversed(nodes)), quantizing, of, to) if of is not None else None
-        if value.is_graph_output() or (nodes and len(value.uses()) > 1):
+        if value.is_graph_output() or (nodes and not is_read_once(value)):
             return None
         nodes.append(maker)
         value = _operand(program, maker)
@@ -50,7 +51,7 @@ def chain(program: Program, quantizing: ir.Node) -> Chain | None:
 
 def _operand(program: Program, node: ir.Node) -> ir.Value | None:
     """What a node reads that is no constant; None where nothing is told of it."""
-    if is_a(node, "Relu", "HardSigmoid") or bounds_of(program, node) is not None:
+    if is_a(node, "HardSigmoid") or bounds_of(program, node) is not None:
         return node.inputs[0]
     if not is_a(node, *_ARITHMETIC):
         return None
@@ -76,17 +77,13 @@ def numbers_of(program: Program, found: Chain) -> Array:
 def _applied(program: Program, node: ir.Node, numbers: Array) -> Array:
     """What a node makes of numbers of 32 bits."""
     if is_a(node, "HardSigmoid"):
-        slope, at_0 = (_float(node, name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
+        slope, at_0 = (real(node, name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
         return np.asarray(np.clip(np.float32(slope) * numbers + np.float32(at_0), 0, 1), np.float32)
-    bounds = (0.0, np.inf) if is_a(node, "Relu") else bounds_of(program, node)
+    bounds = bounds_of(program, node)
     if bounds is not None:
         return np.asarray(np.clip(numbers, *np.array(bounds, np.float32)), np.float32)
     read = [numbers if (data := data_of(program, value)) is None else data.reshape(()) for value in node.inputs]
     return np.asarray(_ARITHMETIC[node.op_type](*read), np.float32)
-
-
-def _float(node: ir.Node, name: str, default: float) -> float:
-    return node.attributes[name].as_float() if name in node.attributes else default
 
 
 def is_one_operator(found: Chain) -> bool:

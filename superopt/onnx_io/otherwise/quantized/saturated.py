@@ -25,7 +25,7 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import bury, replace_node
+from superopt.onnx_io.surgery import bury
 
 LEAST = 2**10
 """Of fewer numbers nodes take longer to start than they save."""
@@ -94,9 +94,7 @@ def _bounded(found: Chain, line: Line, draft: Draft) -> bool:
     if bytes_of is None:
         return False
     result = made.node("Clip", [bytes_of, *(made.held(_byte(found, end)) for end in (line.low, line.high))])
-    draft.model.graph.insert_before(found.quantizing, made.nodes)
-    replace_node(draft.model, found.quantizing, [result])
-    return True
+    return draft.replace(found.quantizing, made, [result])
 
 
 def _one(added: float) -> tuple[int, int]:

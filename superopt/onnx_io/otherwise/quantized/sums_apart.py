@@ -17,13 +17,13 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.in_bytes import becomes_bytes
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, input_of, is_a
-from superopt.onnx_io.surgery import replace_node
 
 _BYTES = ("int8", "uint8")
 
@@ -49,7 +49,7 @@ def _sum(program: Program, node: ir.Node) -> _Sum | None:
         product = None if value is None else value.producer()
         if value is None or product is None or not is_a(product, "MatMul") or product.graph is not node.graph:
             continue
-        if len(value.uses()) == 1 and not value.is_graph_output():
+        if is_read_once(value):
             return _known(program, product, node.inputs[1 - i], node)
     return None
 
@@ -81,6 +81,4 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
         return False
     made = draft.nodes("apart")
     result = made.node("Sub", [found.product.outputs[0], made.held(-found.added)])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])

@@ -24,7 +24,6 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.surgery import replace_node
 
 LEAST, LEAST_NS, OPSET = 2**13, 1.0, 11
 """Of so many numbers at least, that take so many nanoseconds each, from the opset that has GatherElements."""
@@ -154,15 +153,13 @@ def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     if found is None or sizes is None:
         return False
     made, table = draft.nodes("table"), _looked_up(program, found, draft.model)
-    places = made.node("Cast", [found.given], [ir.AttrInt64("to", ir.DataType.INT32)])
-    flat = made.node("Reshape", [places, made.integers([-1])])
+    places = made.cast(found.given, ir.DataType.INT32)
+    flat = made.reshaped(places, [-1])
     taken = made.node("GatherElements", [made.held(table), flat], [ir.AttrInt64("axis", 0)])
     known = told(sizes)
     shape = made.node("Shape", [found.given]) if known is None else made.integers(known)
     result = made.node("Reshape", [taken, shape])
-    draft.model.graph.insert_before(node, made.nodes)
-    replace_node(draft.model, node, [result])
-    return True
+    return draft.replace(node, made, [result])
 
 
 def _looked_up(program: Program, found: _Table, model: ir.Model) -> Array:

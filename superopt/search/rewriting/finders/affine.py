@@ -6,7 +6,6 @@ do zeros around what is convolved.
 
 from __future__ import annotations
 
-from superopt.dim import Shape
 from superopt.operators.conv import Conv
 from superopt.operators.layout import Expand
 from superopt.operators.matmul import MatMul
@@ -16,10 +15,9 @@ from superopt.operators.picks import Slice
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reduce import AvgPool
 from superopt.relations import are_equal, is_one
-from superopt.search.rewriting.finders.composed import Key, Layer, added, through, weighed
+from superopt.search.rewriting.finders.composed import Key, Layer, added, through, weighed, work_of
 from superopt.search.rewriting.finders.convolved import convolved
 from superopt.search.rewriting.finders.gathered import Product, multiplied, product_of
-from superopt.search.rewriting.finders.sizes import elements
 from superopt.term import Term, make
 
 MOST_BELOW, MOST_BETWEEN = 4, 8
@@ -54,18 +52,11 @@ def applied(layer: Layer) -> Term:
     return value if layer.bias is None else Add()(value, Expand((key.axis,), value.shape)(layer.bias))
 
 
-def work_of(layer: Layer, results: Shape) -> int:
-    """How many numbers a layer multiplies as it is now, for results of this shape."""
-    taken = layer.weights.shape[1:] if layer.key.conv is not None else layer.weights.shape[:1]
-    return elements((*results, *taken))
-
-
 def _own(term: Term) -> Layer | None:
     """A value as a layer of what is right below."""
     op = term.operator
     if isinstance(op, AvgPool | Slice):
-        layer = convolved(term)
-        return layer and layer._replace(work=work_of(layer, term.shape) if isinstance(op, AvgPool) else 0)
+        return convolved(term)
     if not isinstance(op, MatMul | Conv) or term.inputs[0].constant or not term.inputs[1].constant:
         return None
     if isinstance(op, Conv):

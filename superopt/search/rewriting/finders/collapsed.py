@@ -13,7 +13,8 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.normalize import BatchNorm, Gemm
 from superopt.operators.padding import Pad
 from superopt.operators.pointwise import Add, Mul
-from superopt.search.rewriting.finders.affine import applied, layers, work_of
+from superopt.search.rewriting.finders.affine import applied, layers
+from superopt.search.rewriting.finders.composed import work_of
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term
 

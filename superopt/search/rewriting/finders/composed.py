@@ -11,6 +11,7 @@ from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Add, Mul
 from superopt.operators.reductions import Sum
 from superopt.relations import is_one
+from superopt.search.rewriting.finders.sizes import elements
 from superopt.term import Term
 
 
@@ -39,12 +40,18 @@ class Layer(NamedTuple):
 
     bias: Term | None = None
     merged: bool = False
-    """Whether it was several."""
+    """Whether it was several, or none: what is no layer as it stands may become a part of one."""
 
 
 def added(one: Term | None, other: Term | None) -> Term | None:
     """The sum of what two layers add."""
     return Add()(one, other) if one is not None and other is not None else one or other
+
+
+def work_of(layer: Layer, results: Shape) -> int:
+    """How many numbers a layer multiplies as it is now, for results of this shape."""
+    taken = layer.weights.shape[1:] if layer.key.conv is not None else layer.weights.shape[:1]
+    return elements((*results, *taken))
 
 
 def weighed(layer: Layer, vector: Term) -> Term:

@@ -14,7 +14,7 @@ from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.operators.reduce import AvgPool
 from superopt.operators.reductions import Mean
-from superopt.search.rewriting.finders.composed import Key, Layer
+from superopt.search.rewriting.finders.composed import Key, Layer, work_of
 from superopt.term import Term, make
 
 MOST_CUT = 8
@@ -38,7 +38,8 @@ def _mean(term: Term) -> Layer | None:
     last = tuple(range(2, x.type.rank))
     weights = Expand(last, (x.shape[1], 1, *pool.kernel))(shares)
     conv = Conv(pool.strides, pool.pads, pool.dilations, x.shape[1])
-    return Layer(Key(x, conv, pool.kernel), weights, 0)
+    layer = Layer(Key(x, conv, pool.kernel), weights, 0)
+    return layer._replace(work=work_of(layer, term.shape))
 
 
 def _middle(term: Term) -> Layer | None:
@@ -47,10 +48,11 @@ def _middle(term: Term) -> Layer | None:
     before, behind = [0] * rank, [0] * rank
     while isinstance(x.operator, Slice):
         axis, (of,) = x.operator.axis, x.inputs
-        cut = (x.operator.start, of.shape[axis] - x.operator.stop)
-        if axis < 2 or not all(isinstance(d, int) and 0 <= d <= MOST_CUT for d in cut):
+        ends = (x.operator.start, of.shape[axis] - x.operator.stop)
+        cut = [d for d in ends if isinstance(d, int) and 0 <= d <= MOST_CUT]
+        if axis < 2 or len(cut) < len(ends):
             return None
-        before[axis], behind[axis], x = before[axis] + _known(cut[0]), behind[axis] + _known(cut[1]), of
+        before[axis], behind[axis], x = before[axis] + cut[0], behind[axis] + cut[1], of
     if x is term or rank < 3:
         return None
     ones, channels = (1,) * (rank - 2), x.shape[1]
@@ -58,8 +60,3 @@ def _middle(term: Term) -> Layer | None:
     same = reshaped(make(Band(channels)), (channels, channels, *ones))
     weights = Pad((0, 0, *before[2:], 0, 0, *behind[2:]))(same)
     return Layer(Key(x, Conv(ones, (0,) * (2 * len(ones)), ones), places), weights, 0, merged=True)
-
-
-def _known(d: object) -> int:
-    assert isinstance(d, int)
-    return d

@@ -14,9 +14,13 @@ Held = dict[str, Array]
 
 
 def model(
-    nodes: Sequence[onnx.NodeProto], held: Mapping[str, Array], x: Sequence[int], y: Sequence[int], opset: int = 17
+    nodes: Sequence[onnx.NodeProto],
+    held: Mapping[str, Array],
+    x: Sequence[int | str],
+    y: Sequence[int | str],
+    opset: int = 17,
 ) -> onnx.ModelProto:
-    """A model of one input and one output of 32-bit numbers."""
+    """A model of one input and one output of 32-bit numbers; sizes that are names are open."""
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", x), ("y", y))]
     weights = [numpy_helper.from_array(np.asarray(a), n) for n, a in held.items()]
     graph = helper.make_graph(list(nodes), "g", ends[:1], ends[1:], weights)

@@ -53,7 +53,7 @@ def function(
         if made in quantized:
             nodes += pair(made, f"{made}_", held, 0.0371, kind(101 + low))
     nodes += [*pair("g", "z", held, 0.0413, kind(9 + low)), helper.make_node("Softmax", ["z"], ["y"], axis=-1)]
-    made = model(nodes, held, shape, shape)  # type: ignore[arg-type]
+    made = model(nodes, held, shape, shape)
     if shown:
         made.graph.output.append(helper.make_tensor_value_info(shown, onnx.TensorProto.FLOAT, shape))
     every = (np.arange(np.prod(SHAPE)) % 256).astype(np.float32)

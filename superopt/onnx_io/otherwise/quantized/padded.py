@@ -36,10 +36,8 @@ class _Padding:
 
 def padded(program: Program) -> dict[int, Put]:
     """How to have zeros around bytes, by the places of paddings."""
-    places, quantizes = (
-        list(enumerate(program.model.graph)),
-        any(is_a(n, "QuantizeLinear") for n in program.model.graph),
-    )
+    places = list(enumerate(program.model.graph))
+    quantizes = any(is_a(node, "QuantizeLinear") for _, node in places)
     found = {place: partial(_put, program) for place, node in places if _padding(program, node) is not None}
     named = {place: partial(_name_none, program) for place, node in places if quantizes and _names_axes(program, node)}
     return {**named, **found}

@@ -3,18 +3,21 @@
 A low-rank adapter (LoRA, Hu et al. 2021) adds to a layer a second one, through a few channels: `x·W + s·(x·A)·B` is
 `x·(W + s·A·B)`, and so are convolutions of which one or the other is of single places. Rules say each step, but not
 that it pays: the two products of an adapter become one as dear as the layer itself before that is no more of its own.
-So layers are followed down to what both are of, and all of their weights become one at once.
+So layers are followed down to what both are of, and all of their weights become one at once. Of two beside each other
+(LoHa, Hyeon-Woo et al. 2022, whose product of constants is a whole matrix) rules take more than one step, of which the
+first may copy more than it saves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import reduce
 
 from superopt.operators.normalize import Gemm
 from superopt.operators.pointwise import Add
 from superopt.search.rewriting.finders.affine import applied, layers
-from superopt.search.rewriting.finders.composed import Layer, added
+from superopt.search.rewriting.finders.composed import Layer, added, work_of
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.term import Term
 
@@ -23,23 +26,30 @@ MOST_ADDED = 8
 
 
 class Merging(Fewer):
-    """Finds sums of layers of the same value, of which some go through others."""
+    """Finds sums of layers of the same value."""
 
     name = "several linear layers as one"
     heads = (Add,)
 
     def made(self, term: Term) -> Term | None:
-        """The sum, of fewer layers; None where none becomes part of another one, which is as large anyway."""
+        """The sum, of fewer layers; None where these are no less work."""
         summands = _summands(term)
         if len(summands) > MOST_ADDED:
             return None
         found = [{layer.key: layer for layer in layers(s)} for s in summands]
         for key, count in Counter(key for each in found for key in each).items():
             same = [each[key] for each in found if key in each]
-            if count > 1 and {layer.merged for layer in same} == {True, False}:
+            if count > 1 and _is_less(same, term):
                 rest = [s for s, each in zip(summands, found, strict=True) if key not in each]
                 return reduce(Add(), [applied(reduce(_sum, same)), *rest])
         return None
+
+
+def _is_less(layers: Sequence[Layer], whole: Term) -> bool:
+    """Whether layers of the same are less work as one: also where some become part of another, as large anyway."""
+    return {layer.merged for layer in layers} == {True, False} or (
+        work_of(reduce(_sum, layers), whole.shape) < sum(layer.work for layer in layers)
+    )
 
 
 def _sum(one: Layer, other: Layer) -> Layer:

@@ -63,6 +63,7 @@ def test_of_many_summands_only_some_are_looked_at() -> None:
 
 
 BIAS = Expand((1,), (3, RESULTS))(weight("c", RESULTS))
+STACK_BIAS = Expand((2,), (2, 3, RESULTS))(weight("c", RESULTS))
 IMAGE_BIAS = Expand((1,), (1, RESULTS, 7, 7))(weight("c", RESULTS))
 
 ADDED = {
@@ -86,6 +87,13 @@ ADDED = {
     "all of single places": Add()(
         conv(NARROW, IMAGE, "w", RESULTS), conv(NARROW, conv(NARROW, IMAGE, "a", FEW), "b", RESULTS)
     ),
+    "two beside each other, a bias between them": Add()(
+        Add()(rows(STACK, "w", RESULTS), STACK_BIAS), rows(STACK, "v", RESULTS)
+    ),
+    "two convolutions of as many places": Add()(
+        conv(CONV, IMAGE, "w", RESULTS, 3), times(conv(CONV, IMAGE, "v", RESULTS, 3))
+    ),
+    "adapters that are more work than a layer": Add()(adapter(X), rows(rows(X, "d", FEW), "e", RESULTS)),
     "of a value that is a layer itself": Add()(rows(rows(X, "o", WIDE), "w", RESULTS), adapter(rows(X, "o", WIDE))),
 }
 
@@ -93,7 +101,9 @@ OTHERS = {
     "a single layer": Add()(rows(X, "w", RESULTS), BIAS),
     "layers of different values": Add()(rows(X, "w", RESULTS), adapter(variable("y", (3, WIDE)))),
     "what bends in between": Add()(rows(X, "w", RESULTS), rows(Relu()(rows(X, "a", FEW)), "b", RESULTS)),
-    "two adapters of no layer": Add()(adapter(X), rows(rows(X, "d", FEW), "e", RESULTS)),
+    "two adapters of no layer, less work apart": Add()(
+        rows(rows(X, "a", 1), "b", RESULTS), rows(rows(X, "d", 1), "e", RESULTS)
+    ),
     "kernels of other sizes": Add()(
         conv(CONV, IMAGE, "w", RESULTS, 3), conv(NARROW, conv(NARROW, IMAGE, "a", FEW), "b", RESULTS)
     ),

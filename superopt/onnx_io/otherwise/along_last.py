@@ -24,8 +24,8 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
+from superopt.substitution import elements
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""

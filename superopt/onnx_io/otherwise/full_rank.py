@@ -16,8 +16,8 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import elements
 from superopt.operators.repeats import is_read_anew
+from superopt.substitution import elements
 
 FIRST_OPSET = 7
 """Before it, numbers are broadcast where an attribute says so."""

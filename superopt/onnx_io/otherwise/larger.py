@@ -14,7 +14,7 @@ import onnx_ir as ir
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 LEAST = 2**12
 """So many numbers there are at least, where each symbolic size is 1."""

@@ -16,8 +16,8 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
+from superopt.substitution import elements
 
 PRODUCTS = ("Gemm", "MatMul")
 """What multiplies matrices."""

@@ -13,8 +13,7 @@ from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.batch import Batch
-from superopt.onnx_io.turns.rows import elements
-from superopt.substitution import substitute, symbols
+from superopt.substitution import elements, substitute, symbols
 
 LEAST_ELEMENTS = 2**20
 """The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.

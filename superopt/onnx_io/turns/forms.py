@@ -12,9 +12,9 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.onnx_io.said import concat_axis, input_of, listed, number, permuted, real
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned
 from superopt.operators import CATALOGUE
-from superopt.relations import are_equal
+from superopt.relations import are_equal, common
 
 _POINTWISE = (cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain)
 ELEMENTWISE = frozenset(name for name in _POINTWISE if name is not None) - {"PRelu"}

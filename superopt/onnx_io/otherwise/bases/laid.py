@@ -22,8 +22,7 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import concat_axis, is_a
 from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import common
-from superopt.relations import are_equal, equal_shapes, is_one
+from superopt.relations import are_equal, common, equal_shapes, is_one
 
 POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
 """What computes each element of its own."""

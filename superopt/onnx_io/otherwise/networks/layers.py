@@ -14,8 +14,8 @@ import onnx_ir as ir
 from superopt.onnx_io.otherwise.networks.image_layers import IMAGE_LAYERS
 from superopt.onnx_io.said import held, listed, number, real
 from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
-from superopt.relations import is_one
+from superopt.onnx_io.turns.rows import Nodes, Row, aligned
+from superopt.relations import common, is_one
 
 
 def _product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

@@ -21,8 +21,8 @@ from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number, text
-from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
+from superopt.substitution import TYPICAL, elements
 from superopt.term import Term
 
 TYPE = "float32"
@@ -61,7 +61,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     size, others, own = x.shape[axis], _without(x.shape, axis), _without(indices.shape, axis)
     fills = equal_shapes(others, own) and equal_shapes(indices.shape, rows.shape)
     is_laid = (axis == rank - 2) or (axis == 0 and all(isinstance(d, int) for d in others))
-    if not fills or not is_laid or not isinstance(size, int) or elements(rows.shape, max(OPEN, size)) < LEAST:
+    if not fills or not is_laid or not isinstance(size, int) or elements(rows.shape, max(TYPICAL, size)) < LEAST:
         return None
     width = elements(others if axis == 0 else others[-1:])
     if size * (PLACE_NS + NUMBER_NS * width) > WORTH * ADDED_NS * width:

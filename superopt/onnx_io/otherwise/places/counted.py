@@ -25,8 +25,8 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
+from superopt.substitution import elements
 
 OLDEST, ADDING = 13, 16
 """Since these opsets axes are inputs, and a ScatterElements may add to what is there."""

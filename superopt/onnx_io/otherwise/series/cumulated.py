@@ -16,7 +16,7 @@ from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 LEAST, ROWS = 2**12, 8
 """So many elements there are at least, where each symbolic size is 1, and so many rows."""

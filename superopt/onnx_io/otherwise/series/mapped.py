@@ -20,7 +20,8 @@ from superopt.onnx_io.said import is_a, scanned
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury, replace_node
 from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row, elements
+from superopt.onnx_io.turns.rows import Row
+from superopt.substitution import elements
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
 """What turns compute on the way takes this many times what they give, at most, and of one row of all symbolic sizes so

@@ -19,8 +19,8 @@ from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.order import is_read_once
-from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, integers_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node

@@ -15,13 +15,13 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.at_once.forms import ELEMENTWISE
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
-from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.relations import are_equal, is_one
 
 FIRST_OPSET = 7

@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from superopt.dim import Shape, product
 from superopt.onnx_io.order import is_read_once
-from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of, told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, permuted
 from superopt.onnx_io.surgery import bury

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import Reduction, data_of, reduction
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.substitution import elements

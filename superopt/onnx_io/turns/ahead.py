@@ -11,14 +11,14 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.parted import Parted, parted
-from superopt.onnx_io.turns.rows import Row
 from superopt.onnx_io.turns.slices import Slice, slices_of
 from superopt.substitution import elements
 

@@ -17,8 +17,8 @@ from superopt.onnx_io.order import is_read
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
 from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import input_of, is_a, number
 

@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a, number
 from superopt.relations import are_equal, is_one
 

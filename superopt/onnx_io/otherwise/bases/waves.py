@@ -9,8 +9,8 @@ from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import TYPE
 from superopt.onnx_io.otherwise.bases.views import same_numbers
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a
 from superopt.substitution import TYPICAL, elements
 

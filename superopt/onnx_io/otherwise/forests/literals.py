@@ -13,8 +13,8 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
 from superopt.errors import SuperoptError
 from superopt.onnx_io.otherwise.forests.places import MOVES, Places, UnreadError, aligned, joined, moved
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import is_a, listed, number
 
 MOST = 2**14

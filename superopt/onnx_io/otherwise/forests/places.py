@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import concat_axis, is_a, number, permuted
 from superopt.relations import are_equal
 

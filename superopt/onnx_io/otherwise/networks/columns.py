@@ -11,9 +11,9 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.turns.rows import Row
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.relations import are_equal

@@ -17,6 +17,8 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.errors import SuperoptError
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Nodes, Row
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.networks.alike import Twins
 from superopt.onnx_io.otherwise.networks.attending import attends, is_small_head, known_tensor, may_be_open
@@ -27,8 +29,6 @@ from superopt.onnx_io.otherwise.networks.small import is_small, is_weighed_sum
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held
-from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Nodes, Row
 from superopt.relations import is_one
 
 KINDS = frozenset(LAYERS)

@@ -15,10 +15,9 @@ from superopt.onnx_io.otherwise.linear import PRODUCTS
 from superopt.onnx_io.otherwise.networks.alike import Twins
 from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.otherwise.networks.last_layers import Last, last_of
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, number
-from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.reading import shape_of
+from superopt.onnx_io.said import held, is_scaled, number
 from superopt.relations import equal_shapes
 from superopt.substitution import TYPICAL, elements
 

@@ -17,8 +17,8 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
-from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import equal_shapes

@@ -20,8 +20,8 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
-from superopt.onnx_io.otherwise.reading import EXACT, Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import EXACT, Reduction, data_of, reduction
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of

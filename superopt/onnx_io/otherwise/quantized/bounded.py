@@ -19,8 +19,8 @@ from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import adds_up_products
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.quantized.stepping import steps_of
-from superopt.onnx_io.otherwise.reading import bounds_of, data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import bounds_of, data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of

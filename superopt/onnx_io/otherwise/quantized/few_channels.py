@@ -17,8 +17,8 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, is_a, number, text
 from superopt.onnx_io.surgery import bury

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing, pads_with_one
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import input_of, is_a
 from superopt.onnx_io.surgery import bury, replace_node

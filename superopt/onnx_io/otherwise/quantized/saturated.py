@@ -20,8 +20,8 @@ from superopt.onnx_io.otherwise.quantized.bounded import OPSET, bound
 from superopt.onnx_io.otherwise.quantized.each_byte import Chain, chain, is_one_operator, numbers_of
 from superopt.onnx_io.otherwise.quantized.fitted import Line, fitted
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of

@@ -21,8 +21,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.quantized.stepping import steps_of
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import LAST_BY_ITSELF, is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import LAST_BY_ITSELF, is_softmax_of_rows, shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of

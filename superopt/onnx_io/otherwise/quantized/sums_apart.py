@@ -20,8 +20,8 @@ from superopt.onnx_io.in_bytes import becomes_bytes
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, input_of, is_a
 

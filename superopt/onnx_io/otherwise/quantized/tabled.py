@@ -19,8 +19,8 @@ from superopt.dim import product
 from superopt.onnx_io.constants import run_node
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import data_of, shape_of, told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of, told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of

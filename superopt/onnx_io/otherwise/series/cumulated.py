@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.substitution import elements

@@ -1,4 +1,4 @@
-"""What nodes say of which something is written otherwise: constants, and reductions with their axes."""
+"""What nodes say that takes a program to read: constants, reductions with their axes, and bounds."""
 
 from __future__ import annotations
 

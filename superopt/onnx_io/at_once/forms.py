@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import concat_axis, input_of, listed, number, permuted, real
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned
+from superopt.onnx_io.at_once.rows import Nodes, Row, aligned
+from superopt.onnx_io.said import concat_axis, is_scaled, listed, number, permuted
 from superopt.operators import CATALOGUE
 from superopt.relations import are_equal, common
 
@@ -150,12 +150,6 @@ def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequ
     turns = next((r.turns for r in rows if r.turns is not None), None)
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in rows]
     return Row(nodes.node(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
-
-
-def is_scaled(node: ir.Node) -> bool:
-    """Whether a Gemm scales what it multiplies, or what it adds, if it adds anything."""
-    names = ("alpha", "beta") if input_of(node, 2) is not None else ("alpha",)
-    return any(real(node, name, 1.0) != 1.0 for name in names)
 
 
 def one_of(made: Row | None) -> Sequence[Row] | None:

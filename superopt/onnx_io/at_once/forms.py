@@ -12,16 +12,9 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.onnx_io.at_once.rows import Nodes, Row, aligned
+from superopt.onnx_io.operator_kinds import ELEMENTWISE, REDUCES
 from superopt.onnx_io.said import concat_axis, is_scaled, listed, number, permuted
-from superopt.operators import CATALOGUE
 from superopt.relations import are_equal, common
-
-_POINTWISE = (cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain)
-ELEMENTWISE = frozenset(name for name in _POINTWISE if name is not None) - {"PRelu"}
-"""What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
-
-REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
-
 
 Form: TypeAlias = Callable[[Nodes, ir.Node, Sequence[Row]], "Sequence[Row] | None"]
 """Makes, of a node and the rows that it reads, those that it gives; None where that is not known to be right."""

@@ -12,8 +12,8 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.at_once.forms import ELEMENTWISE
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
-from superopt.onnx_io.at_once.forms import ELEMENTWISE
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from superopt.onnx_io.at_once.forms import ELEMENTWISE, REDUCES
+from superopt.onnx_io.operator_kinds import ELEMENTWISE, REDUCES
 from superopt.onnx_io.order import is_read
 from superopt.onnx_io.said import concat_axis, input_of, number, text
 from superopt.onnx_io.turns.batch import Batch, Keeps

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
@@ -31,7 +32,7 @@ WEIGHED = 0.25
 """How much an element of weights counts, which is read in each turn, for one of rows that is not read from memory."""
 
 _16_BITS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_FREE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_FREE = frozenset({*VIEWS, "Identity"})
 """What reads and makes nothing."""
 
 

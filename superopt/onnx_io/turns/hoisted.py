@@ -18,10 +18,11 @@ from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import rename, values
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
 
-_FREE = frozenset({"Constant", "Identity", "Reshape", "Shape", "Squeeze", "Unsqueeze", "Flatten"})
+_FREE = frozenset({*VIEWS, "Constant", "Identity", "Shape"})
 """What takes hardly any time: for these alone nothing is changed."""
 
 _Place = tuple[int, int]

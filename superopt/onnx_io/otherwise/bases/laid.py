@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.at_once.forms import ELEMENTWISE
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform

@@ -6,12 +6,13 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a, number
 from superopt.relations import are_equal, is_one
 
-_VIEWS = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Gather")
+_VIEWS = (*VIEWS, "Identity", "Gather")
 """What gives the same elements in the same order, where it gives as many; of gathered ones, from an axis of one."""
 
 

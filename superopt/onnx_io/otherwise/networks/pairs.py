@@ -15,7 +15,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape
-from superopt.onnx_io.at_once.forms import ELEMENTWISE
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.otherwise.networks.alike import Alike, Twins
 from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns, Placed, Wholes
 from superopt.onnx_io.otherwise.networks.small import MOST_ALONE

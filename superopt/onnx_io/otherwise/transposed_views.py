@@ -19,7 +19,7 @@ from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of, told
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, permuted
 from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
@@ -35,8 +35,8 @@ class Turned(NamedTuple):
 
 def transposed_views(program: Program) -> dict[int, Put]:
     """How to transpose at once, by the places of what takes axes apart again."""
-    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, *VIEWS))
-    return {i: partial(_put, program) for i, node in nodes if _turned(program, node) is not None}
+    found = of_nodes(program, lambda node: _turned(program, node) if is_a(node, *VIEWS) else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _turned(program: Program, node: ir.Node) -> Turned | None:

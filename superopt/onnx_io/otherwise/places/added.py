@@ -19,7 +19,7 @@ from superopt.dim import Shape
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, told
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import equal_shapes
 from superopt.substitution import TYPICAL, elements
@@ -42,10 +42,8 @@ LEAST = 2**10
 
 def added(program: Program) -> dict[int, Put]:
     """How to add up rows as a product, by the places of what adds one element after the other."""
-    nodes = [(i, node) for i, node in enumerate(program.model.graph) if _is_adding(node)]
-    made = program.made if nodes else {}
-    found = ((i, _put(program, made, node)) for i, node in nodes)
-    return {i: put for i, put in found if put is not None}
+    made = program.made if any(_is_adding(node) for node in program.model.graph) else {}
+    return of_nodes(program, lambda node: _put(program, made, node) if _is_adding(node) else None)
 
 
 def _is_adding(node: ir.Node) -> bool:

@@ -18,7 +18,8 @@ from rich.table import Table
 from superopt.bars import stage_bar
 from superopt.enumerate.applicable import demand_applicable
 from superopt.enumerate.checkpoint import Checkpoint
-from superopt.enumerate.family import DEEPEST, Family, load_family, shipped_families, with_operators
+from superopt.enumerate.family import Family
+from superopt.enumerate.family_text import DEEPEST, load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.prune import STEPS

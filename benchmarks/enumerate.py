@@ -26,7 +26,7 @@ from rich.table import Table as Shown
 
 from superopt.cost.timing import device
 from superopt.enumerate.equations import equations
-from superopt.enumerate.family import load_family
+from superopt.enumerate.family_text import load_family
 from superopt.enumerate.grow import grow, memory_taken
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Table

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from superopt.enumerate.family import load_family, shipped_families
+from superopt.enumerate.family_text import load_family, shipped_families
 from superopt.rules.format import load_rules, print_rule
 from superopt.rules.picture import flowchart
 

@@ -40,6 +40,11 @@ from superopt.search.report import read_report
 from superopt.search.settings import read_shapes
 from superopt.search.strategies.by_name import STRATEGIES
 
+Timings = Annotated[
+    Path | None,
+    typer.Option(help="The table of what was measured and found, so that it is not again [default: the user's own]."),
+]
+
 
 def optimize(
     source: ModelIn,
@@ -62,12 +67,7 @@ def optimize(
     definitions: Annotated[bool, typer.Option(help="Unfold composite operators, and fold into them.")] = True,
     inputs: SampleFiles = None,
     shape: Shapes = None,
-    timings: Annotated[
-        Path | None,
-        typer.Option(
-            help="The table of what was measured and found, so that it is not again [default: the user's own]."
-        ),
-    ] = None,
+    timings: Timings = None,
     report: ReportOut = None,
     json: ReportJson = False,
     dry_run: DryRun = False,
@@ -86,8 +86,9 @@ def optimize(
     way, 130 ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP. Nothing is written but with 0.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
+    target = None if dry_run else target
     read = [source, *(rules or ()), *(operators or ()), *(inputs or ())]
-    _demand_targets(source, None if dry_run else target, report, overwrite, read, timings)
+    _demand_targets(source, target, report, overwrite, read, timings)
     options = api.Options(
         objective=objective,
         time=time,
@@ -105,8 +106,8 @@ def optimize(
     )
     with progress_line() as progress:
         result = api.optimize(source, options, progress)
-    _demand_targets(source, None if dry_run else target, report, overwrite, read, timings)  # some may be there by now
-    _deliver(result, source, None if dry_run else target, report, save_external, json)
+    _demand_targets(source, target, report, overwrite, read, timings)  # some may be there by now
+    _deliver(result, source, target, report, save_external, json)
 
 
 def replay(
@@ -132,8 +133,9 @@ def replay(
     that were asked for then unless others are now, and the exit codes are the same.
     """
     target = target or beside(source, f"{source.stem}.optimized.onnx")
+    target = None if dry_run else target
     read = [report, source, *(operators or ()), *(inputs or ())]
-    _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
+    _demand_targets(source, target, new_report, overwrite, read)
     found = read_report(report, read_bytes(report))
     samples = tuple(load_inputs(p) for p in inputs or ())
     then = found.settings
@@ -150,8 +152,8 @@ def replay(
     )
     with progress_line() as progress:
         result = api.replay(found, source, options, progress)
-    _demand_targets(source, None if dry_run else target, new_report, overwrite, read)
-    _deliver(result, source, None if dry_run else target, new_report, save_external, json)
+    _demand_targets(source, target, new_report, overwrite, read)
+    _deliver(result, source, target, new_report, save_external, json)
 
 
 def explain(

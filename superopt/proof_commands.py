@@ -101,16 +101,12 @@ def verify_file(
     as_read = read_bytes(file)
     declare_files(operators or ())
     given = load_rules(file)
-    rules, found = given.rules, list[Told]()
-    if given.header.get("seal", expected := seal(rules)) != expected:
+    if given.header.get("seal", expected := seal(given.rules)) != expected:
         what = "the file, the operators or the laws are not what was sealed; --seal seals it anew where all prove"
         typer.echo(f"{file}:1:1: {what}", err=True)
     if witnesses is not None:
-        demand_free([r.name for r in rules], witnesses)
-    with stage_bar() as told:
-        for i, rule in enumerate(rules):
-            told(f"prove {file.name}", i, len(rules))
-            found.append(tell(rule, conditions))
+        demand_free([r.name for r in given.rules], witnesses)
+    found = _told(given.rules, file.name, conditions)
     failed = [f for f in found if not isinstance(f.verdict, Proved)]
     shown = failed if quiet else found
     if json:
@@ -127,6 +123,16 @@ def verify_file(
             raise UsageError(f"{file}: was changed while it was proved; nothing was written")
         kept = [replace(f.rule, by=f.verdict.laws) for f in found if isinstance(f.verdict, Proved)]
         write_text(file, print_file(sealed(kept, {**facts_of(given), "solver": solver_version()})))
+
+
+def _told(rules: Sequence[Rule], name: str, conditions: bool) -> list[Told]:
+    """What is found of each rule of a file of this name."""
+    found = list[Told]()
+    with stage_bar() as told:
+        for i, rule in enumerate(rules):
+            told(f"prove {name}", i, len(rules))
+            found.append(tell(rule, conditions))
+    return found
 
 
 def save_witnesses(found: Sequence[Told], folder: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from superopt.dim import Condition, Dim, Expr, Relation, Shape, Truth, at_most, equal, floor_div, terms_of
 from superopt.polynomial import exact_quotient
@@ -35,6 +36,12 @@ def divides(divisor: Dim, dividend: Dim) -> Truth:
 def is_one(dim: Dim) -> bool:
     """Whether a size is the number 1."""
     return isinstance(dim, int) and dim == 1
+
+
+def common(dims: Sequence[Dim]) -> Dim | None:
+    """The size along an axis of what broadcasts; None where these differ."""
+    several = [d for d in dims if not is_one(d)]
+    return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
 
 
 def relate(relation: Relation, left: Dim, right: Dim) -> Truth:

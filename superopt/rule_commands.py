@@ -6,7 +6,7 @@ import json as json_format
 import math
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,8 @@ from rich.table import Table
 from superopt.bars import stage_bar
 from superopt.enumerate.applicable import demand_applicable
 from superopt.enumerate.checkpoint import Checkpoint
-from superopt.enumerate.family import DEEPEST, load_family, shipped_families, with_operators
+from superopt.enumerate.family import Family
+from superopt.enumerate.family_text import DEEPEST, load_family, shipped_families, with_operators
 from superopt.enumerate.generate import Generated
 from superopt.enumerate.generate import generate as generate_rules
 from superopt.enumerate.prune import STEPS
@@ -35,52 +36,57 @@ from superopt.verify.prove import solver_version
 from superopt.verify.trusted import sealed
 
 MOST_WORKERS = 256
+CORES = os.cpu_count() or 1
+
+
+FamilyName = Annotated[
+    str,
+    typer.Option(metavar="NAME|FILE", help=f"What to enumerate: a file, or one of {', '.join(shipped_families())}."),
+]
+MostOperators = Annotated[
+    int | None, typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=DEEPEST)
+]
+Only = Annotated[str, typer.Option(metavar="NAMES", help="Operators of the family to enumerate, with commas between.")]
+Workers = Annotated[
+    int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1, max=MOST_WORKERS)
+]
+Memory = Annotated[
+    float,
+    typer.Option(
+        metavar="GB",
+        help="Leave out the levels of terms for which the process would take more than this, itself included.",
+    ),
+]
+Beside = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Leave out what the rules of this file replay; may be given again."),
+]
+Steps = Annotated[
+    int,
+    typer.Option(
+        help="Leave out what other rules replay in so many directed steps: with fewer, more is written; with 0, "
+        "every two terms that are equal, but for instances of other rules.",
+        min=0,
+        max=STEPS,
+    ),
+]
+Undecided = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason.")
+]
 
 
 def generate(
     out: Annotated[Path, typer.Option(help="Where to write the rule file.")],
-    family: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE", help=f"What to enumerate: a file, or one of {', '.join(shipped_families())}."
-        ),
-    ] = "core",
-    max_ops: Annotated[
-        int | None,
-        typer.Option(help="Operators a side, at most [default: what the family says].", min=1, max=DEEPEST),
-    ] = None,
+    family: FamilyName = "core",
+    max_ops: MostOperators = None,
     operators: OperatorFiles = None,
-    only: Annotated[
-        str, typer.Option(metavar="NAMES", help="Operators of the family to enumerate, with commas between.")
-    ] = "",
+    only: Only = "",
     seed: Annotated[int, typer.Option(help="Seed of the values that terms are evaluated on.", min=0)] = 0,
-    workers: Annotated[
-        int, typer.Option(help="Processes that prove rules; the result does not depend on it.", min=1, max=MOST_WORKERS)
-    ] = os.cpu_count() or 1,
-    memory: Annotated[
-        float,
-        typer.Option(
-            metavar="GB",
-            help="Leave out the levels of terms for which the process would take more than this, itself included.",
-        ),
-    ] = 8.0,
-    beside: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Leave out what the rules of this file replay; may be given again."),
-    ] = None,
-    steps: Annotated[
-        int,
-        typer.Option(
-            help="Leave out what other rules replay in so many directed steps: with fewer, more is written; with 0, "
-            "every two terms that are equal, but for instances of other rules.",
-            min=0,
-            max=STEPS,
-        ),
-    ] = STEPS,
-    undecided: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to list what is neither proved nor refuted, with the reason."),
-    ] = None,
+    workers: Workers = CORES,
+    memory: Memory = 8.0,
+    beside: Beside = None,
+    steps: Steps = STEPS,
+    undecided: Undecided = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run for the same file that stopped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON, with seconds and memory.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
@@ -103,18 +109,12 @@ def generate(
     demand_applicable(whole)
     chosen = with_operators(whole, _names(only), _own())
     depth = max_ops or chosen.depth
-    settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
-    settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
-    settings += f" steps={steps}" if steps < STEPS else ""
+    settings = _settings(chosen, only, depth, seed, beside or (), steps)
     checkpoint = Checkpoint(proofs, f"{settings} laws={laws_hash()}", resume)
     with _resumable(checkpoint, proofs, resume), stage_bar() as told:
         found = generate_rules(chosen, depth, seed, workers, told, checkpoint, memory, known, steps)
-    complete = found.counts["complete to operators"]
-    settings += f" complete-to={complete}" if complete < depth else ""
-    write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
-    if undecided is not None:
-        write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
-    if complete == depth:
+    _write(found, out, undecided, settings, depth)
+    if (complete := found.counts["complete to operators"]) == depth:
         checkpoint.done()
     else:
         again = "--resume --overwrite and more --memory go on"
@@ -123,6 +123,22 @@ def generate(
         facts = {"family": chosen.name, **found.counts, "seconds": round(found.seconds, 1), "GB": round(_peak(), 2)}
         typer.echo(json_format.dumps(facts))
     Console(stderr=True).print(_counted(found), f"{found.seconds:.1f} s; written to {out}")
+
+
+def _settings(chosen: Family, only: str, depth: int, seed: int, beside: Sequence[Path], steps: int) -> str:
+    """What rules depend on, as the header of their file says it."""
+    settings = f"family={chosen.name} operators={only or 'all'} max-ops={depth} seed={seed}"
+    settings += f" beside={','.join(p.name for p in beside)}" if beside else ""
+    return settings + (f" steps={steps}" if steps < STEPS else "")
+
+
+def _write(found: Generated, out: Path, undecided: Path | None, settings: str, depth: int) -> None:
+    """Write what is proved, sealed, and where asked what is undecided."""
+    complete = found.counts["complete to operators"]
+    settings += f" complete-to={complete}" if complete < depth else ""
+    write_text(out, print_file(sealed(found.rules, {"solver": solver_version(), "settings": settings})))
+    if undecided is not None:
+        write_text(undecided, "".join(f"{line}\n" for line in found.unknown))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from superopt.dim import Atom, Condition, Dim, Expr, Symbol, Truth, floor_div, symbol
+from superopt.dim import Atom, Condition, Dim, Expr, Shape, Symbol, Truth, floor_div, product, symbol
 from superopt.relations import relate
 
 
@@ -45,6 +45,18 @@ def substitute_condition(condition: Condition, values: Mapping[str, Dim]) -> Tru
     """A condition with symbols replaced: decided now, or still a condition."""
     left, right = substitute(condition.left, values), substitute(condition.right, values)
     return relate(condition.relation, left, right)
+
+
+TYPICAL = 16
+"""What an open size is taken for where many numbers are to be worth it, or few to be slower."""
+
+
+def elements(shape: Shape, size: int = 1) -> int:
+    """How many elements a shape has where all symbolic sizes are this one."""
+    whole = product(shape)
+    found = substitute(whole, dict.fromkeys(symbols(whole), size))
+    assert isinstance(found, int)
+    return found
 
 
 def _atom_value(atom: Atom, of_symbol: Callable[[str], Dim]) -> Dim:

@@ -10,7 +10,7 @@ from superopt.onnx_io.embedded import held
 from superopt.onnx_io.emit import changed_values, rewritten
 from superopt.onnx_io.external import working_copy
 from superopt.onnx_io.facts import ModelFacts, facts
-from superopt.onnx_io.files import LARGE, Model, check, gone_after, load, may_hold_weights, save, weight_files
+from superopt.onnx_io.files import LARGE, Model, check, load, weight_files
 from superopt.onnx_io.floored import floored, is_masking
 from superopt.onnx_io.hidden import hidden_constants
 from superopt.onnx_io.importer import understand
@@ -22,6 +22,7 @@ from superopt.onnx_io.passed_on import to_proto
 from superopt.onnx_io.probes import neighbours, save_nudged, save_showing
 from superopt.onnx_io.program import Program, Step, Summary
 from superopt.onnx_io.samples import demand_inputs, load_inputs
+from superopt.onnx_io.saving import gone_after, may_hold_weights, save
 from superopt.onnx_io.skeleton import fingerprint, opset_of
 from superopt.onnx_io.splicing import spliced
 from superopt.onnx_io.standalone import op_types, standalone, standalone_apart

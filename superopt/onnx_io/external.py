@@ -7,7 +7,8 @@ from pathlib import Path
 import onnx_ir as ir
 
 from superopt.errors import NoRoom, UsageError
-from superopt.onnx_io.files import LARGE, Model, save
+from superopt.onnx_io.files import LARGE, Model
+from superopt.onnx_io.saving import save
 
 
 def working_copy(loaded: ir.Model, model: Model, folder: Path) -> Path:

@@ -23,8 +23,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.masks import MASKING, MOST_NODES, MOVES, PARTS, Mask, mask_of
-from superopt.onnx_io.otherwise.reading import data_of, is_softmax_of_rows
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, is_softmax_of_rows
 from superopt.onnx_io.replacing import Draft, Put, replaced
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.said import is_a
 
 _MAKES = "DequantizeLinear"
@@ -16,7 +17,7 @@ _MAKES = "DequantizeLinear"
 
 _OF_EACH = ("Add", "Concat", "LeakyRelu", "Mul", "Sigmoid", "Where")
 _OF_SEVERAL = ("AveragePool", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "Softmax")
-MOVED = ("Flatten", "Gather", "MaxPool", "Resize", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
+MOVED = (*VIEWS, "Gather", "MaxPool", "Resize", "Slice", "Split", "Transpose")
 _PRODUCTS = ("Gemm", "MatMul")
 """What may give numbers as well: sums of products of bytes are made to these."""
 

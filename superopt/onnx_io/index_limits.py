@@ -17,6 +17,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.errors import InvalidModel
+from superopt.onnx_io.operator_kinds import MOVES
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
 from superopt.substitution import substitute
@@ -32,8 +33,7 @@ DEEPEST = 100
 
 
 _PASSED_ON: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"), (0,)),
-    **dict.fromkeys(("Slice", "Split", "Tile", "Clip", "Gather", "GatherElements", "GatherND"), (0,)),
+    **dict.fromkeys((*MOVES, "Cast", "Clip", "GatherElements", "GatherND", "Split"), (0,)),
     "Where": (1, 2),
 }
 """The inputs whose numbers the outputs hold; of a Concat, all."""

@@ -15,8 +15,9 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.files import load, save
+from superopt.onnx_io.files import load
 from superopt.onnx_io.inlining import inlined
+from superopt.onnx_io.saving import save
 from superopt.onnx_io.tensors import IR_TYPES
 from superopt.term import Type
 

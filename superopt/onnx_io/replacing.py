@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import onnx_ir as ir
 
-from superopt.errors import UNFORESEEN, InvalidModel, one_line
+from superopt.errors import UNFORESEEN, InvalidModel, SuperoptError, left_undone, one_line
 from superopt.onnx_io.files import checked
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone, opset_of
 from superopt.onnx_io.surgery import replace_node
 
 _LOG = logging.getLogger("superopt")
+
+T = TypeVar("T")
 
 
 class Draft(NamedTuple):
@@ -37,6 +40,23 @@ class Draft(NamedTuple):
 
 Put: TypeAlias = Callable[[Draft, ir.Node], bool]
 """Puts something else in the place of a node of the main graph; whether that could be."""
+
+
+def of_nodes(program: Program, read: Callable[[ir.Node], T | None]) -> dict[int, T]:
+    """What is read of nodes of the main graph, by their places, where it is something: neither None nor False. Nodes
+    that are not read for a form that nobody foresaw, or for sizes that are not told apart, take no other along.
+    """
+    found = dict[int, T]()
+    for place, node in enumerate(program.model.graph):
+        try:
+            what = read(node)
+        except (SuperoptError, *UNFORESEEN):
+            with left_undone(f"what is written otherwise of node {place}"):
+                raise
+        else:
+            if what is not None and what is not False:
+                found[place] = what
+    return found
 
 
 def replaced(model: ir.Model, puts: Mapping[int, Put]) -> ir.Model | None:

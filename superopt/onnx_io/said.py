@@ -51,6 +51,12 @@ def input_of(node: ir.Node, place: int) -> ir.Value | None:
     return node.inputs[place] if len(node.inputs) > place else None
 
 
+def is_scaled(node: ir.Node) -> bool:
+    """Whether a Gemm scales what it multiplies, or what it adds, if it adds anything."""
+    names = ("alpha", "beta") if input_of(node, 2) is not None else ("alpha",)
+    return any(real(node, name, 1.0) != 1.0 for name in names)
+
+
 def listed(node: ir.Node, name: str) -> list[int] | None:
     """Integers that an attribute lists, or later a constant second input, which may be one number without axes; none
     where neither is given, None where they are computed.

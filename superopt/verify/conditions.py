@@ -59,25 +59,25 @@ class Learned:
     """The target is ill formed wherever the condition does not hold: so no sizes show the rule wrong."""
 
 
-def learn(rule: Rule, seed: int = 0, attempts: int = ATTEMPTS) -> Learned | None:
+def learn(rule: Rule, attempts: int = ATTEMPTS) -> Learned | None:
     """The rule under the weakest further condition found that proves it, and the laws that do; None where none of so
     many does.
     """
     try:
-        for number, added in enumerate(itertools.islice(_weakest_first(rule, seed), attempts)):
+        for number, added in enumerate(itertools.islice(_weakest_first(rule), attempts)):
             try:
                 tried = with_conditions(rule, added)
             except (RuleError, ShapeError):
                 continue
             resources = RESOURCES_OF_A_GUESS if number else RESOURCES
-            if isinstance(attempt(tried, seed, resources), Proved):
-                return _weakened(rule, added, seed, resources)
+            if isinstance(attempt(tried, resources=resources), Proved):
+                return _weakened(rule, added, resources)
     except UNCOMPUTABLE:
         return None
     return None
 
 
-def suppose(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Rule | None:
+def suppose(rule: Rule, resources: int = RESOURCES) -> Rule | None:
     """A rule under facts on its variables that prove it, and the laws that do; None where no facts do.
 
     It is about operators that are not defined everywhere, or drops variables. None of the facts can be done without.
@@ -86,30 +86,30 @@ def suppose(rule: Rule, seed: int = 0, resources: int = RESOURCES) -> Rule | Non
     if not partial and set(rule.given) <= set(variables(*rule.target)):
         return None
     facts = [Fact(kind, v) for kind in FACTS for v in rule.given]
-    proved = _proved_under(rule, tuple(facts), seed, resources)
+    proved = _proved_under(rule, tuple(facts), resources)
     for fact in facts:
         if proved is not None:
             fewer = tuple(f for f in proved.facts if f is not fact)
-            proved = _proved_under(rule, fewer, seed, resources) or proved
+            proved = _proved_under(rule, fewer, resources) or proved
     return proved
 
 
-def _proved_under(rule: Rule, facts: tuple[Fact, ...], seed: int, resources: int) -> Rule | None:
+def _proved_under(rule: Rule, facts: tuple[Fact, ...], resources: int) -> Rule | None:
     tried = replace(rule, facts=facts)
-    verdict = attempt(tried, seed, resources)
+    verdict = attempt(tried, resources=resources)
     return replace(tried, by=verdict.laws) if isinstance(verdict, Proved) else None
 
 
-def _weakened(rule: Rule, added: Added, seed: int, resources: int) -> Learned:
+def _weakened(rule: Rule, added: Added, resources: int) -> Learned:
     """What was learned, without the parts that the proof does without; what the target asks for it cannot."""
     demanded = {str(c) for c in asked(rule) if c.relation == "="}
     for part in reversed(added):
         fewer = tuple(a for a in added if a is not part)
         tried = with_conditions(rule, fewer)
-        if str(part) not in demanded and isinstance(attempt(tried, seed, resources), Proved):
+        if str(part) not in demanded and isinstance(attempt(tried, resources=resources), Proved):
             added = fewer
     tried = with_conditions(rule, added)
-    verdict = attempt(tried, seed, resources)
+    verdict = attempt(tried, resources=resources)
     assert isinstance(verdict, Proved)
     return Learned(replace(tried, by=verdict.laws), added, demanded.issuperset(map(str, added)))
 
@@ -151,7 +151,7 @@ def asked(rule: Rule) -> list[Condition]:
     return [*(Condition("=", symbol(n), d) for n, d in values.items()), *rest]
 
 
-def _weakest_first(rule: Rule, seed: int) -> Iterator[Added]:
+def _weakest_first(rule: Rule) -> Iterator[Added]:
     base: Added = ()
     try:
         for _ in range(3):  # what is put in may tell more of what is asked
@@ -168,7 +168,7 @@ def _weakest_first(rule: Rule, seed: int) -> Iterator[Added]:
     special = with_conditions(rule, base)
     yield from ((*base, *same) for same in _same_attributes(special))
     atoms = list(itertools.islice(_atoms(special), ATOMS))
-    met, agrees = _examined(special, atoms, seed)
+    met, agrees = _examined(special, atoms)
     if agrees.all():  # no example shows where the sides differ; usual attributes are the best guess
         yield (*base, *_usual_attributes(special))
     facts = [Fact(kind, v) for kind in FACTS for v in special.given]
@@ -218,13 +218,13 @@ def _atoms(rule: Rule) -> Iterator[Condition]:
         yield Condition("divides", symbol(one), symbol(other))
 
 
-def _examined(rule: Rule, atoms: Sequence[Condition], seed: int) -> tuple[Flags, Flags]:
+def _examined(rule: Rule, atoms: Sequence[Condition]) -> tuple[Flags, Flags]:
     """Of each atom on which examples it holds, and on which examples both sides agree."""
     count, roots = len(rule.source), (*rule.source, *rule.target)
     met, agrees = [], []
-    for sizes, example in sized_instances(roots, rule.conditions, SAMPLED, seed, largest=3, tries=20 * SAMPLED):
+    for sizes, example in sized_instances(roots, rule.conditions, SAMPLED, seed=0, largest=3, tries=20 * SAMPLED):
         met.append([substitute_condition(a, sizes) is True for a in atoms])
-        agrees.append(differs(example[:count], example[count:], seed + len(met), rule.facts) is None)
+        agrees.append(differs(example[:count], example[count:], len(met), rule.facts) is None)
     return np.asarray(met, bool).reshape(len(met), len(atoms)).T, np.asarray(agrees, bool)
 
 

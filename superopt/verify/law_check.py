@@ -28,7 +28,7 @@ RESOURCES = 300_000
 Told: TypeAlias = "Callable[[str, int, int], None]"
 
 
-def derived(instances: Sequence[Law], resources: int = RESOURCES) -> Proved | Unknown:
+def derived(instances: Sequence[Law]) -> Proved | Unknown:
     """Whether all instances of a law follow from the other laws, lemmas aside; `Unknown` where one is not proved to.
 
     The others are those of the instance's scope, with the operators that they bring in.
@@ -38,7 +38,7 @@ def derived(instances: Sequence[Law], resources: int = RESOURCES) -> Proved | Un
         near = laws_in(widened(scope_of(law.left, law.right)))
         others = [other for other in near if other.name != law.name and not other.lemma]
         guard = [*conditions(law.left, law.right), *law.conditions]
-        verdict = prove([law.left], [law.right], guard, law.facts, resources, others)
+        verdict = prove([law.left], [law.right], guard, law.facts, RESOURCES, others)
         if isinstance(verdict, Unknown):
             return Unknown(f"{verdict.why}: {law}")
         used.update(verdict.laws)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from superopt.enumerate.applicable import demand_applicable
-from superopt.enumerate.family import load_family, read_family, shipped_families
+from superopt.enumerate.family_text import load_family, read_family, shipped_families
 from superopt.errors import ParseError, SuperoptError, UsageError
 
 TEXT = """(family f

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from superopt.enumerate.family import Pattern, load_family, read_family, shipped_families, with_operators
+from superopt.enumerate.family import Pattern
+from superopt.enumerate.family_text import load_family, read_family, shipped_families, with_operators
 from superopt.enumerate.grow import grow
 from superopt.enumerate.table import Table
 from superopt.errors import ParseError, UsageError

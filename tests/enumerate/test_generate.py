@@ -11,7 +11,7 @@ from superopt.demands import assuming
 from superopt.enumerate.abstraction import abstracted
 from superopt.enumerate.checkpoint import Checkpoint
 from superopt.enumerate.equations import equations
-from superopt.enumerate.family import load_family, with_operators
+from superopt.enumerate.family_text import load_family, with_operators
 from superopt.enumerate.generality import LADDER
 from superopt.enumerate.generalize import generalized
 from superopt.enumerate.generate import Generated, _told, distinct, generate

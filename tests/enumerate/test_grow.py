@@ -11,7 +11,8 @@ import pytest
 
 from superopt.arithmetic.carrier import Array
 from superopt.demands import assuming
-from superopt.enumerate.family import Family, load_family, read_family, shipped_families, with_operators
+from superopt.enumerate.family import Family
+from superopt.enumerate.family_text import load_family, read_family, shipped_families, with_operators
 from superopt.enumerate.grow import Met, grow
 from superopt.enumerate.represented import represented
 from superopt.enumerate.table import Table

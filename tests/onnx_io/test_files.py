@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from superopt.errors import InvalidModel, SuperoptError, UsageError
-from superopt.onnx_io import check, facts, files, gone_after, load, save, understand, weight_files
+from superopt.onnx_io import check, facts, files, gone_after, load, save, saving, understand, weight_files
 from tests.onnx_io.models import model
 from tests.onnx_io.networks import LIGHT
 
@@ -197,7 +197,7 @@ def test_saving_over_the_model_that_is_read_keeps_both_readable(tmp_path: Path) 
 
 def test_a_model_past_the_limit_of_protobuf_gets_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(large_weight())
-    monkeypatch.setattr(files, "PROTOBUF_LIMIT", files._ROOM + 15_000)
+    monkeypatch.setattr(saving, "PROTOBUF_LIMIT", saving._ROOM + 15_000)
     save(loaded, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx.data").stat().st_size == 16_000
     assert (tmp_path / "m.onnx").stat().st_size < 1000

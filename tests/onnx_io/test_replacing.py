@@ -8,7 +8,7 @@ import pytest
 from superopt.errors import Undecided, left_undone
 from superopt.onnx_io import load, replacing, understand
 from superopt.onnx_io.files import checked
-from superopt.onnx_io.replacing import Draft, replaced
+from superopt.onnx_io.replacing import Draft, of_nodes, replaced
 from superopt.onnx_io.surgery import replace_node
 from tests.onnx_io.models import model
 
@@ -47,6 +47,16 @@ def test_a_form_that_nobody_foresaw_keeps_no_other_as_it_is() -> None:
     assert made is not None
     assert "Sign" in [node.op_type for node in made.graph]
     assert "Nothing" not in [node.op_type for node in made.graph]
+
+
+@pytest.mark.parametrize("error", [KeyError("a form"), Undecided("a size that is not told apart")])
+def test_a_node_that_cannot_be_read_takes_no_other_along(error: Exception) -> None:
+    def read(node: ir.Node) -> str | None:
+        if node.op_type == "Relu":
+            raise error
+        return node.op_type if node.op_type != "Neg" else None
+
+    assert of_nodes(understand(load(model(CHAIN))), read) == {0: "Exp", 1: "Tanh", 4: "Abs"}
 
 
 def test_what_nobody_foresaw_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from superopt.arithmetic.field import FIELD
 from superopt.cost.domains import unfolded
-from superopt.enumerate.family import load_family, with_operators
+from superopt.enumerate.family_text import load_family, with_operators
 from superopt.enumerate.generate import generate
 from superopt.errors import UsageError
 from superopt.onnx_io import Program, load, rewritten, standalone, understand

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from superopt.enumerate.family import shipped_families
+from superopt.enumerate.family_text import shipped_families
 from superopt.errors import RuleError
 from superopt.rules.digests import laws_hash, operators_hash
 from superopt.rules.format import RuleFile, load_rules, print_file

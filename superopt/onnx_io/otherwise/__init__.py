@@ -16,7 +16,6 @@ from superopt.onnx_io.otherwise.attention.hidden_keys import hidden_keys
 from superopt.onnx_io.otherwise.bases import bases
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.cells import cells
-from superopt.onnx_io.otherwise.dequantized import dequantized
 from superopt.onnx_io.otherwise.forests import forests
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.guarded import guarded
@@ -40,6 +39,7 @@ from superopt.onnx_io.otherwise.places.restacked import restacked
 from superopt.onnx_io.otherwise.places.scattered import scattered
 from superopt.onnx_io.otherwise.quantized.bounded import bounded
 from superopt.onnx_io.otherwise.quantized.convolved import convolved
+from superopt.onnx_io.otherwise.quantized.dequantized import dequantized
 from superopt.onnx_io.otherwise.quantized.few_channels import few_channels
 from superopt.onnx_io.otherwise.quantized.padded import padded
 from superopt.onnx_io.otherwise.quantized.saturated import saturated

@@ -19,13 +19,13 @@ from superopt.dim import Shape
 from superopt.errors import InvalidModel
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.order import is_read_once
-from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, integers_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import replace_node
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
+from superopt.substitution import elements
 
 FINDS, PLACES = ("ReduceMax", "ReduceMin"), ("ArgMax", "ArgMin")
 """What finds a number that is largest, or least, and what its place."""
@@ -42,8 +42,7 @@ def along_last(program: Program) -> dict[int, Put]:
     """How to look along the last axis, by the places of what combines what is looked through."""
     if not any(node.op_type in FINDS for node in program.model.graph):
         return {}
-    places = [i for i, node in enumerate(program.model.graph) if _may_be_turned(program, node)]
-    return dict.fromkeys(places, partial(_turn, program))
+    return dict.fromkeys(of_nodes(program, partial(_may_be_turned, program)), partial(_turn, program))
 
 
 def _may_be_turned(program: Program, node: ir.Node) -> bool:

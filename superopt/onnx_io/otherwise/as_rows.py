@@ -13,12 +13,12 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, listed
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.relations import equal_shapes, is_one
 
 LEAST = 2

@@ -11,13 +11,13 @@ from functools import partial
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import elements
 from superopt.operators.repeats import is_read_anew
+from superopt.substitution import elements
 
 FIRST_OPSET = 7
 """Before it, numbers are broadcast where an attribute says so."""
@@ -36,8 +36,8 @@ def full_rank(program: Program) -> dict[int, Put]:
     """How to give numbers as many axes as what they stand beside, by the places of what reads them."""
     if opset_of(program.model) < FIRST_OPSET:
         return {}
-    found = ((place, _numbers(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, numbers) for place, numbers in found if numbers}
+    found = of_nodes(program, partial(_numbers, program))
+    return {place: partial(_put, numbers) for place, numbers in found.items() if numbers}
 
 
 def _numbers(program: Program, node: ir.Node) -> dict[int, Array]:

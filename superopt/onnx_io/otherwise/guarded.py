@@ -13,9 +13,9 @@ from functools import partial
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.surgery import replace_node
 
@@ -27,8 +27,7 @@ _GREATER, _LESS = ("Greater", "GreaterOrEqual"), ("Less", "LessOrEqual")
 
 def guarded(program: Program) -> dict[int, Put]:
     """How to do without the guard, by the places of what chooses."""
-    nodes = enumerate(program.model.graph)
-    return {i: partial(_put, program) for i, node in nodes if _softplus(program, node) is not None}
+    return dict.fromkeys(of_nodes(program, partial(_softplus, program)), partial(_put, program))
 
 
 def _softplus(program: Program, node: ir.Node) -> ir.Value | None:

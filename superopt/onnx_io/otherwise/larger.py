@@ -12,9 +12,9 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 LEAST = 2**12
 """So many numbers there are at least, where each symbolic size is 1."""
@@ -25,8 +25,7 @@ _OPERATORS = {"ArgMax": "Greater", "ArgMin": "Less"}
 
 def larger(program: Program) -> dict[int, Put]:
     """How to compare two, by the places of what finds the largest or the smallest of them."""
-    axes = ((place, _axis(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, axis) for place, axis in axes if axis is not None}
+    return {place: partial(_put, axis) for place, axis in of_nodes(program, partial(_axis, program)).items()}
 
 
 def _axis(program: Program, node: ir.Node) -> int | None:

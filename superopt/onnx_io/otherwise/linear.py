@@ -12,12 +12,11 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import is_a, number
-from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import elements
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.said import is_a, is_scaled, number
 from superopt.relations import is_one
+from superopt.substitution import elements
 
 PRODUCTS = ("Gemm", "MatMul")
 """What multiplies matrices."""

@@ -23,7 +23,7 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import is_one
 
@@ -33,8 +33,7 @@ LINEAR = ("", "bilinear", "linear")
 
 def sampled(program: Program) -> dict[int, Put]:
     """How to sample maps so, by the places of what does it otherwise."""
-    places = [i for i, node in enumerate(program.model.graph) if _may_be_so(program, node)]
-    return dict.fromkeys(places, partial(_place_anew, program))
+    return dict.fromkeys(of_nodes(program, partial(_may_be_so, program)), partial(_place_anew, program))
 
 
 def _may_be_so(program: Program, node: ir.Node) -> bool:

@@ -15,13 +15,13 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import product
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
-from superopt.onnx_io.turns.forms import ELEMENTWISE
 from superopt.relations import are_equal, is_one
 
 FIRST_OPSET = 7
@@ -43,8 +43,8 @@ def told_once(program: Program) -> dict[int, Put]:
     """How to let constants say once what they repeat, by the places of what reads them."""
     if opset_of(program.model) < FIRST_OPSET:
         return {}
-    found = ((place, _repeated(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, constants) for place, constants in found if constants}
+    found = of_nodes(program, partial(_repeated, program))
+    return {place: partial(_put, constants) for place, constants in found.items() if constants}
 
 
 def _repeated(program: Program, node: ir.Node) -> dict[int, Array]:

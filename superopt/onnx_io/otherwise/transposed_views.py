@@ -15,15 +15,14 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape, product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.order import is_read_once
-from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import shape_of, told
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, permuted
 from superopt.onnx_io.surgery import bury
 from superopt.relations import are_equal, equal_shapes
-
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
 class Turned(NamedTuple):
@@ -36,17 +35,17 @@ class Turned(NamedTuple):
 
 def transposed_views(program: Program) -> dict[int, Put]:
     """How to transpose at once, by the places of what takes axes apart again."""
-    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, *_VIEWS))
-    return {i: partial(_put, program) for i, node in nodes if _turned(program, node) is not None}
+    found = of_nodes(program, lambda node: _turned(program, node) if is_a(node, *VIEWS) else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _turned(program: Program, node: ir.Node) -> Turned | None:
     """How axes are permuted that are taken apart in the end, and were so before or need not be merged; None where what
     is transposed is nothing that a product would take in.
     """
-    moved = _made(node, *_VIEWS)
+    moved = _made(node, *VIEWS)
     before = None if moved is None else _made(moved, "Transpose")
-    if moved is None or not is_a(before, *_VIEWS):
+    if moved is None or not is_a(before, *VIEWS):
         return None
     values = (before.inputs[0], moved.outputs[0], node.outputs[0])
     shapes = [s for value in values if (s := shape_of(program, value)) is not None]
@@ -91,7 +90,7 @@ def _groups(apart: Shape, merged: Shape) -> list[list[int]] | None:
 
 def _put(program: Program, draft: Draft, node: ir.Node) -> bool:
     """Let what was viewed first be transposed."""
-    turned, moved = _turned(program, node), _made(node, *_VIEWS)
+    turned, moved = _turned(program, node), _made(node, *VIEWS)
     before = None if moved is None else _made(moved, "Transpose")
     if turned is None or before is None or before.inputs[0] is None:  # another has changed it
         return False

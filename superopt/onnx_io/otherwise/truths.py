@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import Reduction, data_of, reduction
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 LEAST = 2**13
 """So many truth values are counted at least, where each symbolic size is 1."""

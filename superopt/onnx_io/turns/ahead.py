@@ -11,15 +11,16 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.naming import deep_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.turns.all_turns import AllTurns
 from superopt.onnx_io.turns.parted import Parted, parted
-from superopt.onnx_io.turns.rows import Row, elements
 from superopt.onnx_io.turns.slices import Slice, slices_of
+from superopt.substitution import elements
 
 MOST_TIMES, MOST_ELEMENTS = 32, 2**13
 """What is computed of a row has this many times its elements, or so many for each batch, at most: that of all rows is

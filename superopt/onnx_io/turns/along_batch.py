@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
+from superopt.onnx_io.operator_kinds import ELEMENTWISE, REDUCES
 from superopt.onnx_io.order import is_read
 from superopt.onnx_io.said import concat_axis, input_of, number, text
 from superopt.onnx_io.turns.batch import Batch, Keeps
-from superopt.onnx_io.turns.forms import ELEMENTWISE, REDUCES
 
 
 def _of_first(batch: Batch, node: ir.Node) -> bool:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
+from superopt.onnx_io.at_once.unfailing import fails_for_elements
 from superopt.onnx_io.order import is_read, read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import input_of
 from superopt.onnx_io.skeleton import ONNX_DOMAIN
-from superopt.onnx_io.turns.unfailing import fails_for_elements
 from superopt.relations import are_equal, is_one
 
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}

@@ -13,6 +13,9 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.errors import InvalidModel
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.forms import FORMS
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.bodies import bodies, kept_states, states_of
 from superopt.onnx_io.branches import lifted
 from superopt.onnx_io.choices import BODY, Branch
@@ -24,9 +27,6 @@ from superopt.onnx_io.said import held, scanned
 from superopt.onnx_io.skeleton import clone
 from superopt.onnx_io.surgery import output_of, pass_on
 from superopt.onnx_io.turns.ahead import FREE, fits
-from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.forms import FORMS
-from superopt.onnx_io.turns.rows import Row
 from superopt.onnx_io.turns.slices import turns_of
 from superopt.relations import are_equal
 from superopt.substitution import symbols

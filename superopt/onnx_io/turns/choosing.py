@@ -9,12 +9,12 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.order import read_values
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import number
 from superopt.onnx_io.turns.batch import Batch
-from superopt.onnx_io.turns.rows import elements
-from superopt.substitution import substitute, symbols
+from superopt.substitution import elements, substitute, symbols
 
 LEAST_ELEMENTS = 2**20
 """The elements of all rows that the node with the most of them reads and makes, at least: fewer stay in caches anyway.
@@ -32,7 +32,7 @@ WEIGHED = 0.25
 """How much an element of weights counts, which is read in each turn, for one of rows that is not read from memory."""
 
 _16_BITS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_FREE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_FREE = frozenset({*VIEWS, "Identity"})
 """What reads and makes nothing."""
 
 

@@ -12,16 +12,17 @@ from collections.abc import Collection, Mapping
 import onnx_ir as ir
 
 from superopt.errors import InvalidModel
+from superopt.onnx_io.at_once.unfailing import failing, may_be_unfailing
 from superopt.onnx_io.bodies import bodies, kept_states
 from superopt.onnx_io.choices import BODY
 from superopt.onnx_io.files import load
 from superopt.onnx_io.importer import understand
 from superopt.onnx_io.naming import rename, values
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.skeleton import clone
-from superopt.onnx_io.turns.unfailing import failing, may_be_unfailing
 
-_FREE = frozenset({"Constant", "Identity", "Reshape", "Shape", "Squeeze", "Unsqueeze", "Flatten"})
+_FREE = frozenset({*VIEWS, "Constant", "Identity", "Shape"})
 """What takes hardly any time: for these alone nothing is changed."""
 
 _Place = tuple[int, int]

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.said import concat_axis, is_a, number
+from superopt.onnx_io.said import concat_axis, is_a, is_scaled, number
 from superopt.onnx_io.surgery import let_go
-from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import Row
 
 _END = 2**31 - 1
 """Where a slice ends that goes to the end."""

@@ -14,6 +14,9 @@ from superopt.rules.exchange.onnxscript_places import NotInOnnxscript, Placed
 
 Target: TypeAlias = "str | tuple[str, ...]"
 
+WIDTH = 116
+"""A longer statement has a line for each argument."""
+
 
 class Names:
     """Names of the generated source, each once."""
@@ -154,10 +157,10 @@ def as_targets(parts: Sequence[str]) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else ", ".join(parts)
 
 
-def wrapped(line: str, width: int = 116) -> list[str]:
+def wrapped(line: str) -> list[str]:
     """A statement that ends in a call, with an argument a line where it is too long for one."""
     opening = _last_call(line)
-    if len(line) <= width or opening is None:
+    if len(line) <= WIDTH or opening is None:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
     arguments, depth, start = [], 0, opening + 1

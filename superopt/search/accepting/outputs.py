@@ -9,25 +9,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from numpy.lib.recfunctions import structured_to_unstructured
 
 from superopt.arithmetic.carrier import Array
 from superopt.cost.inputs import Feeds
 from superopt.search.accepting.agreement import Agreement, OutputAgreement
 from superopt.search.accepting.bounds import (
     MOST_NOISE,
-    MOST_SAME_NOISE,
     NOISE_FACTOR,
     REFERENCE_FACTOR,
-    SAME_FACTOR,
     allowed_of,
 )
 from superopt.search.accepting.distance import relative_error, same_special, shows_two_values
 from superopt.search.accepting.laid import Value, taken
+from superopt.search.accepting.values import (
+    as_overflowed,
+    is_astray,
+    is_finite,
+    noise_in,
+    numbers_of,
+    rounded_to,
+    steady_in,
+    the_same,
+)
 
 
 @dataclass(eq=False)
@@ -123,29 +129,29 @@ class _Worst:
     def compare(self, sample: Sample, index: int) -> None:
         """Compare what the candidate gave for one sample. One output of one sample is in memory at a time."""
         if sample.blank:
-            if _is_finite(taken(sample.expected[index])) and not all(_is_finite(taken(o[index])) for o in sample.found):
+            if is_finite(taken(sample.expected[index])) and not all(is_finite(taken(o[index])) for o in sample.found):
                 self._fail("is not finite where rows of the inputs are zeros, and the original is")
             return
         expected, exact = taken(sample.expected[index]), sample.exact[index]
         noisy, jolted = ([taken(values[index]) for values in some] for some in (sample.noisy, sample.jolted))
-        noise, steady = _noise(noisy, expected), _steady(jolted, _numbers(expected))
+        noise, steady = noise_in(noisy, expected), steady_in(jolted, numbers_of(expected))
         if noise <= MOST_NOISE:
-            self._look(_numbers(expected)[steady])
+            self._look(numbers_of(expected)[steady])
         wanted = None if exact is None else taken(exact)
         for outputs in sample.found:
             found = taken(outputs[index])
             if sample.overflowing:
-                found = _as_overflowed(found, expected)
+                found = as_overflowed(found, expected)
             if self._is_comparable(found, expected, wanted, [*noisy, *jolted]) and noise <= MOST_NOISE:
-                told = wanted[steady] if wanted is not None and wanted.shape == _numbers(expected).shape else None
-                kind = _rounded_to(expected) if sample.overflowing else _numbers(expected).dtype
-                self._judge(_numbers(found)[steady], _numbers(expected)[steady], told, noise, kind)
+                told = wanted[steady] if wanted is not None and wanted.shape == numbers_of(expected).shape else None
+                kind = rounded_to(expected) if sample.overflowing else numbers_of(expected).dtype
+                self._judge(numbers_of(found)[steady], numbers_of(expected)[steady], told, noise, kind)
         if noise > MOST_NOISE:
-            ours = [_numbers(taken(outputs[index])) for outputs in sample.found]
+            ours = [numbers_of(taken(outputs[index])) for outputs in sample.found]
             if sample.overflowing:
-                ours = [_as_overflowed(found, _numbers(expected)) for found in ours]
-            same = _the_same(ours, _numbers(expected), noisy, noise)
-            self.is_the_same, self.is_astray = same is not None, _is_astray(ours, _numbers(expected), noise)
+                ours = [as_overflowed(found, numbers_of(expected)) for found in ours]
+            same = the_same(ours, numbers_of(expected), noisy, noise)
+            self.is_the_same, self.is_astray = same is not None, is_astray(ours, numbers_of(expected), noise)
             if same is not None:
                 self._look(same)
 
@@ -168,7 +174,7 @@ class _Worst:
         if found.shape != expected.shape or found.dtype != expected.dtype:
             self._fail(f"is {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}")
             return False
-        found, expected, *others = map(_numbers, (found, expected, *others))
+        found, expected, *others = map(numbers_of, (found, expected, *others))
         if not np.issubdtype(expected.dtype, np.floating):
             if any(not np.array_equal(other, expected) for other in others):
                 self.same_twice = False  # as the place of the largest of two that are equal but for rounding
@@ -217,81 +223,9 @@ class _Worst:
         return OutputAgreement(self.name, *errors, self.examined, self.saturated, not self.reason)
 
 
-def _rounded_to(expected: Array) -> np.dtype[Any]:
-    """The type that an output of a model of 16 bits has its numbers from: those of 32 may all be of 16, as where a cast
-    stands behind them. Whole numbers tell nothing, as those of either are.
-    """
-    numbers = _numbers(expected)
-    if numbers.dtype != np.float32 or np.array_equal(np.rint(numbers), numbers, equal_nan=True):
-        return numbers.dtype
-    with np.errstate(over="ignore"):
-        halves = numbers.astype(np.float16)
-    is_of_16 = np.array_equal(halves.astype(numbers.dtype), numbers, equal_nan=True)
-    return halves.dtype if is_of_16 else numbers.dtype
-
-
 def _larger(a: float | None, b: float | None) -> float | None:
     """The larger of two, of those that are known."""
     return max((error for error in (a, b) if error is not None), default=None)
-
-
-def _is_finite(value: Array) -> bool:
-    numbers = _numbers(value)
-    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
-
-
-def _numbers(value: Array) -> Array:
-    """The numbers of an array whose elements are maps, with an axis of keys; any other array itself."""
-    return structured_to_unstructured(value) if value.dtype.names else value
-
-
-def _as_overflowed(found: Array, expected: Array) -> Array:
-    """What was found, with what is not finite in the original as it is there."""
-    if found.shape != expected.shape or found.dtype != expected.dtype or found.dtype.kind != "f":
-        return found
-    return np.where(np.isfinite(expected), found, expected)
-
-
-def _noise(noisy: Sequence[Array], expected: Array) -> float:
-    """How far rounding alone takes an output of floating-point numbers; 0 for others, and of another shape."""
-    expected = _numbers(expected)
-    if not np.issubdtype(expected.dtype, np.floating):
-        return 0.0
-    others = [n for n in map(_numbers, noisy) if n.shape == expected.shape]
-    return max((relative_error(n, expected) for n in others), default=0.0)
-
-
-def _the_same(ours: Sequence[Array], wanted: Array, noisy: Sequence[Array], noise: float) -> Array | None:
-    """What a candidate gives to the last bit as the original, where neither is optimized by the runtime, or where both
-    are, if in the other case it gives about what the original does in one of these; None where that is not so.
-    """
-    if len(ours) < 2 or SAME_FACTOR * noise >= 1.0 or any(_off(one, wanted) > SAME_FACTOR * noise for one in ours):
-        return None
-    if noise <= MOST_SAME_NOISE and np.array_equal(ours[0], wanted, equal_nan=True):
-        return ours[0]
-    optimized = any(np.array_equal(ours[1], _numbers(value), equal_nan=True) for value in noisy)
-    return ours[1] if optimized else None
-
-
-def _is_astray(ours: Sequence[Array], wanted: Array, noise: float) -> bool:
-    """Whether a candidate is farther off than noise takes the original, and than it may be off where that tells."""
-    return any(_off(one, wanted) > max(SAME_FACTOR * noise, NOISE_FACTOR * MOST_NOISE) for one in ours)
-
-
-def _off(found: Array, wanted: Array) -> float:
-    return relative_error(found, wanted) if same_special(found, wanted) else math.inf
-
-
-def _steady(jolted: Sequence[Array], expected: Array) -> Array | EllipsisType:
-    """Which elements of an output of floating-point numbers change by little: all, where nothing is known of it."""
-    others = [j for j in map(_numbers, jolted) if j.shape == expected.shape]
-    if not others or not np.issubdtype(expected.dtype, np.floating):
-        return ...
-    finite = np.isfinite(expected)
-    most = MOST_NOISE * float(np.abs(expected[finite]).max(initial=0.0))
-    with np.errstate(invalid="ignore", over="ignore"):
-        steady: Array = np.logical_and.reduce([np.abs(other - expected) <= most for other in others])
-    return steady | ~finite
 
 
 def _agreement(worst: list[_Worst], samples: int) -> Agreement:

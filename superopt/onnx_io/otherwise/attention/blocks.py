@@ -9,7 +9,7 @@ import numpy as np
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 SCORE_NS, NUMBER_NS, BLOCK_NS = 3.0, 1.4, 8000.0
 """What a score takes, about, with both products and the softmax; what a number of each key and value does that is

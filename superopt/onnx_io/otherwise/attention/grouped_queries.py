@@ -16,9 +16,9 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.surgery import bury
 from superopt.relations import equal_shapes
@@ -58,8 +58,8 @@ class Grouped(NamedTuple):
 
 def grouped_queries(program: Program) -> dict[int, Put]:
     """How to multiply the rows of several heads at once, by the places of the products."""
-    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, "MatMul"))
-    return {i: partial(_put, program) for i, node in nodes if _grouped(program, node) is not None}
+    found = of_nodes(program, lambda node: _grouped(program, node) if is_a(node, "MatMul") else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _grouped(program: Program, node: ir.Node) -> Grouped | None:

@@ -17,9 +17,9 @@ from superopt.onnx_io.order import is_read
 from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import HIDDEN
 from superopt.onnx_io.otherwise.attention.scores import cut_out, sliced
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import input_of, is_a, number
 
 MASK = 3
@@ -31,8 +31,8 @@ WINDOWS = ("left_window_size", "right_window_size")
 
 def hidden_in_nodes(program: Program) -> dict[int, Put]:
     """How to compute Attention in blocks, by the places of its nodes."""
-    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, "Attention"))
-    return {i: partial(_put, program) for i, node in nodes if _blocks(program, node) is not None}
+    found = of_nodes(program, lambda node: _blocks(program, node) if is_a(node, "Attention") else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _blocks(program: Program, node: ir.Node) -> list[Block] | None:

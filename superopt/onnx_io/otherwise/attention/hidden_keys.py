@@ -20,7 +20,7 @@ from superopt.onnx_io.otherwise.attention.blocks import Block, worth
 from superopt.onnx_io.otherwise.attention.hiding import hidden
 from superopt.onnx_io.otherwise.attention.scores import Scores, sliced
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 
@@ -29,8 +29,8 @@ def hidden_keys(program: Program) -> dict[int, Put]:
     """How to compute attention in blocks, by the places of the products of shares and values."""
     if opset_of(program.model) < 10:  # a slice is told by attributes there
         return {}
-    nodes = ((i, node) for i, node in enumerate(program.model.graph) if is_a(node, "MatMul"))
-    return {i: partial(_put, program) for i, node in nodes if _blocks(program, node) is not None}
+    found = of_nodes(program, lambda node: _blocks(program, node) if is_a(node, "MatMul") else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _blocks(program: Program, node: ir.Node) -> tuple[Scores, list[Block]] | None:

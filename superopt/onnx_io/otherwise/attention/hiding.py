@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.attention.scores import Scores
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import is_a
 
 HIDDEN = np.float32(-1e8)

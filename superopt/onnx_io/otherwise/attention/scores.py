@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of, is_softmax_of_rows
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, is_softmax_of_rows
 from superopt.onnx_io.said import is_a
 
 MOST = 24

@@ -14,16 +14,15 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.otherwise.bases.layout import DEEPEST, TYPE, Layout, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.shorter import Shorter
 from superopt.onnx_io.otherwise.bases.views import same_elements, uniform
 from superopt.onnx_io.otherwise.places.assignments import Assignments
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import concat_axis, is_a
-from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import common
-from superopt.relations import are_equal, equal_shapes, is_one
+from superopt.relations import are_equal, common, equal_shapes, is_one
 
 POINTWISE = ELEMENTWISE | {"Acos", "Asin", "Atan", "Cast", "Clip", "Cosh", "GreaterOrEqual", "Greater", "IsInf", "Sinh"}
 """What computes each element of its own."""

@@ -8,9 +8,8 @@ import onnx_ir as ir
 
 from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.bases.views import sizes_of
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of, sizes_of
 from superopt.relations import are_equal
 
 TYPE = "float32"

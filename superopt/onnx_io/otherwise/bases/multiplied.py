@@ -13,9 +13,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.laid import Laid
 from superopt.onnx_io.otherwise.bases.layout import TYPE, NotLaidError, Part
 from superopt.onnx_io.otherwise.bases.products import Weighed
-from superopt.onnx_io.otherwise.bases.views import sizes_of
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of, sizes_of
 from superopt.onnx_io.said import concat_axis, is_a
 from superopt.relations import is_one
 

@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from superopt.dim import Shape, product
 from superopt.onnx_io.otherwise.linear import is_linear
-from superopt.onnx_io.otherwise.reading import reduction, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import reduction, shape_of
 from superopt.onnx_io.said import is_a, number, text
 from superopt.relations import are_equal, is_one
 

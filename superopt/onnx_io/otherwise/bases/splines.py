@@ -13,8 +13,8 @@ from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.bases.layout import DEEPEST
 from superopt.onnx_io.otherwise.bases.recursion import WAYS, Affine, Beyond, Never, Read, Spline
 from superopt.onnx_io.otherwise.bases.views import same_elements
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import is_a
 
 FLOATS = ("float32", "float64")

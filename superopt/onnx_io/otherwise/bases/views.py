@@ -5,23 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from superopt.dim import Shape, product
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
+from superopt.dim import product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a, number
 from superopt.relations import are_equal, is_one
 
-_VIEWS = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Gather")
+_VIEWS = (*VIEWS, "Identity", "Gather")
 """What gives the same elements in the same order, where it gives as many; of gathered ones, from an axis of one."""
-
-
-def sizes_of(of: Shape, to: Shape) -> list[int] | None:
-    """The sizes that a Reshape is told to make a shape of another: 0 for what stays where it is and is no number; None
-    where several are none and are elsewhere.
-    """
-    stays = [i < len(of) and are_equal(of[i], d) for i, d in enumerate(to)]
-    sizes = [d if isinstance(d, int) else 0 if same else -1 for d, same in zip(to, stays, strict=True)]
-    return sizes if sizes.count(-1) < 2 else None
 
 
 def same_elements(program: Program, value: ir.Value) -> ir.Value:

@@ -9,10 +9,10 @@ from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import TYPE
 from superopt.onnx_io.otherwise.bases.views import same_numbers
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.turns.rows import OPEN, elements
+from superopt.substitution import TYPICAL, elements
 
 MOST, FEWEST = 8, 3
 """Of the largest multiple, as a cosine's error grows with its square where it turns; and so many are worth it."""
@@ -55,7 +55,7 @@ def whole_numbers(program: Program, value: ir.Value | None, many: Dim) -> list[i
 
 def are_many(rows: Shape, each: int, numbers: list[int]) -> bool:
     """Whether rows have so many numbers for each step to the largest of some multiples or exponents."""
-    return elements(rows, OPEN) >= each * max(numbers)
+    return elements(rows, TYPICAL) >= each * max(numbers)
 
 
 def powers(made: NewNodes, x: ir.Value, most: int) -> list[ir.Value]:

@@ -11,9 +11,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.bases.layout import NotLaidError
 from superopt.onnx_io.otherwise.bases.multiplied import product_of
 from superopt.onnx_io.otherwise.bases.products import Sum, sum_of
-from superopt.onnx_io.otherwise.bases.views import sizes_of
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of, sizes_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.skeleton import opset_of
 from superopt.relations import equal_shapes, is_one

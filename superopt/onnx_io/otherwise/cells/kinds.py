@@ -14,8 +14,8 @@ from superopt.onnx_io.otherwise.cells.equations import ways
 from superopt.onnx_io.otherwise.cells.rows import Rows
 from superopt.onnx_io.otherwise.series.unrolled import fewest_numbers
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal, is_one
+from superopt.substitution import elements
 from superopt.term import Term
 
 MOST_ROWS = {"LSTM": 64, "GRU": 16}

@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, product
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.otherwise.cells.affine import Affine, NotRows, matrix_of, row
-from superopt.onnx_io.otherwise.reading import data_of, integers_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import concat_axis, input_of, is_a, number
-from superopt.onnx_io.turns.forms import is_scaled
+from superopt.onnx_io.reading import data_of, integers_of
+from superopt.onnx_io.said import concat_axis, input_of, is_a, is_scaled, number
 from superopt.relations import are_equal
 
 MOST_LAYERS = 4
@@ -112,7 +112,7 @@ class Rows:
             return self._part(node, value)
         if node.op_type == "Concat":
             return self._joined(node)
-        if node.op_type in ("Squeeze", "Unsqueeze", "Reshape", "Flatten", "Identity"):
+        if node.op_type in (*VIEWS, "Identity"):
             inner = node.inputs[0]
             same = inner is not None and (inner.name or "") in self._program.values and self._alike(inner, value)
             return self.of(inner) if same else None

@@ -12,8 +12,8 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.networks.columns import Columns, Placed
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import is_a
 
 

@@ -15,8 +15,8 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.cells.cell import Cell
 from superopt.onnx_io.otherwise.cells.chain import Chain, chain_to, chains_to, longest
 from superopt.onnx_io.otherwise.cells.series import Series, series
-from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.surgery import replace_node, sort
 

@@ -12,9 +12,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
 from superopt.errors import SuperoptError
-from superopt.onnx_io.otherwise.forests.places import MOVES, Places, UnreadError, aligned, joined, moved
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.otherwise.forests.places import MOVING, Places, UnreadError, aligned, joined, moved
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import is_a, listed, number
 
 MOST = 2**14
@@ -94,7 +94,7 @@ class Products:
             return joined(node, [self.of(v) for v in node.inputs])
         if is_a(node, "ReduceProd"):
             return self._multiplied(node, self.of(node.inputs[0]))
-        if not is_a(node, *MOVES):
+        if not is_a(node, *MOVING):
             raise UnreadError
         return moved(self._program, node, self.of(node.inputs[0]), shape)
 

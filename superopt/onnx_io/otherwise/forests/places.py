@@ -10,14 +10,15 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim, Shape
-from superopt.onnx_io.otherwise.reading import data_of
+from superopt.onnx_io.operator_kinds import MOVES, VIEWS
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.said import concat_axis, is_a, number, permuted
 from superopt.relations import are_equal
 
-_VIEWS, _REPEATS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze"), ("Expand", "Tile")
+_REPEATS = ("Expand", "Tile")
 
-MOVES = ("Gather", "GatherND", "Identity", "Slice", "Transpose", *_VIEWS, *_REPEATS)
+MOVING = (*MOVES, "GatherND")
 """What puts what one value holds elsewhere."""
 
 
@@ -58,7 +59,7 @@ def joined(node: ir.Node, several: Sequence[Places]) -> Places:
 
 
 def moved(program: Program, node: ir.Node, x: Places, shape: Shape) -> Places:
-    """What a value of a shape holds that a node makes of another one by `MOVES`. Raises `UnreadError`."""
+    """What a value of a shape holds that a node makes of another one by `MOVING`. Raises `UnreadError`."""
     ids, rows = x
     known = program.term(node.inputs[0])
     if rows is None or known is None:
@@ -68,7 +69,7 @@ def moved(program: Program, node: ir.Node, x: Places, shape: Shape) -> Places:
     if is_a(node, "Transpose"):
         perm = permuted(node, ids.ndim)
         return Places(ids.transpose(perm), perm.index(rows))
-    if is_a(node, *_VIEWS):
+    if is_a(node, *VIEWS):
         if rows or not shape or not are_equal(known.shape[0], shape[0]):
             raise UnreadError
         return Places(ids.reshape(1, *_numbers(shape[1:])), 0)

@@ -25,12 +25,11 @@ from superopt.onnx_io.otherwise.forests.trees import Tree, apart, tree_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.otherwise.networks.ends import ends_of
 from superopt.onnx_io.otherwise.networks.stacked_ends import stacked_ends
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number, text
+from superopt.onnx_io.said import is_a, is_scaled, number, text
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.forms import is_scaled
 from superopt.relations import are_equal
 
 LEAST_OPSET = 13

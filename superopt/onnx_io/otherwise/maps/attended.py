@@ -22,8 +22,8 @@ from superopt.onnx_io.otherwise.maps.deformable import Attention, attention
 from superopt.onnx_io.otherwise.maps.laid import Digit, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.neighbours import Neighbours
 from superopt.onnx_io.otherwise.maps.turning import turning
-from superopt.onnx_io.otherwise.reading import shape_of, told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of, told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 

@@ -18,8 +18,8 @@ from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.maps.oblique import Band
 from superopt.onnx_io.otherwise.maps.shifted import Planes, Run, runs_of
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_of
-from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import concat_axis, is_a
 from superopt.onnx_io.skeleton import opset_of

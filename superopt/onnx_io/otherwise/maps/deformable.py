@@ -14,8 +14,8 @@ import onnx_ir as ir
 from superopt.dim import Dim, Shape, product
 from superopt.onnx_io.otherwise.maps.laid import Digit, Laid, are_alike, laid, merged
 from superopt.onnx_io.otherwise.maps.sampling import Sampling, sampling
-from superopt.onnx_io.otherwise.reading import reduction
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import reduction
 from superopt.onnx_io.said import is_a
 from superopt.operators.layout import Concat, Reshape
 from superopt.relations import are_equal, equal_shapes, is_one

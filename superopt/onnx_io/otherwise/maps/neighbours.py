@@ -16,6 +16,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.maps.deformable import Attention
 from superopt.onnx_io.otherwise.maps.scaled import Scaled, scaled
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import told
 
 WIDE = 2**10
 """Constants are repeated up to so many elements, as runtimes broadcast short rows slowly."""
@@ -27,7 +28,9 @@ class Neighbours:
     def __init__(self, program: Program, one: Attention, made: NewNodes, there: Mapping[str, ir.Value]) -> None:
         self._program, self._one, self._made, self._there = program, one, made, there
         self._factor, self._shift = 1.0, 0.0
-        self.sizes = [size if isinstance(size := one.sizes[a], int) else -1 for a in one.order]
+        sizes = told([one.sizes[a] for a in one.order])
+        assert sizes is not None
+        self.sizes = sizes
 
     def rows_and_weights(self) -> tuple[ir.Value, ir.Value]:
         """The four rows of each place of a query, one place after the other, and the weight of each."""

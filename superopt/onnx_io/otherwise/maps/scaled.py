@@ -7,8 +7,8 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.bases.views import uniform
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.said import is_a
 from superopt.relations import equal_shapes
 

@@ -17,7 +17,7 @@ from superopt.onnx_io.otherwise.networks.alike import MOST_HELD
 from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 MOST = 2**17
 """So often what is of one head multiplies at most; what it gives has no more elements than `MOST_ALONE`."""

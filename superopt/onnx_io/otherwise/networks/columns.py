@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Dim
+from superopt.dim import Shape
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.turns.rows import Row
+from superopt.onnx_io.reading import told
 from superopt.operators.layout import Reshape
 from superopt.operators.picks import Slice, Take
 from superopt.relations import are_equal
@@ -84,7 +85,7 @@ class Columns:
             front, numbers = wholes.of(found)
             taken = front if numbers is None else made.node("Gather", [front, made.integers(numbers)])
             shape = self._program.values[row[0].name or ""].shape
-            result.append(Row(made.reshaped(taken, [len(row), *_numbers(shape)]), shape, len(row)))
+            result.append(Row(_viewed(made, taken, (len(row), *shape)), shape, len(row)))
         return result
 
     def _type(self, row: Sequence[ir.Value]) -> Type | None:
@@ -135,7 +136,7 @@ def _in_front(made: NewNodes, values: Sequence[ir.Value], like: Placed) -> ir.Va
     axis = like.axis or 0
     joined = made.joined(values, axis)
     if like.axis is None:
-        return made.reshaped(joined, [len(values), *_numbers(like.type.shape)])
+        return _viewed(made, joined, (len(values), *like.type.shape))
     order = [axis, *(a for a in range(like.type.rank) if a != axis)]
     return made.transposed(joined, order) if axis else joined
 
@@ -150,6 +151,8 @@ def _source(value: ir.Value, name: str) -> ir.Value:
     return value
 
 
-def _numbers(shape: Sequence[Dim]) -> list[int]:
-    """The sizes of a shape as a Reshape takes them, which tells one that is no number."""
-    return [d if isinstance(d, int) else -1 for d in shape]
+def _viewed(made: NewNodes, value: ir.Value, shape: Shape) -> ir.Value:
+    """A value in another shape, one size of which may be no number."""
+    sizes = told(shape)
+    assert sizes is not None
+    return made.reshaped(value, sizes)

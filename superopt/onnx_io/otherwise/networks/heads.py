@@ -17,6 +17,8 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.errors import SuperoptError
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Nodes, Row
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.networks.alike import Twins
 from superopt.onnx_io.otherwise.networks.attending import attends, is_small_head, known_tensor, may_be_open
@@ -25,10 +27,9 @@ from superopt.onnx_io.otherwise.networks.ends import Ends, ends_at, given_of, ou
 from superopt.onnx_io.otherwise.networks.layers import LAYERS
 from superopt.onnx_io.otherwise.networks.small import is_small, is_weighed_sum
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import sizes_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held
-from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Nodes, Row
 from superopt.relations import is_one
 
 KINDS = frozenset(LAYERS)
@@ -167,5 +168,8 @@ def _joined(made: NewNodes, whole: Row, axis: int) -> ir.Value:
         return made.transposed(less, [*range(1, at + 1), 0, *range(at + 1, rank)])
     order = [*range(1, at + 1), 0, *range(at + 1, rank + 1)]
     moved = made.transposed(whole.value, order) if at else whole.value
-    sizes = [product((d, whole.turns or 1)) if a == at else d for a, d in enumerate(whole.shape)]
-    return made.reshaped(moved, [d if isinstance(d, int) else 0 for d in sizes])
+    many = whole.turns or 1
+    to = tuple(product((d, many)) if a == at else d for a, d in enumerate(whole.shape))
+    sizes = sizes_of((*whole.shape[:at], many, *whole.shape[at:]), to)
+    assert sizes is not None
+    return made.reshaped(moved, sizes)

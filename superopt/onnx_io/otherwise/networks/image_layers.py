@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from superopt.dim import Shape
+from superopt.onnx_io.at_once.forms import Form
+from superopt.onnx_io.at_once.rows import Nodes, Row
 from superopt.onnx_io.said import number
-from superopt.onnx_io.turns.forms import Form
-from superopt.onnx_io.turns.rows import Nodes, Row
 
 
 def _convolved(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

@@ -1,6 +1,6 @@
 """Layers of several values at once, each with weights of its own: along one more axis in front, as stacks of matrices.
 
-What computes single elements and reduces is known already (`turns/forms.py`); these are products, norms, and what
+What computes single elements and reduces is known already (`at_once/forms.py`); these are products, norms, and what
 chooses one place or gives an axis of one.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.at_once.forms import FORMS, Form, one_of
+from superopt.onnx_io.at_once.rows import Nodes, Row, aligned
 from superopt.onnx_io.otherwise.networks.image_layers import IMAGE_LAYERS
-from superopt.onnx_io.said import held, listed, number, real
-from superopt.onnx_io.turns.forms import FORMS, Form, is_scaled, one_of
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
-from superopt.relations import is_one
+from superopt.onnx_io.said import held, is_scaled, listed, number, real
+from superopt.relations import common, is_one
 
 
 def _product(nodes: Nodes, node: ir.Node, rows: Sequence[Row]) -> Sequence[Row] | None:

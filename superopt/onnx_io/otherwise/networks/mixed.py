@@ -18,7 +18,7 @@ from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.linear import Layer, layer_of
 from superopt.onnx_io.otherwise.networks.columns import FLOATS
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.relations import equal_shapes, is_one
@@ -49,8 +49,7 @@ def mixed(program: Program) -> dict[int, Put]:
     """How to mix before layers, by the places of what mixes what they give."""
     if opset_of(program.model) < LEAST_OPSET:
         return {}
-    nodes = enumerate(program.model.graph)
-    return {i: partial(_put, program) for i, node in nodes if _mixture(program, node) is not None}
+    return dict.fromkeys(of_nodes(program, partial(_mixture, program)), partial(_put, program))
 
 
 def _mixture(program: Program, node: ir.Node) -> _Mixture | None:

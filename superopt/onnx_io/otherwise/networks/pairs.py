@@ -15,15 +15,15 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.dim import Shape
+from superopt.onnx_io.operator_kinds import ELEMENTWISE
 from superopt.onnx_io.otherwise.networks.alike import Alike, Twins
 from superopt.onnx_io.otherwise.networks.columns import FLOATS, Columns, Placed, Wholes
 from superopt.onnx_io.otherwise.networks.small import MOST_ALONE
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import concat_axis, is_a, listed
-from superopt.onnx_io.turns.forms import ELEMENTWISE
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import equal_shapes, is_one
+from superopt.substitution import elements
 
 KINDS = ELEMENTWISE | {"Unsqueeze"}
 """What is computed of pairs, and the axis along which they are joined where they do not have it."""

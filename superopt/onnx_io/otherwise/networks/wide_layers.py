@@ -15,12 +15,11 @@ from superopt.onnx_io.otherwise.linear import PRODUCTS
 from superopt.onnx_io.otherwise.networks.alike import Twins
 from superopt.onnx_io.otherwise.networks.ends import Ends
 from superopt.onnx_io.otherwise.networks.last_layers import Last, last_of
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.said import held, number
-from superopt.onnx_io.turns.forms import is_scaled
-from superopt.onnx_io.turns.rows import OPEN, elements
+from superopt.onnx_io.reading import shape_of
+from superopt.onnx_io.said import held, is_scaled, number
 from superopt.relations import equal_shapes
+from superopt.substitution import TYPICAL, elements
 
 MOST_IN_BLOCKS, MOST_MULTIPLIED, MOST = 2**14, 2**17, 2**16
 """Matrices with blocks have no more numbers, are multiplied no more often, and no more is computed of all at once."""
@@ -81,7 +80,7 @@ class WideLayers:
         width, blocks = matrices[0].shape[1], x in self._wide
         if blocks:
             size = self._count**2 * matrices[0].size
-            if size > MOST_IN_BLOCKS or size * elements(self._shape(x)[:-1], OPEN) > MOST_MULTIPLIED:
+            if size > MOST_IN_BLOCKS or size * elements(self._shape(x)[:-1], TYPICAL) > MOST_MULTIPLIED:
                 return None
             whole = _in_blocks(matrices)
         elif x in self._own or self._data(x) is not None:

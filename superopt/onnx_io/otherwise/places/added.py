@@ -17,12 +17,12 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
-from superopt.onnx_io.otherwise.reading import data_of, told
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, told
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number, text
-from superopt.onnx_io.turns.rows import OPEN, elements
 from superopt.relations import equal_shapes
+from superopt.substitution import TYPICAL, elements
 from superopt.term import Term
 
 TYPE = "float32"
@@ -42,10 +42,8 @@ LEAST = 2**10
 
 def added(program: Program) -> dict[int, Put]:
     """How to add up rows as a product, by the places of what adds one element after the other."""
-    nodes = [(i, node) for i, node in enumerate(program.model.graph) if _is_adding(node)]
-    made = program.made if nodes else {}
-    found = ((i, _put(program, made, node)) for i, node in nodes)
-    return {i: put for i, put in found if put is not None}
+    made = program.made if any(_is_adding(node) for node in program.model.graph) else {}
+    return of_nodes(program, lambda node: _put(program, made, node) if _is_adding(node) else None)
 
 
 def _is_adding(node: ir.Node) -> bool:
@@ -61,7 +59,7 @@ def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | Non
     size, others, own = x.shape[axis], _without(x.shape, axis), _without(indices.shape, axis)
     fills = equal_shapes(others, own) and equal_shapes(indices.shape, rows.shape)
     is_laid = (axis == rank - 2) or (axis == 0 and all(isinstance(d, int) for d in others))
-    if not fills or not is_laid or not isinstance(size, int) or elements(rows.shape, max(OPEN, size)) < LEAST:
+    if not fills or not is_laid or not isinstance(size, int) or elements(rows.shape, max(TYPICAL, size)) < LEAST:
         return None
     width = elements(others if axis == 0 else others[-1:])
     if size * (PLACE_NS + NUMBER_NS * width) > WORTH * ADDED_NS * width:

@@ -14,8 +14,8 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.assignments import Assigned, Assignments
-from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import told
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of

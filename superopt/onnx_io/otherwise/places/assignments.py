@@ -9,13 +9,14 @@ import onnx_ir as ir
 
 from superopt.dim import Shape, product
 from superopt.onnx_io.naming import itself
-from superopt.onnx_io.otherwise.reading import data_of, told
+from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, told
 from superopt.onnx_io.said import is_a, number, text
 from superopt.operators.scatter import box_of, run_of
 from superopt.relations import are_equal, equal_shapes, is_one
 
-_RESHAPES = ("Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+_RESHAPES = (*VIEWS, "Expand", "Identity")
 """What gives as many elements in the same order, where it gives as many."""
 
 

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, Range, UntoldError
-from superopt.onnx_io.otherwise.reading import told
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import told
 from superopt.relations import are_equal, equal_shapes
 
 Region: TypeAlias = tuple[Range, ...]

@@ -18,8 +18,8 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import Shape, product
 from superopt.onnx_io.naming import by_name
 from superopt.onnx_io.otherwise.places.boxes import Part, Parts, UntoldError, parts_by_name
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import input_of, is_a
 from superopt.onnx_io.skeleton import opset_of

@@ -20,13 +20,13 @@ import onnx_ir as ir
 from superopt.dim import Shape
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.opsets import highest_opset, outdated, raise_opset
-from superopt.onnx_io.otherwise.reading import EXACT, Reduction, data_of, reduction
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import EXACT, Reduction, data_of, reduction
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import is_one
+from superopt.substitution import elements
 
 OLDEST, ADDING = 13, 16
 """Since these opsets axes are inputs, and a ScatterElements may add to what is there."""
@@ -81,8 +81,8 @@ def counted(program: Program) -> dict[int, Put]:
     """How to count numbers, by the places of what adds up rows of ones and zeros."""
     if opset_of(program.model) < OLDEST:
         return {}
-    found = ((i, _count(program, node)) for i, node in enumerate(program.model.graph) if node.op_type in _REDUCES)
-    puts: dict[int, Put] = {i: partial(_put, count) for i, count in found if count is not None}
+    found = of_nodes(program, lambda node: _count(program, node) if node.op_type in _REDUCES else None)
+    puts: dict[int, Put] = {i: partial(_put, count) for i, count in found.items()}
     return puts if puts and _may_add(program) else {}
 
 

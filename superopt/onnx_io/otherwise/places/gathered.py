@@ -17,7 +17,7 @@ from superopt.dim import product
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated, repeats
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.relations import are_equal, equal_shapes
@@ -32,10 +32,8 @@ BATCHED = 12
 
 def gathered(program: Program) -> dict[int, Put]:
     """How to take rows as rows, by the places of what does it one number after the other."""
-    nodes = [(i, node) for i, node in enumerate(program.model.graph) if is_a(node, "GatherElements")]
-    made = program.made if nodes else {}
-    found = ((i, _put(program, made, node)) for i, node in nodes)
-    return {i: put for i, put in found if put is not None}
+    made = program.made if any(is_a(node, "GatherElements") for node in program.model.graph) else {}
+    return of_nodes(program, lambda node: _put(program, made, node) if is_a(node, "GatherElements") else None)
 
 
 def _put(program: Program, made: Mapping[str, Term], node: ir.Node) -> Put | None:

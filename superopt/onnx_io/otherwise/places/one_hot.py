@@ -14,13 +14,13 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.linear import PRODUCTS, is_linear
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
-from superopt.onnx_io.turns.rows import elements
 from superopt.relations import are_equal
+from superopt.substitution import elements
 
 LEAST, LEAST_GUARDED, MOST_GUARDED = 2**14, 2**18, 2**24
 """So many products are left out at least, where numbers are rows', and where that has to be seen to; a matrix that has

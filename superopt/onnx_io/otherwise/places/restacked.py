@@ -14,9 +14,9 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import concat_axis, is_a, number
 from superopt.relations import are_equal, is_one
 
@@ -43,8 +43,8 @@ class _Run(NamedTuple):
 
 def restacked(program: Program) -> dict[int, Put]:
     """How to join fewer values, by the places of what joins places of one."""
-    nodes = enumerate(program.model.graph)
-    return {i: partial(_put, program) for i, node in nodes if any(True for _ in _runs(program, node))}
+    found = of_nodes(program, lambda node: any(True for _ in _runs(program, node)))
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _runs(program: Program, join: ir.Node) -> Iterator[_Run]:

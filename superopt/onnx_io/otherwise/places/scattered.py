@@ -22,7 +22,7 @@ from superopt.arithmetic.carrier import Array
 from superopt.dim import product
 from superopt.onnx_io.otherwise.places.repeats import Repeated, repeated
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number, text
 from superopt.operators.nodes import concrete
 from superopt.relations import are_equal, equal_shapes
@@ -37,10 +37,8 @@ MOST_ZEROS = 4
 
 def scattered(program: Program) -> dict[int, Put]:
     """How to put rows in their places as rows, by the places of what does it one number after the other."""
-    nodes = [(i, node) for i, node in enumerate(program.model.graph) if _is_scattering(node)]
-    made = program.made if nodes else {}
-    found = ((i, _put(program, made, node)) for i, node in nodes)
-    return {i: put for i, put in found if put is not None}
+    made = program.made if any(_is_scattering(node) for node in program.model.graph) else {}
+    return of_nodes(program, lambda node: _put(program, made, node) if _is_scattering(node) else None)
 
 
 def _is_scattering(node: ir.Node) -> bool:

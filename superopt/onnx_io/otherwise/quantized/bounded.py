@@ -19,9 +19,9 @@ from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import adds_up_products
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.quantized.stepping import steps_of
-from superopt.onnx_io.otherwise.reading import bounds_of, data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import bounds_of, data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury, pass_on
@@ -45,8 +45,8 @@ class _Within(NamedTuple):
 
 def bounded(program: Program) -> dict[int, Put]:
     """How to bound bytes, by the places of what rectifies or cuts numbers."""
-    found = ((place, _quantizing(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, program) for place, some in found if some}
+    found = of_nodes(program, partial(_quantizing, program))
+    return {place: partial(_put, program) for place, some in found.items() if some}
 
 
 def _quantizing(program: Program, node: ir.Node) -> list[_Within]:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import held, input_of, is_a, number
 
 MOST_BYTES = 2**28
@@ -31,8 +31,7 @@ class _Convolution(NamedTuple):
 
 def convolved(program: Program) -> dict[int, Put]:
     """How to convolve numbers, by the places of what casts what comes of the integers."""
-    found = ((place, _cast(node)) for place, node in enumerate(program.model.graph))
-    places = {place: one.weights.size for place, one in found if one is not None}
+    places = {place: one.weights.size for place, one in of_nodes(program, _cast).items()}
     return dict.fromkeys(places, _put) if 4 * sum(places.values()) <= MOST_BYTES else {}
 
 

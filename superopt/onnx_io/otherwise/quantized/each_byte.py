@@ -10,8 +10,8 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
-from superopt.onnx_io.otherwise.reading import bounds_of, data_of, shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import bounds_of, data_of, shape_of
 from superopt.onnx_io.said import is_a, real
 
 MOST_NODES = 8

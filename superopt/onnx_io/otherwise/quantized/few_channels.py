@@ -17,9 +17,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.dim import Dim
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import held, is_a, number, text
 from superopt.onnx_io.surgery import bury
 
@@ -47,8 +47,7 @@ class _Along(NamedTuple):
 
 def few_channels(program: Program) -> dict[int, Put]:
     """How to convolve blocks, by the places of convolutions."""
-    found = ((place, _blocks(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, one) for place, one in found if one is not None}
+    return {place: partial(_put, one) for place, one in of_nodes(program, partial(_blocks, program)).items()}
 
 
 def _blocks(program: Program, node: ir.Node) -> _Blocks | None:

@@ -15,9 +15,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing, pads_with_one
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import input_of, is_a
 from superopt.onnx_io.surgery import bury, replace_node
 
@@ -36,11 +36,10 @@ class _Padding:
 
 def padded(program: Program) -> dict[int, Put]:
     """How to have zeros around bytes, by the places of paddings."""
-    places = list(enumerate(program.model.graph))
-    quantizes = any(is_a(node, "QuantizeLinear") for _, node in places)
-    found = {place: partial(_put, program) for place, node in places if _padding(program, node) is not None}
-    named = {place: partial(_name_none, program) for place, node in places if quantizes and _names_axes(program, node)}
-    return {**named, **found}
+    quantizes = any(is_a(node, "QuantizeLinear") for node in program.model.graph)
+    found = dict.fromkeys(of_nodes(program, partial(_padding, program)), partial(_put, program))
+    named = of_nodes(program, partial(_names_axes, program)) if quantizes else {}
+    return {**dict.fromkeys(named, partial(_name_none, program)), **found}
 
 
 def _names_axes(program: Program, node: ir.Node) -> bool:

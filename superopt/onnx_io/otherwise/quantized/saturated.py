@@ -20,9 +20,9 @@ from superopt.onnx_io.otherwise.quantized.bounded import OPSET, bound
 from superopt.onnx_io.otherwise.quantized.each_byte import Chain, chain, is_one_operator, numbers_of
 from superopt.onnx_io.otherwise.quantized.fitted import Line, fitted
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
@@ -33,8 +33,7 @@ LEAST = 2**10
 
 def saturated(program: Program) -> dict[int, Put]:
     """How to compute such functions of bytes, by the places of what quantizes."""
-    found = ((place, _line(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, program, line) for place, line in found if line is not None}
+    return {place: partial(_put, program, line) for place, line in of_nodes(program, partial(_line, program)).items()}
 
 
 def _line(program: Program, node: ir.Node) -> Line | None:

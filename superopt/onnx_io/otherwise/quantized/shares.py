@@ -21,9 +21,9 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
 from superopt.onnx_io.otherwise.quantized.stepping import steps_of
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import LAST_BY_ITSELF, is_softmax_of_rows, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import LAST_BY_ITSELF, is_softmax_of_rows, shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury
@@ -43,8 +43,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 def shares(program: Program) -> dict[int, Put]:
     """How to compute such softmaxes, by their places."""
-    places = enumerate(program.model.graph)
-    return {place: partial(_put, program) for place, node in places if _is_of_many(program, node)}
+    return dict.fromkeys(of_nodes(program, partial(_is_of_many, program)), partial(_put, program))
 
 
 def _across(node: ir.Node, rank: int, opset: int) -> int | None:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.otherwise.quantized.bytes import are_exact, signed, zeros
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import held, input_of, is_a
 from superopt.onnx_io.surgery import bury
 
@@ -30,8 +30,7 @@ _WEIGHTS: Mapping[str, tuple[int, int]] = {
 
 def signed_weights(program: Program) -> dict[int, Put]:
     """How to write such weights, by the places of what reads them."""
-    found = ((place, _weights(node)) for place, node in enumerate(program.model.graph))
-    return {place: _put for place, data in found if data is not None and are_exact(signed(data))}
+    return {place: _put for place, data in of_nodes(program, _weights).items() if are_exact(signed(data))}
 
 
 def _weights(node: ir.Node) -> Array | None:

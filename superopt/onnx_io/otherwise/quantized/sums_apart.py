@@ -20,9 +20,9 @@ from superopt.onnx_io.in_bytes import becomes_bytes
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact
 from superopt.onnx_io.otherwise.quantized.regions import dequantizing
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, shape_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import held, input_of, is_a
 
 _BYTES = ("int8", "uint8")
@@ -37,8 +37,7 @@ class _Sum(NamedTuple):
 
 def sums_apart(program: Program) -> dict[int, Put]:
     """How to add constants apart from products, by the places of what adds them."""
-    places = enumerate(program.model.graph)
-    found = [place for place, node in places if _sum(program, node) is not None]
+    found = of_nodes(program, partial(_sum, program))
     return {place: partial(_put, program) for place in found} if found and all_are_exact(program) else {}
 
 

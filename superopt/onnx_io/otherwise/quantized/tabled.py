@@ -19,9 +19,9 @@ from superopt.dim import product
 from superopt.onnx_io.constants import run_node
 from superopt.onnx_io.otherwise.quantized.stepping import Steps, steps_of
 from superopt.onnx_io.otherwise.quantized.unsigned_values import becomes_unsigned
-from superopt.onnx_io.otherwise.reading import data_of, shape_of, told
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of, shape_of, told
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 
@@ -60,9 +60,8 @@ def tabled(program: Program) -> dict[int, Put]:
     """How to look up such bytes, by the places of what quantizes to them."""
     if opset_of(program.model) < OPSET:
         return {}
-    sources, places = _Sources(program), enumerate(program.model.graph)
-    found = [place for place, node in places if _table(sources, node, wait=True) is not None]
-    return {place: partial(_put, program) for place in found}
+    found = of_nodes(program, partial(_table, _Sources(program), wait=True))
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def _table(sources: _Sources, node: ir.Node, wait: bool = False) -> _Table | None:

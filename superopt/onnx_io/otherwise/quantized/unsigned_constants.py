@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.quantized.bytes import unsigned
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import held, is_a
 from superopt.onnx_io.surgery import bury
 
@@ -19,7 +19,7 @@ _OF_ONE_TYPE = ("Add", "Concat", "Div", "Max", "Min", "Mul", "Sub", "Where")
 
 def unsigned_constants(program: Program) -> dict[int, Put]:
     """How to write such constants, by the places of what makes numbers of them."""
-    return {place: _put for place, node in enumerate(program.model.graph) if _constant(node) is not None}
+    return dict.fromkeys(of_nodes(program, _constant), _put)
 
 
 def _constant(node: ir.Node) -> tuple[ir.TensorProtocol, ir.TensorProtocol] | None:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.operator_kinds import MOVES
 from superopt.onnx_io.otherwise.quantized.bytes import all_are_exact, unsigned, zeros
 from superopt.onnx_io.otherwise.quantized.regions import all_of, pads_with_one, takes_in
 from superopt.onnx_io.program import Program
@@ -25,23 +26,7 @@ from superopt.onnx_io.surgery import bury
 
 BYTE, UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
 
-_MOVING = (
-    "DepthToSpace",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "GatherElements",
-    "Identity",
-    "MaxPool",
-    "Reshape",
-    "Slice",
-    "SpaceToDepth",
-    "Split",
-    "Squeeze",
-    "Tile",
-    "Transpose",
-    "Unsqueeze",
-)
+_MOVING = (*MOVES, "DepthToSpace", "GatherElements", "MaxPool", "SpaceToDepth", "Split")
 """What gives some of the integers that it reads first, which of them does not depend on where 0 is."""
 
 Places: TypeAlias = tuple[tuple[int, int], ...]

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from superopt.dim import product
 from superopt.onnx_io.otherwise.quantized.regions import all_of, dequantizing, takes_in
-from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import held, input_of, is_a, number
 from superopt.onnx_io.surgery import bury

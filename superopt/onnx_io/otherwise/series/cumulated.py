@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 LEAST, ROWS = 2**12, 8
 """So many elements there are at least, where each symbolic size is 1, and so many rows."""
@@ -24,8 +24,7 @@ LEAST, ROWS = 2**12, 8
 
 def cumulated(program: Program) -> dict[int, Put]:
     """How to add up along the first axis, by the places of what does along the last."""
-    ranks = ((place, _rank(program, node)) for place, node in enumerate(program.model.graph))
-    return {place: partial(_put, rank) for place, rank in ranks if rank is not None}
+    return {place: partial(_put, rank) for place, rank in of_nodes(program, partial(_rank, program)).items()}
 
 
 def _rank(program: Program, node: ir.Node) -> int | None:

@@ -3,7 +3,7 @@
 skl2onnx computes distances so, one row of the training data after the other, for each neighbour or kernel of a Gaussian
 process: three hundred turns for what is one subtraction and one sum. Where the states of a Scan leave each turn as they
 came into it, a turn knows of its own row alone, and what it computes of it is computed of all rows at once
-(`turns/forms.py`), along one more axis in front (as JAX's `vmap` does, Bradbury et al. 2018).
+(`at_once/forms.py`), along one more axis in front (as JAX's `vmap` does, Bradbury et al. 2018).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from superopt.errors import SuperoptError
+from superopt.onnx_io.at_once.all_turns import AllTurns
+from superopt.onnx_io.at_once.rows import Row
 from superopt.onnx_io.naming import itself, rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a, scanned
 from superopt.onnx_io.skeleton import opset_of
 from superopt.onnx_io.surgery import bury, replace_node
-from superopt.onnx_io.turns.all_turns import AllTurns
-from superopt.onnx_io.turns.rows import Row, elements
+from superopt.substitution import elements
 
 MOST_TIMES, MOST_AT_ONCE = 32, 2**20
 """What turns compute on the way takes this many times what they give, at most, and of one row of all symbolic sizes so

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.otherwise.series.weighed import WAYS, Sum, sums_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import integers_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import concat_axis, is_a
 

@@ -11,8 +11,8 @@ import onnx_ir as ir
 
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.linear import LEAST_STEPS, are_few, is_linear, layer, multiplied
-from superopt.onnx_io.otherwise.reading import integers_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import integers_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import concat_axis, is_a
 

@@ -14,9 +14,9 @@ import onnx_ir as ir
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.order import is_read
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.reading import data_of
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a, number, text
 from superopt.onnx_io.surgery import bury
 
@@ -57,8 +57,8 @@ class _Network(NamedTuple):
 
 def unrolled(program: Program) -> dict[int, Put]:
     """How to compute the steps of networks by nodes of their own, by the places of those that compute all."""
-    nodes = enumerate(program.model.graph)
-    return {i: partial(_put, program) for i, node in nodes if is_a(node, "RNN") and _network(program, node)}
+    found = of_nodes(program, lambda node: _network(program, node) if is_a(node, "RNN") else None)
+    return dict.fromkeys(found, partial(_put, program))
 
 
 def fewest_numbers(bounds: Iterable[str]) -> int:

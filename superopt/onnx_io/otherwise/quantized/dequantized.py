@@ -19,13 +19,13 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.in_bytes import BOUNDING, MOVED, becomes_bytes
-from superopt.onnx_io.otherwise.reading import data_of
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import all_nodes
 from superopt.onnx_io.surgery import put, replace_node
-from superopt.onnx_io.turns.rows import elements
+from superopt.substitution import elements
 
 MOST_BYTES = 2**28
 """What all of these numbers may take; else the model stays, as its weights may be quantized so that they have room."""

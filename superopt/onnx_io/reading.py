@@ -1,4 +1,4 @@
-"""What nodes say of which something is written otherwise: constants, and reductions with their axes."""
+"""What nodes say that takes a program to read: constants, reductions with their axes, and bounds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from superopt.errors import InvalidModel
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import input_of, is_a, number
 from superopt.onnx_io.skeleton import opset_of
+from superopt.relations import are_equal
 
 EXACT = 2**24
 """Fewer ones are added up exactly in any order, in 32-bit floating-point numbers too."""
@@ -48,6 +49,15 @@ def shape_of(program: Program, value: ir.Value | None) -> Shape | None:
 def told(shape: Sequence[Dim]) -> list[int] | None:
     """The sizes of a shape as a Reshape takes them, which tells one that is no number; None where several are none."""
     sizes = [d if isinstance(d, int) else -1 for d in shape]
+    return sizes if sizes.count(-1) < 2 else None
+
+
+def sizes_of(of: Shape, to: Shape) -> list[int] | None:
+    """The sizes that a Reshape is told to make a shape of another: 0 for what stays where it is and is no number; None
+    where several are none and are elsewhere.
+    """
+    stays = [i < len(of) and are_equal(of[i], d) for i, d in enumerate(to)]
+    sizes = [d if isinstance(d, int) else 0 if same else -1 for d, same in zip(to, stays, strict=True)]
     return sizes if sizes.count(-1) < 2 else None
 
 

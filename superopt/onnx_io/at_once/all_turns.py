@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
+from superopt.onnx_io.at_once.forms import FORMS, Form
+from superopt.onnx_io.at_once.rows import Nodes, Row
+from superopt.onnx_io.at_once.unfailing import fails_for_elements
 from superopt.onnx_io.naming import rename
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, opset_of
 from superopt.onnx_io.surgery import let_go
 from superopt.onnx_io.tensors import NUMPY_NAMES
-from superopt.onnx_io.turns.forms import FORMS, Form
-from superopt.onnx_io.turns.rows import Nodes, Row
-from superopt.onnx_io.turns.unfailing import fails_for_elements
 
 
 class AllTurns:

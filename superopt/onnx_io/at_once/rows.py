@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Dim, Shape, product
+from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.relations import are_equal, is_one
-from superopt.substitution import substitute, symbols
 from superopt.term import Term
 
 
@@ -41,21 +39,3 @@ def aligned(nodes: Nodes, row: Row, rank: int) -> ir.Value:
     """A value of all turns whose turn has this rank."""
     more = rank - len(row.shape)
     return nodes.over(row.value, "Unsqueeze", range(1, more + 1)) if more else row.value
-
-
-def common(dims: Sequence[Dim]) -> Dim | None:
-    """The size along an axis of what broadcasts; None where these differ."""
-    several = [d for d in dims if not is_one(d)]
-    return None if any(not are_equal(d, several[0]) for d in several) else several[0] if several else 1
-
-
-OPEN = 16
-"""What an open size is taken for where many numbers are to be worth it, or few to be slower."""
-
-
-def elements(shape: Shape, size: int = 1) -> int:
-    """How many elements a shape has where all symbolic sizes are this one."""
-    whole = product(shape)
-    found = substitute(whole, dict.fromkeys(symbols(whole), size))
-    assert isinstance(found, int)
-    return found

@@ -80,7 +80,7 @@ def test_numbers_that_are_an_output_are_made_as_before() -> None:
 
 
 def test_weights_that_would_take_much_stay_quantized(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("superopt.onnx_io.otherwise.dequantized"), "MOST_BYTES", 4 * 12 - 1)
+    monkeypatch.setattr(import_module("superopt.onnx_io.otherwise.quantized.dequantized"), "MOST_BYTES", 4 * 12 - 1)
     assert kinds(layer(*KINDS["4 bits"]))[1] == ["DequantizeLinear", "MatMul", "Add"]
 
 

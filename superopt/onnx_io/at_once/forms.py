@@ -11,17 +11,10 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from superopt.onnx_io.said import concat_axis, input_of, listed, number, permuted, real
-from superopt.onnx_io.turns.rows import Nodes, Row, aligned, common
-from superopt.operators import CATALOGUE
-from superopt.relations import are_equal
-
-_POINTWISE = (cls.onnx for cls in CATALOGUE.values() if cls.pointwise and not cls.domain)
-ELEMENTWISE = frozenset(name for name in _POINTWISE if name is not None) - {"PRelu"}
-"""What computes each element of its own, of inputs that broadcast to each other. Slopes do only to what they are of."""
-
-REDUCES = frozenset({"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"})
-
+from superopt.onnx_io.at_once.rows import Nodes, Row, aligned
+from superopt.onnx_io.operator_kinds import ELEMENTWISE, REDUCES
+from superopt.onnx_io.said import concat_axis, is_scaled, listed, number, permuted
+from superopt.relations import are_equal, common
 
 Form: TypeAlias = Callable[[Nodes, ir.Node, Sequence[Row]], "Sequence[Row] | None"]
 """Makes, of a node and the rows that it reads, those that it gives; None where that is not known to be right."""
@@ -150,12 +143,6 @@ def _broadcast(nodes: Nodes, op_type: str, rows: Sequence[Row], attributes: Sequ
     turns = next((r.turns for r in rows if r.turns is not None), None)
     inputs = [r.value if r.turns is None else aligned(nodes, r, rank) for r in rows]
     return Row(nodes.node(op_type, inputs, attributes), tuple(d for d in shape if d is not None), turns)
-
-
-def is_scaled(node: ir.Node) -> bool:
-    """Whether a Gemm scales what it multiplies, or what it adds, if it adds anything."""
-    names = ("alpha", "beta") if input_of(node, 2) is not None else ("alpha",)
-    return any(real(node, name, 1.0) != 1.0 for name in names)
 
 
 def one_of(made: Row | None) -> Sequence[Row] | None:

@@ -1,0 +1,1 @@
+"""What turns of a loop, or networks of one make, compute alike, computed of all at once: along one more axis."""

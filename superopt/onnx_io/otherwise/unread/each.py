@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import integers_of, shape_of
+from superopt.onnx_io.otherwise.reading import LAST_BY_ITSELF, integers_of, reduction, shape_of
 from superopt.onnx_io.otherwise.unread.cuts import Need
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import is_a, number, permuted, text
+from superopt.onnx_io.skeleton import opset_of
 
 _EACH = """Abs Add BatchNormalization Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Floor Gelu HardSigmoid
     HardSwish Identity LeakyRelu Log Max Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus
     Softsign Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu Transpose Unsqueeze Where"""
 EACH = frozenset(_EACH.split())
 """What gives each place along most axes of the same place of what it reads, and is written alike for any number."""
+
+REDUCED = ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
+BYTES = ("DequantizeLinear", "QuantizeLinear")
+ROWS = (*REDUCED, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
+"""What gives each place along some axes of the same place."""
 
 
 def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
@@ -28,7 +34,7 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
     if is_a(node, "Concat", "Split") and number(node, "axis", int(is_a(node, "Concat"))) % len(given) == of.axis:
         return None
     if is_a(node, "BatchNormalization", "Dropout") and (of.axis < 2 or any(v.uses() for v in node.outputs[1:])):
-        return None
+        return None  # means of all, or what is dropped, may be told beside
     if is_a(node, "Transpose"):
         return {0: of._replace(axis=permuted(node, len(given))[of.axis])}
     if is_a(node, "Squeeze", "Unsqueeze"):
@@ -49,6 +55,25 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
         elif axis >= 0 and shape[axis] != 1:
             return None
     return found
+
+
+def of_rows(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
+    """The same of what is computed along other axes: reductions, norms, softmaxes, and layers of bytes."""
+    given = shape_of(program, node.outputs[0])
+    if given is None or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+        return None
+    if (found := reduction(program, node, *REDUCED)) is not None:
+        kept = [a for a in range(len(found.shape)) if found.keeps or a not in found.axes]
+        return None if kept[of.axis] in found.axes else {0: of._replace(axis=kept[of.axis])}
+    axis = number(node, "axis", 1 if is_a(node, *BYTES) else -1) % max(len(given), 1)
+    if is_a(node, "LayerNormalization"):
+        return {0: of} if of.axis < axis else None
+    if is_a(node, *BYTES):
+        scale = shape_of(program, node.inputs[1])
+        apart = scale is not None and (not scale or (len(scale) == 1 and axis != of.axis))
+        return {0: of} if apart and not number(node, "block_size", 0) else None
+    is_row = is_a(node, "Softmax", "LogSoftmax") and opset_of(program.model) >= LAST_BY_ITSELF
+    return {0: of} if is_row and axis != of.axis else None
 
 
 def of_products(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.reading import integers_of, shape_of
 from superopt.onnx_io.otherwise.unread.cuts import CUTS, Known, Need, cut_of, size_of
-from superopt.onnx_io.otherwise.unread.each import EACH, of_each, of_products
+from superopt.onnx_io.otherwise.unread.each import EACH, ROWS, of_each, of_products, of_rows
 from superopt.onnx_io.otherwise.unread.evenly import Places, evenly, whole
 from superopt.onnx_io.otherwise.unread.windows import attributes, axes_of, read_by
 from superopt.onnx_io.program import Program
@@ -26,6 +26,8 @@ def needs(known: Known, node: ir.Node, of: Need) -> dict[int, Need] | None:
         return _of_padded(known.program, node, of)
     if is_a(node, "Einsum", "MatMul"):
         return of_products(known.program, node, of)
+    if is_a(node, *ROWS):
+        return of_rows(known.program, node, of)
     if is_a(node, *CUTS):
         if (cut := cut_of(known, node)) is None:
             return None

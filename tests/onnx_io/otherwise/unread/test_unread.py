@@ -11,14 +11,15 @@ import pytest
 
 from superopt.onnx_io import load, understand
 from tests.onnx_io.models import model
-from tests.onnx_io.otherwise.reading import Array, gain, operators_of
+from tests.onnx_io.networks import Array
+from tests.onnx_io.otherwise.reading import gain, operators_of
 
 CHANNELS, LENGTH = 24, 96
 HELD = ", ".join(
     [
         "int64 last = {-1}, int64[3] places = {15, 47, 79}, int64[1] first = {0}, int64[1] time = {2}",
         "int64[1] half = {48}, int64[1] many = {9223372036854775807}, int64[1] one = {1}, int64[1] two = {2}",
-        "int64[6] around = {0, 0, 16, 0, 0, 0}, float bound = {2.0}",
+        "int64[6] around = {0, 0, 16, 0, 0, 0}, float bound = {2.0}, float scale = {0.1}, uint8 zero = {128}",
     ]
 )
 
@@ -76,6 +77,9 @@ def shares(text: str) -> float:
 TURNED = "t = Transpose<perm = [0, 2, 1]>(b)"
 PRODUCT = f"s = Slice(w, first, one, two) v = Squeeze(s, two) {TURNED} m = MatMul(t, v)"
 EINSUM = 'e = Einsum<equation = "ncl,cok->nol">(b, w)'
+MEANS = "e = Softmax<axis = 1>(b) m = ReduceMean<axes = [1]>(e) s = Sub(e, m)"
+BYTES = "q = QuantizeLinear(b, scale, zero) s = DequantizeLinear(q, scale, zero)"
+NORM = f"h = Constant<value_ints = [{CHANNELS}]>() v = ConstantOfShape(h) {TURNED} s = LayerNormalization(t, v)"
 TWICE = "u = Gather<axis = 2>(b, last) s = Relu(b) v = Gather<axis = 2>(s, last) y = Add(u, v)"
 LESS = {
     "the last step": (looking_back(LAST), "k, l", 0.5),
@@ -88,6 +92,9 @@ LESS = {
     "time before channels": (looking_back(f"{TURNED} y = Gather<axis = 1>(t, last)"), "k, l", 0.5),
     "of a product": (looking_back(f"{PRODUCT} y = Gather<axis = 1>(m, last)"), "k, l", 0.5),
     "of an einsum": (looking_back(f"{EINSUM} y = Gather<axis = 2>(e, last)"), "k, l", 0.5),
+    "of means and shares": (looking_back(f"{MEANS} y = Gather<axis = 2>(s, last)"), "k, l", 0.5),
+    "of bytes": (looking_back(f"{BYTES} y = Gather<axis = 2>(s, last)"), "k, l", 0.5),
+    "of norms": (looking_back(f"{NORM} y = Gather<axis = 1>(s, last)"), "k, l", 0.5),
     "by two": (looking_back(TWICE), "k, l", 0.5),
 }
 

@@ -22,6 +22,7 @@ from superopt.onnx_io.otherwise.reading import shape_of
 from superopt.onnx_io.otherwise.unread.cuts import Known, Need, size_of
 from superopt.onnx_io.otherwise.unread.evenly import pooled, taken, whole
 from superopt.onnx_io.otherwise.unread.kinds import least_needs, needs, written
+from superopt.onnx_io.otherwise.unread.sizes import asks_sizes, sizes_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
@@ -68,13 +69,16 @@ def _plan(known: Known) -> Plan:
             wanted |= {value.name or "": None for value in node.outputs}
             of, read = None, least_needs(known, node)
         nodes[i] = Made(of, read)
+        if asks_sizes(node):
+            continue
         for place, value in enumerate(node.inputs):
             if value is not None:
                 _want(wanted, value, read.get(place))
     made = {value.name or "" for node in graph for value in node.outputs}
     has = {name: need for name, need in wanted.items() if need is not None and name in made}
     each = list(graph)
-    kept = {i: one for i, one in nodes.items() if one.of or any(_name(each[i].inputs[p]) in has for p in one.read)}
+    reads = {i: [0] if asks_sizes(each[i]) else one.read for i, one in nodes.items()}
+    kept = {i: one for i, one in nodes.items() if one.of or any(_name(each[i].inputs[p]) in has for p in reads[i])}
     return Plan(dict(sorted(kept.items())), has)
 
 
@@ -111,7 +115,7 @@ def _pays(program: Program, plan: Plan) -> bool:
     each, spared, copied = list(program.model.graph), 0.0, 0.0
     for i, (of, read) in plan.nodes.items():
         node = each[i]
-        given, kernel = shape_of(program, node.outputs[0]), shape_of(program, node.inputs[-1])
+        given = shape_of(program, node.outputs[0])
         if of is not None and given is not None and is_a(node, "Conv"):
             kernel = shape_of(program, node.inputs[1]) or ()
             spared += (1 - _share(given, of)) * _elements(given) * _elements(kernel[1:])
@@ -144,6 +148,10 @@ def _put(program: Program, plan: Plan, draft: Draft, _: ir.Node) -> bool:
     before, after, known = list(program.model.graph), list(draft.model.graph), Known(program, program.made)
     for i, one in plan.nodes.items():
         node, made = after[i], draft.nodes("read")
+        if asks_sizes(node) and (value := node.inputs[0]) is not None:
+            sizes = sizes_before(made, value, plan.has[_name(value)].axis, shape_of(program, value) or ())
+            draft.replace(node, made, [sizes])
+            continue
         inputs = [_read(program, plan, one, made, place, value) for place, value in enumerate(node.inputs)]
         results = written(known, before[i], one.of, one.read, inputs, made)
         if one.of is not None:

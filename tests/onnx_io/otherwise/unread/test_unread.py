@@ -136,6 +136,11 @@ def test_what_is_read_is_computed(body: str) -> None:
     assert shares(network(body)) == 1
 
 
+def test_sizes_are_those_of_all_that_was_computed() -> None:
+    last = "g = Shape(b) h = Cast<to = 1>(g) z = Gather<axis = 2>(b, last) s = ReduceSum<keepdims = 0>(z) y = Mul(h, s)"
+    assert shares(network(looking_back(last), f"N, {CHANNELS}, {LENGTH}", "k")) < 0.5
+
+
 def test_lengths_that_are_not_known_are_left() -> None:
     assert not understand(load(model(network(looking_back(LAST), f"1, {CHANNELS}, L", "k, l")))).otherwise
 

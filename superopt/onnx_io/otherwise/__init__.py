@@ -63,6 +63,7 @@ from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
 from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.otherwise.unchanged import unchanged
+from superopt.onnx_io.otherwise.unread.unread import unread
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Put, replaced
 
@@ -70,6 +71,9 @@ FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side
 """What is written otherwise before anything else is: of what is left of a cell or a tree, none could be told. Networks
 that can be side by side are so rather than in stacks, and so are planes of products of maps.
 """
+
+ALONE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (unread,)
+"""What changes the sizes of values that nodes between give: no other way is to know them as they were."""
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     unchanged,
@@ -138,7 +142,7 @@ def otherwise(program: Program, only: Collection[str] | None = None) -> Written 
     """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays. Where
     ways are named, it is in these `only`.
     """
-    for ways in (FIRST, OTHERWISE):
+    for ways in (FIRST, ALONE, OTHERWISE):
         puts: dict[int, Put] = {}
         told = set[str]()
         for way in ways:

@@ -61,8 +61,10 @@ class Contracting(Fewer):
 def _multiplied(term: Term) -> Term:
     """What is added up; in another shape, where weights are those of the same last axis."""
     x = term.inputs[0]
-    is_weighed = isinstance(term.operator, MatMul) and isinstance(x.operator, Reshape)
-    return x.inputs[0] if is_weighed and are_equal(x.inputs[0].shape[-1], x.shape[-1]) else x
+    if not isinstance(term.operator, MatMul) or not isinstance(x.operator, Reshape):
+        return x
+    (seen,) = x.inputs
+    return seen if seen.shape and are_equal(seen.shape[-1], x.shape[-1]) else x
 
 
 def _is_of_rows(matrix: Term) -> bool:

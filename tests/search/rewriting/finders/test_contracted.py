@@ -118,6 +118,7 @@ LEFT = {
     "what is repeated to be summed": total(value("x", 0, 1), value("y", 0, 2)),
     "integers": total(value("x", 0, 1, 3, dtype="int64"), value("y", 0, 2, 3, dtype="int64")),
     "what is no product": Sum((3,))(Relu()(WHOLE)),
+    "one number as a matrix": MatMul()(Reshape((1, 1))(variable("x", ())), variable("w", (1, 1))),
     "the largest": Largest((3,))(Mul()(value("x", 0, 1, 3), value("y", 0, 2, 3))),
 }
 

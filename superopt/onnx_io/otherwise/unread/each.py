@@ -1,0 +1,102 @@
+"""What nodes read that compute what stands beside each other along an axis apart from each other, alike for any size.
+
+The nodes that compute fewer places are the same ones. `superopt/operators/along.py` says as much of terms.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from superopt.onnx_io.otherwise.reading import LAST_BY_ITSELF, integers_of, reduction, shape_of
+from superopt.onnx_io.otherwise.unread.cuts import Need
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.said import is_a, number, permuted, text
+from superopt.onnx_io.skeleton import opset_of
+
+_EACH = """Abs Add BatchNormalization Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Floor Gelu HardSigmoid
+    HardSwish Identity LeakyRelu Log Max Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus
+    Softsign Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu Transpose Unsqueeze Where"""
+EACH = frozenset(_EACH.split())
+"""What gives each place along most axes of the same place of what it reads, and is written alike for any number."""
+
+REDUCED = ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
+BYTES = ("DequantizeLinear", "QuantizeLinear")
+ROWS = (*REDUCED, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
+"""What gives each place along some axes of the same place."""
+
+
+def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
+    """The same of what gives each place of the same place."""
+    shapes = [shape_of(program, value) for value in node.inputs]
+    given = shape_of(program, node.outputs[0])
+    if given is None or shapes[0] is None:
+        return None
+    if is_a(node, "Concat", "Split") and number(node, "axis", int(is_a(node, "Concat"))) % len(given) == of.axis:
+        return None
+    if is_a(node, "BatchNormalization", "Dropout") and (of.axis < 2 or any(v.uses() for v in node.outputs[1:])):
+        return None  # means of all, or what is dropped, may be told beside
+    if is_a(node, "Transpose"):
+        return {0: of._replace(axis=permuted(node, len(given))[of.axis])}
+    if is_a(node, "Squeeze", "Unsqueeze"):
+        axes, rank = integers_of(program, node, "axes", 1), max(len(given), len(shapes[0]))
+        gone = sorted(axis % rank for axis in axes or ())
+        kept = [axis for axis in range(rank) if axis not in gone]
+        if not gone or (is_a(node, "Unsqueeze") and of.axis in gone):
+            return None
+        return {0: of._replace(axis=kept[of.axis] if is_a(node, "Squeeze") else kept.index(of.axis))}
+    found = dict[int, Need]()
+    alone = is_a(node, "BatchNormalization", "Dropout", "Split", "Clip")
+    for place, shape in enumerate(shapes[:1] if alone else shapes):
+        if shape is None:
+            return None
+        axis = of.axis - len(given) + len(shape)
+        if axis >= 0 and shape[axis] == given[of.axis]:
+            found[place] = Need(axis, of.places)
+        elif axis >= 0 and shape[axis] != 1:
+            return None
+    return found
+
+
+def of_rows(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
+    """The same of what is computed along other axes: reductions, norms, softmaxes, and layers of bytes."""
+    given = shape_of(program, node.outputs[0])
+    if given is None or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+        return None
+    if (found := reduction(program, node, *REDUCED)) is not None:
+        kept = [a for a in range(len(found.shape)) if found.keeps or a not in found.axes]
+        return None if kept[of.axis] in found.axes else {0: of._replace(axis=kept[of.axis])}
+    axis = number(node, "axis", 1 if is_a(node, *BYTES) else -1) % max(len(given), 1)
+    if is_a(node, "LayerNormalization"):
+        return {0: of} if of.axis < axis else None
+    if is_a(node, *BYTES):
+        scale = shape_of(program, node.inputs[1])
+        apart = scale is not None and (not scale or (len(scale) == 1 and axis != of.axis))
+        return {0: of} if apart and not number(node, "block_size", 0) else None
+    is_row = is_a(node, "Softmax", "LogSoftmax") and opset_of(program.model) >= LAST_BY_ITSELF
+    return {0: of} if is_row and axis != of.axis else None
+
+
+def of_products(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
+    """The same of products of matrices: rows of the first, stacks of both; of an einsum what has the same letter."""
+    shapes = [shape_of(program, value) for value in node.inputs]
+    given = shape_of(program, node.outputs[0])
+    if given is None or None in shapes:
+        return None
+    if is_a(node, "MatMul"):
+        back, ranks = of.axis - len(given), [len(shape or ()) for shape in shapes]
+        if min(ranks) < 2 or back == -1:
+            return None
+        axes = [back + rank if -back <= rank and (place == 0 or back < -2) else -1 for place, rank in enumerate(ranks)]
+    else:
+        read, _, result = text(node, "equation").replace(" ", "").partition("->")
+        if "." in read or len(result) != len(given) or len(set(result)) < len(result):
+            return None
+        words = read.split(",")
+        if any(word.count(result[of.axis]) > 1 for word in words):
+            return None
+        axes = [word.find(result[of.axis]) for word in words]
+    found = {place: Need(axis, of.places) for place, axis in enumerate(axes) if axis >= 0}
+    sizes = {place: (shapes[place] or ())[need.axis] for place, need in found.items()}
+    if any(size not in (1, given[of.axis]) for size in sizes.values()):
+        return None
+    return {place: need for place, need in found.items() if sizes[place] == given[of.axis]}

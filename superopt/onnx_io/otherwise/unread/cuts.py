@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import data_of, shape_of
 from superopt.onnx_io.otherwise.unread.evenly import Places, evenly, whole
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.said import is_a, number
 from superopt.operators.picks import Every, Slice, Take
 from superopt.term import Operator, Term

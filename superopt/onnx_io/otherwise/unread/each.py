@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.reading import LAST_BY_ITSELF, integers_of, reduction, shape_of
 from superopt.onnx_io.otherwise.unread.cuts import Need
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import LAST_BY_ITSELF, integers_of, reduction, shape_of
 from superopt.onnx_io.said import is_a, number, permuted, text
 from superopt.onnx_io.skeleton import opset_of
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.reading import integers_of, shape_of
 from superopt.onnx_io.otherwise.unread.cuts import CUTS, Known, Need, cut_of, size_of
 from superopt.onnx_io.otherwise.unread.each import EACH, ROWS, of_each, of_products, of_rows
 from superopt.onnx_io.otherwise.unread.evenly import Places, evenly, whole
 from superopt.onnx_io.otherwise.unread.windows import attributes, axes_of, read_by
 from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import integers_of, shape_of
 from superopt.onnx_io.said import is_a, number, text
 
 MOST = 7 / 8

@@ -103,7 +103,7 @@ def product(constant: Array, zero: Array) -> onnx.ModelProto:
 
 
 def test_a_constant_by_which_values_are_multiplied_from_the_left_is_of_the_same_type() -> None:
-    source = product(RNG.integers(-99, 99, (6, 6)).astype(np.int8), np.int8(3))
+    source = product(RNG.integers(-64, 65, (6, 6)).astype(np.int8), np.int8(3))
     assert types(source) == {"UINT8"}
     operators_of(source, FED, rounds=False)
 
@@ -146,7 +146,7 @@ def test_where_products_of_bytes_have_no_room_only_small_weights_are_multiplied_
 
 def test_constants_that_are_added_are_of_the_same_type() -> None:
     held: Held = {}
-    data = RNG.integers(-99, 99, (1, 4, 1, 1)).astype(np.int8)
+    data = RNG.integers(-64, 65, (1, 4, 1, 1)).astype(np.int8)
     nodes = [*pair("x", "a", held, 0.05, np.int8(7)), weights("w", held, data, np.int8(9))]
     nodes += [helper.make_node("Add", ["a", "w"], ["s"]), *pair("s", "y", held, 0.05, np.int8(1))]
     source = model(nodes, held, (1, 4, 6, 6), (1, 4, 6, 6))

@@ -60,6 +60,7 @@ from superopt.onnx_io.otherwise.series.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.series.steps import steps
 from superopt.onnx_io.otherwise.series.unrolled import unrolled
 from superopt.onnx_io.otherwise.told_once import told_once
+from superopt.onnx_io.otherwise.transformed import transformed
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
 from superopt.onnx_io.otherwise.truths import truths
 from superopt.onnx_io.otherwise.unchanged import unchanged
@@ -127,6 +128,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     larger,
     unrolled,
     guarded,
+    transformed,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from superopt.dim import Dim, Shape
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.places.boxes import Part, Parts, Range, UntoldError
+from superopt.onnx_io.otherwise.places.boxes import Part, Parts, Range, UntoldError, fewer
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import told
 from superopt.relations import are_equal, equal_shapes
@@ -26,7 +26,7 @@ class Beside:
         self._shapes = {label: program.values[label].shape for label in labels}
         zeros = {label for label in labels if label in program.constants and not program.data(label).any()}
         self._region: Region = tuple((0, d) for d in shape)
-        self._parts = [part for part in parts if part.of not in zeros]
+        self._parts = fewer([part for part in parts if part.of not in zeros])
 
     @property
     def count(self) -> int:

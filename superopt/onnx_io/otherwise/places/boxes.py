@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import reduce
+from itertools import pairwise, permutations
 from typing import NamedTuple, TypeAlias
 
 from superopt.dim import Dim, Shape
@@ -17,6 +19,9 @@ from superopt.term import Term
 
 MOST = 2**11
 """So many parts of a value are told, at most."""
+
+MOST_CELLS, MOST_CUT = 2**9, 4
+"""So many cells are joined anew, of so many axes that are cut."""
 
 Range: TypeAlias = tuple[Dim, Dim]
 """From which place of an axis to before which; of an axis whose size is a symbol all of it."""
@@ -117,6 +122,57 @@ def parts_by_name(program: Program, with_zeros: bool = False) -> dict[str, Parts
             with suppress(UntoldError):
                 known[name] = parts_of(term, known, with_zeros)
     return known
+
+
+def fewer(parts: Parts) -> Parts:
+    """The same parts, joined where they are of places beside each other: what was cut for what lay in between, which
+    others cover. All are cut where any is, and joined along one axis after the other, in the best order.
+    """
+    cells, cut = parts, list[int]()
+    for axis in range(len(parts[0].box) if parts else 0):
+        ends = sorted({d for part in parts for d in part.box[axis] if isinstance(d, int)})
+        if len(ends) > 2 and all(isinstance(d, int) for part in parts for d in part.box[axis]):
+            strips = list(pairwise(ends))
+            cells = [cell for part in cells for strip in strips if (cell := part.within(axis, *strip)) is not None]
+            cut.append(axis)
+        if len(cells) > MOST_CELLS:
+            return parts
+    ways = permutations(cut) if len(cut) <= MOST_CUT else ()
+    return min((parts, *(reduce(_joined, way, cells) for way in ways)), key=len)
+
+
+def _joined(parts: Parts, axis: int) -> Parts:
+    """Parts with those as one that follow each other along an axis, in both values."""
+    found = dict[tuple[object, ...], Part]()
+    for part in sorted(parts, key=lambda part: _start(part, axis)):
+        own, size = part.axes[axis], part.sizes[axis]
+        if own is None or not isinstance(size, int):
+            found[part] = part
+            continue
+        apart = part.first[own] - _start(part, axis)
+        key = (
+            part.of,
+            part.axes,
+            part.box[:axis],
+            part.box[axis + 1 :],
+            part.first[:own],
+            apart,
+            part.first[own + 1 :],
+        )
+        before = found.get(key)
+        if before is not None and are_equal(before.box[axis][1], part.box[axis][0]):
+            box = (*part.box[:axis], (before.box[axis][0], part.box[axis][1]), *part.box[axis + 1 :])
+            part = before._replace(box=box)
+        elif before is not None:
+            found[before] = before
+        found[key] = part
+    return list(found.values())
+
+
+def _start(part: Part, axis: int) -> int:
+    """At which place of an axis a part starts."""
+    start = part.box[axis][0]
+    return start if isinstance(start, int) else 0
 
 
 def _halves(pads: Shape) -> tuple[Shape, Shape]:

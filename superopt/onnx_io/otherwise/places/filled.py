@@ -23,8 +23,10 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 
-LEAST = 4
-"""So many assignments that are not needed any more are worth it."""
+LEAST = 3
+"""So many assignments that are not needed any more are worth it: networks that shift channels through time put those
+of either way and all others (TSM, Lin et al. 2019), and some shift them four ways (S²-MLP, Yu et al. 2022).
+"""
 
 MOST_PARTS = 4
 """So many parts for each of them, at most: what is cut finer is joined more slowly than it is put."""
@@ -49,7 +51,9 @@ def filled(program: Program) -> dict[int, Put]:
     found = dict[int, Put]()
     for i, node in enumerate(graph):
         name = node.outputs[0].name or "" if node.outputs else ""
-        if name not in ends or len(put[name] - ends) < LEAST or program.values[name].type.dtype not in PADDED:
+        if name not in ends or program.values[name].type.dtype not in PADDED:
+            continue
+        if len(put[name] - (ends - {name})) < LEAST:
             continue
         beside = Beside(program, program.values[name].shape, known[name])
         if beside.count <= MOST_PARTS * len(put[name]):

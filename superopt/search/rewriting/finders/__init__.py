@@ -15,6 +15,7 @@ from superopt.search.rewriting.finders.grouped import Grouping
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.finders.masked_shares import Remasking
 from superopt.search.rewriting.finders.merged import Merging
+from superopt.search.rewriting.finders.modulated import Unmodulating
 from superopt.search.rewriting.finders.monotone import Extremes
 from superopt.search.rewriting.finders.moved import Moving
 from superopt.search.rewriting.finders.outer import Outering
@@ -42,6 +43,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Grouping,
     Clearing,
     Unfolding,
+    Unmodulating,
     Masking,
     Remasking,
     Summing,

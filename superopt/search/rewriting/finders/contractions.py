@@ -15,6 +15,7 @@ from superopt.dim import Shape, product
 from superopt.operators.layout import Expand, reshaped
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul
+from superopt.relations import are_equal, is_one
 from superopt.search.rewriting.finders.turned import turned
 from superopt.term import Term
 
@@ -78,3 +79,13 @@ def contracted(one: Factor, other: Factor, parts: Parts, shape: Shape) -> Term:
 def moved(f: Factor, to: Sequence[int]) -> Term:
     """A value with its axes in an order."""
     return turned(f.x, list(map(f.axes.index, to)))
+
+
+def unsqueezed(x: Term) -> list[int | None] | None:
+    """Which axes of a reshape those of its input are, None for one of one place; None where it merges or splits any."""
+    below = x.inputs[0].shape
+    own, theirs = ([a for a, d in enumerate(shape) if not is_one(d)] for shape in (x.shape, below))
+    if len(own) != len(theirs) or not all(are_equal(x.shape[a], below[b]) for a, b in zip(own, theirs, strict=True)):
+        return None
+    of = dict(zip(theirs, own, strict=True))
+    return [of.get(b) for b in range(len(below))]

@@ -19,8 +19,17 @@ from superopt.operators.element_types import FLOATS
 from superopt.operators.layout import Expand, Reshape, Transpose, reshaped
 from superopt.operators.pointwise import Add, Div, Mul
 from superopt.operators.reductions import Mean, Sum
-from superopt.relations import are_equal, is_one
-from superopt.search.rewriting.finders.contractions import Factor, Parts, contracted, joined, moved, parted, parts_of
+from superopt.relations import is_one
+from superopt.search.rewriting.finders.contractions import (
+    Factor,
+    Parts,
+    contracted,
+    joined,
+    moved,
+    parted,
+    parts_of,
+    unsqueezed,
+)
 from superopt.search.rewriting.finders.fewer import Fewer
 from superopt.search.rewriting.narrow import narrowed
 from superopt.term import Term
@@ -102,8 +111,8 @@ class _Summands:
             return self.of(inputs[0], tuple(at[a] for a in op.axes))
         if isinstance(op, Transpose):
             return self.of(inputs[0], tuple(at[op.perm.index(a)] for a in range(len(at))))
-        if isinstance(op, Reshape) and (below := _unsqueezed(x, at)) is not None:
-            return self.of(inputs[0], below)
+        if isinstance(op, Reshape) and (own := unsqueezed(x)) is not None:
+            return self.of(inputs[0], tuple(NOWHERE if a is None else at[a] for a in own))
         if isinstance(op, Neg):
             return [s._replace(negative=not s.negative) for s in self.of(inputs[0], at)]
         if isinstance(op, Mul):
@@ -132,16 +141,6 @@ class _Summands:
 def _most(summands: Sequence[Summand]) -> int:
     """How many factors one of some summands has at most."""
     return max(len(s.factors) for s in summands)
-
-
-def _unsqueezed(x: Term, at: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Where the axes of a value are that another one is with others of one place; None where more is reshaped."""
-    below = x.inputs[0].shape
-    own, theirs = ([a for a, d in enumerate(shape) if not is_one(d)] for shape in (x.shape, below))
-    if len(own) != len(theirs) or not all(are_equal(x.shape[a], below[b]) for a, b in zip(own, theirs, strict=True)):
-        return None
-    of = dict(zip(theirs, own, strict=True))
-    return tuple(at[of[b]] if b in of else NOWHERE for b in range(len(below)))
 
 
 def _summed(factors: Sequence[Factor], axes: Sequence[int], shape: Shape) -> Term | None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from functools import reduce
 
 import pytest
+from numpy.random import default_rng
 
 from superopt.arithmetic.field import FIELD
+from superopt.arithmetic.floats import FLOAT
 from superopt.demands import assuming
 from superopt.dim import symbol
 from superopt.evaluate import evaluate, sample
+from superopt.operators.constant import filled
+from superopt.operators.functions import Pow
 from superopt.operators.layout import Expand, Reshape
 from superopt.operators.matmul import MatMul
 from superopt.operators.pointwise import Mul, Relu
 from superopt.operators.reductions import Largest, Mean, Sum
 from superopt.search.rewriting.finders.contracted import MOST, Contracting
 from superopt.search.rewriting.rewrites import Less, rewrites_of
-from superopt.term import REAL, Term, running, variable
+from superopt.term import REAL, Term, running, variable, variables
 
 SIZES = (2, 3, 4, 5)
 
@@ -78,6 +82,25 @@ def test_what_a_layer_of_one_number_weighs_is_one_product_of_matrices() -> None:
         assert (evaluate(made, FIELD, env) == evaluate(term, FIELD, env)).all()
 
 
+KERNEL = variable("k", (3, 4, 5), constant=True)
+SCALED = Mul()(KERNEL, Expand((1,), KERNEL.shape)(variable("s", (4,))))
+"""Weights of which each channel is scaled."""
+
+
+@pytest.mark.parametrize(
+    "square", [Pow()(SCALED, filled(2.0, SCALED.shape)), Mul()(SCALED, SCALED)], ids=["a power", "a product"]
+)
+def test_squares_of_scaled_weights_are_squares_of_scales_by_constants(square: Term) -> None:
+    """Of weights `w[o,c,k]·s[c]`, as StyleGAN2 has them: nothing that runs is as large as these."""
+    term = Sum((1, 2))(square)
+    made = Contracting().of(term)
+    assert made is not None
+    assert made.type == term.type
+    assert not any(t.type.rank == KERNEL.type.rank for t in running(made) if not t.constant)
+    env = {v: default_rng(0).integers(-9, 9, v.shape).astype(float) for v in variables(term)}  # a power is of numbers
+    assert (evaluate(made, FLOAT, env) == evaluate(term, FLOAT, env)).all()
+
+
 @pytest.mark.parametrize(
     "term",
     [
@@ -116,6 +139,10 @@ LEFT = {
     "two that have all axes": total(WHOLE, variable("v", SIZES)),
     "what one factor alone is summed along": total(value("x", 0, 1), value("y", 0, 2, 3)),
     "what is repeated to be summed": total(value("x", 0, 1), value("y", 0, 2)),
+    "cubes": Sum((1, 2))(Pow()(SCALED, filled(3.0, SCALED.shape))),
+    "squares of weights that are computed": Sum((1, 2))(
+        reduce(Mul(), [variable("k", (3, 4, 5)), Expand((1,), (3, 4, 5))(variable("s", (4,)))] * 2)
+    ),
     "integers": total(value("x", 0, 1, 3, dtype="int64"), value("y", 0, 2, 3, dtype="int64")),
     "what is no product": Sum((3,))(Relu()(WHOLE)),
     "one number as a matrix": MatMul()(Reshape((1, 1))(variable("x", ())), variable("w", (1, 1))),

@@ -10,7 +10,6 @@ everywhere, and rounds no more than the transform does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -21,18 +20,20 @@ import onnx_ir as ir
 from superopt.arithmetic.floats import FLOAT
 from superopt.evaluate import evaluate
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.replacing import Draft, Put
+from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.operators.fourier import Dft
 from superopt.operators.waves import Waves
+from superopt.substitution import elements
 from superopt.term import Term, make
 
 MOST = 64
 """Of more numbers than these a search tells which is faster, and what it rounds."""
 
-
 LEAST = 512
-"""What has fewer elements than these takes less time than the nodes around the product do to start."""
+"""What has fewer elements than these, where each open size is one, takes less time than the nodes around the product
+do to start.
+"""
 
 
 class _Transform(NamedTuple):
@@ -50,8 +51,8 @@ def transformed(program: Program) -> dict[int, Put]:
     if not any(is_a(node, "DFT") for node in program.model.graph):
         return {}
     terms = program.made
-    found = {i: _transform(node, terms) for i, node in enumerate(program.model.graph) if is_a(node, "DFT")}
-    return {i: partial(_put, of) for i, of in found.items() if of is not None}
+    found = of_nodes(program, lambda node: _transform(node, terms) if is_a(node, "DFT") else None)
+    return {i: partial(_put, of) for i, of in found.items()}
 
 
 def _transform(node: ir.Node, terms: Mapping[str, Term]) -> _Transform | None:
@@ -63,7 +64,7 @@ def _transform(node: ir.Node, terms: Mapping[str, Term]) -> _Transform | None:
     n, parts, to = shape[how.axis], shape[-1], known.shape[how.axis]
     if not isinstance(n, int) or not isinstance(parts, int) or not isinstance(to, int) or not 1 < n <= MOST:
         return None
-    if math.prod(d for d in shape if isinstance(d, int)) < LEAST:  # an open size is of one at least
+    if elements(shape) < LEAST:
         return None
     return _Transform(len(shape), how, n, parts, to)
 

@@ -141,6 +141,14 @@ def test_few_stay() -> None:
     assert operators.count("ScatterND") == 2
 
 
+def test_single_numbers_stay() -> None:
+    """What is around them is cut along all axes, and would be copied once more for each of these."""
+    shape = (8, 4, 9)
+    boxes = [(slice(i, i + 1), slice(2, 3), slice(5, 6)) for i in (1, 3, 5)]
+    operators = operators_of(put(shape, boxes, given(shape)), {"x": given(shape)}, rounds=False)
+    assert operators.count("ScatterND") == 3
+
+
 CHANNELS_LAST = (1, 5, 6, 8)
 
 

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.unread.cuts import Need
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.reading import LAST_BY_ITSELF, integers_of, reduction, shape_of
-from superopt.onnx_io.said import is_a, number, permuted, text
+from superopt.onnx_io.reading import LAST_BY_ITSELF, data_of, integers_of, reduction, shape_of
+from superopt.onnx_io.said import input_of, is_a, number, permuted, text
 from superopt.onnx_io.skeleton import opset_of
 
 _EACH = """Abs Add BatchNormalization Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Floor Gelu HardSigmoid
@@ -33,8 +33,8 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
         return None
     if is_a(node, "Concat", "Split") and number(node, "axis", int(is_a(node, "Concat"))) % len(given) == of.axis:
         return None
-    if is_a(node, "BatchNormalization", "Dropout") and (of.axis < 2 or any(v.uses() for v in node.outputs[1:])):
-        return None  # means of all, or what is dropped, may be told beside
+    if is_a(node, "BatchNormalization", "Dropout") and (of.axis < 2 or _trains(program, node)):
+        return None
     if is_a(node, "Transpose"):
         return {0: of._replace(axis=permuted(node, len(given))[of.axis])}
     if is_a(node, "Squeeze", "Unsqueeze"):
@@ -57,6 +57,14 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
     return found
 
 
+def _trains(program: Program, node: ir.Node) -> bool:
+    """Whether a norm may be by means of the very batch, or a Dropout may draw what it drops, or either says so."""
+    told = input_of(node, 2) if is_a(node, "Dropout") else None
+    data = data_of(program, told)
+    draws = told is not None and (data is None or bool(data.any()))
+    return draws or bool(number(node, "training_mode", 0)) or any(value.uses() for value in node.outputs[1:])
+
+
 def of_rows(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None:
     """The same of what is computed along other axes: reductions, norms, softmaxes, and layers of bytes."""
     given = shape_of(program, node.outputs[0])
@@ -67,7 +75,8 @@ def of_rows(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
         return None if kept[of.axis] in found.axes else {0: of._replace(axis=kept[of.axis])}
     axis = number(node, "axis", 1 if is_a(node, *BYTES) else -1) % max(len(given), 1)
     if is_a(node, "LayerNormalization"):
-        return {0: of} if of.axis < axis else None
+        ranks = [len(shape_of(program, value) or given) for value in node.inputs[1:] if value is not None]
+        return {0: of} if of.axis < axis and max(ranks, default=0) <= len(given) - axis else None
     if is_a(node, *BYTES):
         scale = shape_of(program, node.inputs[1])
         apart = scale is not None and (not scale or (len(scale) == 1 and axis != of.axis))

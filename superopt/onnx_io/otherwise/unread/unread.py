@@ -29,8 +29,9 @@ from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 
 LEAST, DEAR = 2**16, 16
-"""So many products have to be spared, and so many for each element that is copied to take it out."""
-
+"""So many products have to be spared, as many for each node that takes something out, and so many for each element that
+it copies.
+"""
 
 STEPPED = 10
 """The opset from which on slices have steps."""
@@ -112,7 +113,7 @@ def _want(wanted: dict[str, Need | None], value: ir.Value, need: Need | None) ->
 
 def _pays(program: Program, plan: Plan) -> bool:
     """Whether enough products are spared for what is copied."""
-    each, spared, copied = list(program.model.graph), 0.0, 0.0
+    each, spared, cost = list(program.model.graph), 0.0, float(LEAST)
     for i, (of, read) in plan.nodes.items():
         node = each[i]
         given = shape_of(program, node.outputs[0])
@@ -122,8 +123,8 @@ def _pays(program: Program, plan: Plan) -> bool:
         for place, need in read.items():
             shape = shape_of(program, node.inputs[place])
             if shape is not None and _there(program, plan, node.inputs[place], need.axis) != need:
-                copied += _elements(shape) * _share(shape, need)
-    return spared >= LEAST + DEAR * copied
+                cost += LEAST + DEAR * _elements(shape) * _share(shape, need)
+    return spared >= cost
 
 
 def _elements(shape: tuple[object, ...]) -> int:

@@ -122,11 +122,17 @@ def test_of_pictures_that_are_strided_through_a_quarter_is_computed() -> None:
     assert {tuple(n.attributes["strides"].as_ints()) for n in made.graph if n.op_type == "Conv"} == {(2, 2), (1, 1)}
 
 
+TRAINED = f"""h = Constant<value_ints = [{CHANNELS}]>() v = ConstantOfShape<value = float[1] {{1.0}}>(h)
+    t, d, e = BatchNormalization<training_mode = 1>(b, v, v, v, v) y = Slice(t, first, half, time)"""
+EACH_STEP = f"""{TURNED} h = Constant<value_ints = [{LENGTH}, {CHANNELS}]>() v = ConstantOfShape(h)
+    s = LayerNormalization(t, v) y = Slice(s, first, half, one)"""
 LEFT = {
     "all steps": looking_back("y = Relu(b)"),
     "what is given as well": looking_back("y = Identity(b) z = Gather<axis = 2>(b, last)"),
     "what is padded otherwise": 'p = Pad<mode = "reflect">(x, around) c = Conv(p, w) '
     'q = Pad<mode = "reflect">(c, around) y = Slice(q, first, half, time)',
+    "norms of the batch": looking_back(TRAINED),
+    "weights of each step": looking_back(EACH_STEP),
     "means of all": looking_back("m = ReduceMean<axes = [2]>(b) y = Add(b, m)"),
 }
 

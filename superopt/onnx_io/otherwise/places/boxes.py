@@ -15,7 +15,7 @@ from superopt.operators.layout import Concat, Reshape, Transpose
 from superopt.operators.padding import Pad
 from superopt.operators.picks import Slice
 from superopt.relations import are_equal, equal_shapes, is_one
-from superopt.term import Term
+from superopt.term import Term, subterms
 
 MOST = 2**11
 """So many parts of a value are told, at most."""
@@ -85,12 +85,17 @@ def parts_of(term: Term, known: Mapping[str, Parts], with_zeros: bool = False) -
     """The parts that a term has of values, of some of which the parts are `known`; also of what has zeros around it, if
     so, of which no part tells. Raises `UntoldError`.
     """
+    made = dict[Term, Parts]()
+    for inner in subterms(term):  # one after the other: what joins hundreds of values is as many steps deep
+        made[inner] = _parts_over(inner, [made[below] for below in inner.inputs], known, with_zeros)
+    return made[term]
+
+
+def _parts_over(term: Term, several: Sequence[Parts], known: Mapping[str, Parts], with_zeros: bool) -> Parts:
+    """The parts of a term, by those of its inputs. Raises `UntoldError`."""
+    how = term.operator
     if term.is_variable:
         return known.get(term.label) or whole(term.label, term.shape)
-    how = term.operator
-    if not isinstance(how, Concat | Reshape | Slice | Transpose) and not (with_zeros and isinstance(how, Pad)):
-        raise UntoldError
-    several = [parts_of(inner, known, with_zeros) for inner in term.inputs]
     if isinstance(how, Concat):
         size = term.inputs[0].shape[how.axis]
         if not isinstance(term.shape[how.axis], int):
@@ -101,14 +106,16 @@ def parts_of(term: Term, known: Mapping[str, Parts], with_zeros: bool = False) -
     elif isinstance(how, Slice):
         cut = [part.within(how.axis, how.start, how.stop) for part in several[0]]
         found = [part.at(how.axis, -1 * how.start) for part in cut if part is not None]
-    elif isinstance(how, Pad):
+    elif isinstance(how, Pad) and with_zeros:
         found = several[0]
         for axis, (before, behind) in enumerate(zip(*_halves(how.pads), strict=True)):
             if not all(isinstance(width, int) and width >= 0 for width in (before, behind)):
                 raise UntoldError
             found = [part.at(axis, before) if before else part for part in found]
-    else:
+    elif isinstance(how, Reshape):
         found = _reshaped(several[0], term.inputs[0].shape, term.shape)
+    else:
+        raise UntoldError
     if len(found) > MOST:
         raise UntoldError
     return found

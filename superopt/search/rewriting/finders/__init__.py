@@ -1,5 +1,6 @@
 """What looks at single terms for what is computed for nothing, more often than once, or of more than need be."""
 
+from superopt.search.rewriting.finders.associated import Associating
 from superopt.search.rewriting.finders.blended import Blending
 from superopt.search.rewriting.finders.carried import Carrying
 from superopt.search.rewriting.finders.chosen import Choosing
@@ -56,6 +57,7 @@ FINDERS: tuple[type[Fewer], ...] = (
     Contracting,
     Weighing,
     Unmaking,
+    Associating,
     Outering,
     Pooling,
     Picturing,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product
 
 import numpy as np
 import pytest
 
 from superopt.dim import symbol
-from superopt.onnx_io.otherwise.places.boxes import Part, Parts, fewer, whole
+from superopt.onnx_io.otherwise.places.boxes import Part, Parts, fewer, parts_of, whole
+from superopt.operators.layout import Concat
+from superopt.term import variable
 
 SHAPE = (3, 4, 5)
 
@@ -81,3 +84,8 @@ def test_along_an_axis_whose_size_is_a_symbol_nothing_is_cut() -> None:
     halves = [cut for a in (0, 2) if (cut := part.within(1, a, a + 2)) is not None]
     assert fewer(halves) == [part]
     assert fewer([]) == []
+
+
+def test_more_values_are_joined_than_calls_lie_in_each_other() -> None:
+    joined = reduce(Concat(0), [variable(f"x{n}", (1,)) for n in range(1200)])
+    assert [part.of for part in parts_of(joined, {})] == [f"x{n}" for n in range(1200)]

@@ -50,7 +50,7 @@ def of_nodes(program: Program, read: Callable[[ir.Node], T | None]) -> dict[int,
     for place, node in enumerate(program.model.graph):
         try:
             what = read(node)
-        except (SuperoptError, *UNFORESEEN):
+        except (SuperoptError, *UNFORESEEN):  # entered here alone: it takes longer than most nodes, in many ways
             with left_undone(f"what is written otherwise of node {place}"):
                 raise
         else:

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from superopt.onnx_io.operator_kinds import ELEMENTWISE, REDUCES
 from superopt.onnx_io.otherwise.unread.cuts import Need
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import LAST_BY_ITSELF, data_of, integers_of, reduction, shape_of
 from superopt.onnx_io.said import input_of, is_a, number, permuted, text
 from superopt.onnx_io.skeleton import opset_of
 
-_EACH = """Abs Add BatchNormalization Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Floor Gelu HardSigmoid
-    HardSwish Identity LeakyRelu Log Max Min Mish Mul Neg PRelu Pow Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus
-    Softsign Split Sqrt Squeeze Sub Sum Tan Tanh ThresholdedRelu Transpose Unsqueeze Where"""
-EACH = frozenset(_EACH.split())
+_OTHERS = (
+    "BatchNormalization", "Cast", "Clip", "Concat", "Dropout", "Identity", "PRelu", "Split", "Squeeze", "Sum", "Tan",
+    "ThresholdedRelu", "Transpose", "Unsqueeze",
+)  # fmt: skip
+EACH = ELEMENTWISE.union(_OTHERS)
 """What gives each place along most axes of the same place of what it reads, and is written alike for any number."""
 
-REDUCED = ("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
 BYTES = ("DequantizeLinear", "QuantizeLinear")
-ROWS = (*REDUCED, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
+ROWS = (*REDUCES, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
 """What gives each place along some axes of the same place."""
 
 
@@ -70,7 +71,7 @@ def of_rows(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
     given = shape_of(program, node.outputs[0])
     if given is None or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
         return None
-    if (found := reduction(program, node, *REDUCED)) is not None:
+    if (found := reduction(program, node, *REDUCES)) is not None:
         kept = [a for a in range(len(found.shape)) if found.keeps or a not in found.axes]
         return None if kept[of.axis] in found.axes else {0: of._replace(axis=kept[of.axis])}
     axis = number(node, "axis", 1 if is_a(node, *BYTES) else -1) % max(len(given), 1)

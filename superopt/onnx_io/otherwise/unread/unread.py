@@ -12,7 +12,6 @@ from each reader down to what it needs, and of several readers the fewest places
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -27,6 +26,7 @@ from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
+from superopt.substitution import elements
 
 LEAST, DEAR = 2**16, 16
 """So many products have to be spared, as many for each node that takes something out, and so many for each element that
@@ -61,8 +61,8 @@ def unread(program: Program) -> dict[int, Put]:
 
 def _plan(known: Known) -> Plan:
     """From the last node to the first, what each is to give for those behind it."""
-    graph, wanted, nodes = known.program.model.graph, dict[str, Need | None](), dict[int, Made]()
-    for i, node in reversed(list(enumerate(graph))):
+    graph, wanted, nodes = list(known.program.model.graph), dict[str, Need | None](), dict[int, Made]()
+    for i, node in reversed([*enumerate(graph)]):
         of = _wanted(node, wanted)
         of = None if of is None or of.places == whole(size_of(known.program, node.outputs[0], of.axis) or 0) else of
         read = None if of is None else needs(known, node, of)
@@ -77,9 +77,8 @@ def _plan(known: Known) -> Plan:
                 _want(wanted, value, read.get(place))
     made = {value.name or "" for node in graph for value in node.outputs}
     has = {name: need for name, need in wanted.items() if need is not None and name in made}
-    each = list(graph)
-    reads = {i: [0] if asks_sizes(each[i]) else one.read for i, one in nodes.items()}
-    kept = {i: one for i, one in nodes.items() if one.of or any(_name(each[i].inputs[p]) in has for p in reads[i])}
+    reads = {i: [0] if asks_sizes(graph[i]) else one.read for i, one in nodes.items()}
+    kept = {i: one for i, one in nodes.items() if one.of or any(_name(graph[i].inputs[p]) in has for p in reads[i])}
     return Plan(dict(sorted(kept.items())), has)
 
 
@@ -119,16 +118,12 @@ def _pays(program: Program, plan: Plan) -> bool:
         given = shape_of(program, node.outputs[0])
         if of is not None and given is not None and is_a(node, "Conv"):
             kernel = shape_of(program, node.inputs[1]) or ()
-            spared += (1 - _share(given, of)) * _elements(given) * _elements(kernel[1:])
+            spared += (1 - _share(given, of)) * elements(given) * elements(kernel[1:])
         for place, need in read.items():
             shape = shape_of(program, node.inputs[place])
             if shape is not None and _there(program, plan, node.inputs[place], need.axis) != need:
-                cost += LEAST + DEAR * _elements(shape) * _share(shape, need)
+                cost += LEAST + DEAR * elements(shape) * _share(shape, need)
     return spared >= cost
-
-
-def _elements(shape: tuple[object, ...]) -> int:
-    return prod(d for d in shape if isinstance(d, int))
 
 
 def _share(shape: tuple[object, ...], need: Need) -> float:

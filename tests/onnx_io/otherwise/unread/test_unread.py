@@ -142,6 +142,12 @@ def test_what_is_read_is_computed(body: str) -> None:
     assert shares(network(body)) == 1
 
 
+def test_what_spares_no_more_than_taking_places_out_costs_is_left() -> None:
+    body = "c = Conv<pads = [1, 1]>(x, w) y = Slice(c, first, half, time)"
+    assert shares(network(body, f"1, {CHANNELS}, 104")) == 1
+    assert shares(network(body, f"1, {CHANNELS}, 208")) < 0.25
+
+
 def test_sizes_are_those_of_all_that_was_computed() -> None:
     last = "g = Shape(b) h = Cast<to = 1>(g) z = Gather<axis = 2>(b, last) s = ReduceSum<keepdims = 0>(z) y = Mul(h, s)"
     assert shares(network(looking_back(last), f"N, {CHANNELS}, {LENGTH}", "k")) < 0.5

@@ -59,6 +59,7 @@ from superopt.onnx_io.otherwise.series.recurrences import recurrences
 from superopt.onnx_io.otherwise.series.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.series.steps import steps
 from superopt.onnx_io.otherwise.series.unrolled import unrolled
+from superopt.onnx_io.otherwise.shuffled.shuffled import shuffled
 from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.transformed import transformed
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
@@ -73,7 +74,7 @@ FIRST: tuple[Callable[[Program], Mapping[int, Put]], ...] = (cells, side_by_side
 that can be side by side are so rather than in stacks, and so are planes of products of maps.
 """
 
-ALONE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (unread,)
+ALONE: tuple[tuple[Callable[[Program], Mapping[int, Put]]], ...] = ((unread,), (shuffled,))
 """What changes the sizes of values that nodes between give: no other way is to know them as they were."""
 
 OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
@@ -144,7 +145,7 @@ def otherwise(program: Program, only: Collection[str] | None = None) -> Written 
     """The model with all such nodes written otherwise, in a copy; None where there are none. The interface stays. Where
     ways are named, it is in these `only`.
     """
-    for ways in (FIRST, ALONE, OTHERWISE):
+    for ways in (FIRST, *ALONE, OTHERWISE):
         puts: dict[int, Put] = {}
         told = set[str]()
         for way in ways:

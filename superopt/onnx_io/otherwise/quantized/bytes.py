@@ -6,15 +6,12 @@ bits, which stay there where these are too few. onnxruntime's kernels do so, and
 
 from __future__ import annotations
 
-import platform
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import values
+from superopt.onnx_io.processor import flags, is_x86
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, input_of, is_a
 
@@ -23,8 +20,6 @@ SMALL = 64
 
 HALF = 128
 """What is between the integers of a byte with a sign and of one without, that stand for the same number."""
-
-_X86 = frozenset(["x86_64", "amd64", "i386", "i686"])
 
 
 def unsigned(data: Array) -> Array:
@@ -87,14 +82,6 @@ def _gives_unsigned(node: ir.Node) -> bool:
     return is_told or is_a(node, "DynamicQuantizeLinear")
 
 
-@cache
 def adds_up_products() -> bool:
     """Whether this processor has room for sums of products of any bytes; false where that is not known."""
-    if platform.machine().lower() not in _X86:
-        return True
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return False
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
-    return any(flag in flags for flag in ("avx512_vnni", "avx_vnni"))
+    return not is_x86() or not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags() or ())

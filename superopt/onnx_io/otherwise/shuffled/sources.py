@@ -1,0 +1,154 @@
+"""What makes channels: convolutions, what is computed of each channel behind them, and which channels they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from superopt.onnx_io.otherwise.shuffled.moves import Laid, Numbers, laid, moved
+from superopt.onnx_io.program import Program
+from superopt.onnx_io.reading import shape_of
+from superopt.onnx_io.said import input_of, is_a, number
+from superopt.substitution import TYPICAL, elements
+
+OF_EACH = (
+    "AveragePool", "Clip", "Elu", "Gelu", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu",
+    "MaxPool", "Mish", "Relu", "Selu", "Sigmoid", "Softplus", "Swish", "Tanh",
+)  # fmt: skip
+"""What computes each channel of its own, the same way."""
+
+WEIGHTS = {"Conv": (1, 2), "BatchNormalization": (1, 2, 3, 4)}
+"""The inputs that have something for each channel."""
+
+
+class Source:
+    """A node that makes channels, the nodes behind it that compute each of these by itself, and what it reads."""
+
+    def __init__(self, place: int, first: int, many: int, reads: Numbers | None) -> None:
+        self.places = [place]
+        self.first, self.many = first, many
+        """The number of its first channel, and how many it makes."""
+        self.reads = reads
+        """The numbers of the channels that it reads, in their order; None where nobody knows them."""
+        self.is_dense, self.work, self.reading = False, 0.0, 0.0
+        """Whether each of its channels is made of all that it reads; and the products for each of its channels, and for
+        each that it reads.
+        """
+
+    @property
+    def channels(self) -> Numbers:
+        """The numbers of its channels."""
+        return np.arange(self.first, self.first + self.many)
+
+
+class Sources(NamedTuple):
+    """All of a program, and the channels of all values that are made of theirs, and of those that others read."""
+
+    each: list[Source]
+    known: dict[str, Laid]
+    moving: dict[int, list[Laid]]
+    """How the results of nodes lie that only move channels, by the places of these."""
+    outside: list[str]
+    """Values that what is none of these reads, or whoever runs the model."""
+
+
+def sources_of(program: Program) -> Sources:
+    """All that makes channels in a program, in the order of its nodes."""
+    found = Sources([], {}, {}, [])
+    behind, many = dict[str, Source](), 0
+    for place, node in enumerate(program.model.graph):
+        x, given = input_of(node, 0), next(iter(node.outputs), None)
+        name = "" if x is None else x.name or ""
+        if given is not None and (results := moved(program, node, found.known)) is not None:
+            found.moving[place] = results
+            found.known.update({value.name or "": r for value, r in zip(node.outputs, results, strict=True)})
+        elif given is not None and is_of_each(program, node) and name in found.known:
+            lies = found.known[name]
+            if name in behind and _is_read_once(x):
+                source = behind[name]
+                source.places.append(place)
+                row = source.channels
+            elif (reads := lies.row) is not None and np.unique(reads).size == reads.size:
+                source, row = Source(place, many, reads.size, reads), np.arange(many, many + reads.size)
+                found.each.append(source)
+                many += reads.size
+            else:
+                _leave(found, node)
+                continue
+            source.work += _work(program, node)
+            source.reading = source.reading if source.is_dense else source.work
+            found.known[given.name or ""] = laid(row, shape_of(program, given) or ())
+            behind[given.name or ""] = source
+        elif given is not None and is_dense(program, node):
+            kernel, lies = shape_of(program, node.inputs[1]) or (), found.known.get(name)
+            source = Source(place, many, elements(kernel[:1]), None if lies is None else lies.row)
+            source.is_dense, source.work = True, _work(program, node)
+            source.reading = source.work * source.many / max(elements(kernel[1:2]), 1)
+            if lies is not None and source.reads is None:
+                _leave(found, node)
+                continue
+            found.each.append(source)
+            found.known[given.name or ""] = laid(source.channels, shape_of(program, given) or ())
+            behind[given.name or ""] = source
+            many += source.many
+        else:
+            _leave(found, node)
+        found.outside.extend(value.name or "" for value in node.outputs if _is_read_elsewhere(node, value))
+    return found
+
+
+def _leave(found: Sources, node: ir.Node) -> None:
+    found.outside.extend(v.name or "" for v in node.inputs if v is not None and (v.name or "") in found.known)
+
+
+def _is_read_elsewhere(node: ir.Node, value: ir.Value) -> bool:
+    """Whether whoever runs the model reads a value, or what is in a subgraph."""
+    return value.is_graph_output() or any(use.node.graph is not node.graph for use in value.uses())
+
+
+def _is_read_once(value: ir.Value | None) -> bool:
+    return value is not None and len(value.uses()) == 1 and not value.is_graph_output()
+
+
+def is_dense(program: Program, node: ir.Node) -> bool:
+    """Whether a node is a convolution in 32-bit floating point of all channels that it reads, its weights constants."""
+    is_one = is_a(node, "Conv") and number(node, "group", 1) == 1
+    return is_one and _is_float(program, node) and _is_held(program, node.inputs[1:])
+
+
+def is_of_each(program: Program, node: ir.Node) -> bool:
+    """Whether a node computes each channel of its own: pools, functions, norms that are constant, convolutions too."""
+    if not _is_float(program, node) or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+        return False
+    shape, given = shape_of(program, node.inputs[0]), shape_of(program, node.outputs[0])
+    if shape is None or given is None or len(shape) < 3 or not isinstance(shape[1], int):
+        return False
+    if is_a(node, "BatchNormalization"):
+        return not number(node, "training_mode", 0) and _is_held(program, node.inputs[1:])
+    if is_a(node, "Conv"):
+        kernel = shape_of(program, node.inputs[1])
+        is_apart = (
+            kernel is not None and (number(node, "group", 1), 1) == (shape[1], kernel[1]) and kernel[0] == shape[1]
+        )
+        return bool(is_apart) and _is_held(program, node.inputs[1:])
+    return is_a(node, *OF_EACH) and (len(node.inputs) == 1 or _is_held(program, node.inputs[1:]))
+
+
+def _is_held(program: Program, values: Sequence[ir.Value | None]) -> bool:
+    return all(value is None or program.is_constant(value) for value in values)
+
+
+def _is_float(program: Program, node: ir.Node) -> bool:
+    known = program.term(input_of(node, 0))
+    given = program.term(node.outputs[0]) if node.outputs else None
+    return known is not None and given is not None and known.type.dtype == given.type.dtype == "float32"
+
+
+def _work(program: Program, node: ir.Node) -> float:
+    """How many products a node computes for each channel that it gives, at least one for each element."""
+    given = shape_of(program, node.outputs[0]) or ()
+    kernel = shape_of(program, node.inputs[1]) if is_a(node, "Conv") else None
+    return float(elements((*given[:1], *given[2:]), TYPICAL) * elements((kernel or ())[1:]))

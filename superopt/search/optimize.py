@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from superopt.errors import NoRoom, OutOfTime, VerificationFailed
 from superopt.onnx_io import left_to_chance
-from superopt.search.accepting.anew import as_it_stands, with_anew
+from superopt.search.accepting.anew import as_it_stands, as_read_if_faster, with_anew
 from superopt.search.accepting.judge import Unusable, judged, original
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.deciding import changes_more, decided, too_little
@@ -107,7 +107,7 @@ def _answered(tried: Attempt, trial: Trial, memory: Memory | None) -> Attempt:
     by another interrupt. Raises `VerificationFailed`.
     """
     try:
-        tried.cover = with_anew(tried.cover, trial, memory)
+        tried.cover = with_anew(as_read_if_faster(tried.cover, trial, memory), trial, memory)
         reason = too_little(tried, trial)
         return original(tried, trial, reason) if reason else decided(tried, trial, memory)
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ from superopt.search.replay import Placement, placement
 from superopt.search.rounds import LEAST_SESSIONS
 from superopt.search.solving.nodes import written_in_fewer, written_otherwise
 from superopt.search.solving.remembered import Memory
-from superopt.search.strategies.found import Applied, Found, Solved, taken_as_they_stand
+from superopt.search.strategies.found import Applied, Found, Solved, expected_gain, taken_as_they_stand
 
 NAME = "written anew"
 
@@ -33,6 +33,9 @@ _TO_BE_MEASURED = math.nextafter(1.0, 2.0)
 
 MEASURED_S, MEASURED_SHARE = 2.0, 0.25
 """What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left."""
+
+MUCH = 1.1
+"""What pieces are to gain by themselves that gain something in the whole model, too, whatever stands around them."""
 
 
 def placed(program: Program, cover: Sequence[Solved]) -> list[Placement]:
@@ -59,15 +62,30 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     all_s, own_s = taken_as_they_stand(cover), taken_as_they_stand(compress(cover, plain))
     fewer = any(written_in_fewer(trial.program, s.places) for s in compress(cover, plain))
     is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * all_s  # other nodes for as many take about as long
-    saved_s = _saved(cover, more, trial, memory) if own_s and is_much and _is_in_time(all_s, trial) else 0.0
-    if not saved_s:
+    measured = _measured(cover, more, trial, memory) if own_s and is_much and _is_in_time(all_s, trial) else None
+    if measured is None or measured.ratio < WORTH_KEEPING:
         return cover
+    saved_s = measured.original_s - measured.candidate_s
     gain = own_s / max(own_s - saved_s, LEAST_LEFT * own_s)
     gaining = [replace(s, gain=gain) if is_plain else s for s, is_plain in zip(more, plain, strict=True)]
     for s in compress(gaining, plain):
         if memory:
             memory.keep(s)
     return gaining
+
+
+def as_read_if_faster(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[Solved]:
+    """The cover, or none of its pieces replaced where the model, whose nodes are written otherwise, is faster so.
+
+    That is measured where little is expected of pieces: what they gain by themselves may then be chance, or be lost
+    where their images are laid out anew for the next, and the model gains by what was written otherwise all the same.
+    """
+    gain, all_s = expected_gain(cover, trial.objective.total), taken_as_they_stand(cover)
+    if not trial.program.otherwise or trial.objective.better != "faster" or not 1.0 < gain < MUCH:
+        return cover
+    as_read = [as_it_stands(s) for s in cover]
+    measured = _measured(as_read, cover, trial, memory) if _is_in_time(all_s, trial) else None
+    return as_read if measured is not None and measured.ratio < 1.0 else cover
 
 
 def _is_in_time(inference_s: float, trial: Trial) -> bool:
@@ -94,8 +112,8 @@ def _anew(solved: Solved) -> Solved:
     return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=_TO_BE_MEASURED)
 
 
-def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None) -> float:
-    """The seconds that the one model takes less than the other; 0 where that is too little, or not to be known.
+def _measured(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None) -> Paired | None:
+    """What the model with one cover takes beside that with another; None where that is not to be known.
 
     What was measured is remembered, whatever it says: the winner is measured again, and a loser is none later.
     """
@@ -117,8 +135,8 @@ def _saved(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory
             if asked and not known:
                 asked.keep(Judgement(0, (found,), now()), open_too=True)
     except (OutOfTime, RuntimeFailed, SuperoptError):
-        return 0.0
-    return found.original_s - found.candidate_s if found.ratio >= WORTH_KEEPING else 0.0
+        return None
+    return found
 
 
 def measured_briefly(base: Path, model: Path, trial: Trial, most_s: float) -> Paired:

@@ -57,60 +57,76 @@ class Sources(NamedTuple):
 
 def sources_of(program: Program) -> Sources:
     """All that makes channels in a program, in the order of its nodes."""
-    found = Sources([], {}, {}, [])
-    behind, many = dict[str, Source](), 0
+    reader = _Reader(program)
     for place, node in enumerate(program.model.graph):
-        x, given = input_of(node, 0), next(iter(node.outputs), None)
-        name = "" if x is None else x.name or ""
-        if given is not None and (results := moved(program, node, found.known)) is not None:
-            found.moving[place] = results
-            found.known.update({value.name or "": r for value, r in zip(node.outputs, results, strict=True)})
-        elif given is not None and is_of_each(program, node) and name in found.known:
-            lies = found.known[name]
-            if name in behind and _is_read_once(x):
-                source = behind[name]
-                source.places.append(place)
-                row = source.channels
-            elif (reads := lies.row) is not None and np.unique(reads).size == reads.size:
-                source, row = Source(place, many, reads.size, reads), np.arange(many, many + reads.size)
-                found.each.append(source)
-                many += reads.size
-            else:
-                _leave(found, node)
-                continue
-            source.work += _work(program, node)
-            source.reading = source.reading if source.is_dense else source.work
-            found.known[given.name or ""] = laid(row, shape_of(program, given) or ())
-            behind[given.name or ""] = source
-        elif given is not None and is_dense(program, node):
-            kernel, lies = shape_of(program, node.inputs[1]) or (), found.known.get(name)
-            source = Source(place, many, elements(kernel[:1]), None if lies is None else lies.row)
-            source.is_dense, source.work = True, _work(program, node)
-            source.reading = source.work * source.many / max(elements(kernel[1:2]), 1)
-            if lies is not None and source.reads is None:
-                _leave(found, node)
-                continue
-            found.each.append(source)
-            found.known[given.name or ""] = laid(source.channels, shape_of(program, given) or ())
-            behind[given.name or ""] = source
-            many += source.many
+        reader.read(place, node)
+    return reader.found
+
+
+class _Reader:
+    """Reads nodes one after the other."""
+
+    def __init__(self, program: Program) -> None:
+        self._program, self.found = program, Sources([], {}, {}, [])
+        self._behind, self._many = dict[str, Source](), 0
+
+    def read(self, place: int, node: ir.Node) -> None:
+        """Read a node: it moves channels, makes some, or reads those of others, which have to be as they were then."""
+        known = self.found.known
+        if (results := moved(self._program, node, known)) is not None:
+            self.found.moving[place] = results
+            known.update({value.name or "": r for value, r in zip(node.outputs, results, strict=True)})
+        elif (source := self._of_each(place, node) or self._of_all(place, node)) is not None:
+            name = node.outputs[0].name or ""
+            known[name] = laid(source.channels, shape_of(self._program, node.outputs[0]) or ())
+            self._behind[name] = source
         else:
-            _leave(found, node)
-        found.outside.extend(value.name or "" for value in node.outputs if _is_read_elsewhere(node, value))
-    return found
+            names = [v.name or "" for v in node.inputs if v is not None]
+            self.found.outside.extend(name for name in names if name in known)
+        self.found.outside.extend(value.name or "" for value in node.outputs if _is_read_elsewhere(node, value))
+
+    def _of_each(self, place: int, node: ir.Node) -> Source | None:
+        """The source of which a node computes each channel, which is another where others read these, too."""
+        x = input_of(node, 0)
+        lies = None if x is None else self.found.known.get(x.name or "")
+        if x is None or lies is None or not is_of_each(self._program, node):
+            return None
+        source, reads = self._behind.get(x.name or ""), lies.row
+        if source is not None and len(x.uses()) == 1 and not x.is_graph_output():
+            source.places.append(place)
+        elif reads is not None and np.unique(reads).size == reads.size:
+            source = self._made(place, reads.size, reads)
+        else:
+            return None
+        source.work += _work(self._program, node)
+        source.reading = source.reading if source.is_dense else source.work
+        return source
+
+    def _of_all(self, place: int, node: ir.Node) -> Source | None:
+        """The source that a convolution of all channels is; None where it is another, or reads them otherwise."""
+        lies = self.found.known.get(_name(input_of(node, 0)))
+        if not is_dense(self._program, node) or (lies is not None and lies.row is None):
+            return None
+        kernel = shape_of(self._program, node.inputs[1]) or ()
+        source = self._made(place, elements(kernel[:1]), None if lies is None else lies.row)
+        source.is_dense, source.work = True, _work(self._program, node)
+        source.reading = source.work * source.many / max(elements(kernel[1:2]), 1)
+        return source
+
+    def _made(self, place: int, many: int, reads: Numbers | None) -> Source:
+        source = Source(place, self._many, many, reads)
+        self.found.each.append(source)
+        self._many += many
+        return source
 
 
-def _leave(found: Sources, node: ir.Node) -> None:
-    found.outside.extend(v.name or "" for v in node.inputs if v is not None and (v.name or "") in found.known)
+def _name(value: ir.Value | None) -> str:
+    return "" if value is None else value.name or ""
 
 
 def _is_read_elsewhere(node: ir.Node, value: ir.Value) -> bool:
     """Whether whoever runs the model reads a value, or what is in a subgraph."""
     return value.is_graph_output() or any(use.node.graph is not node.graph for use in value.uses())
-
-
-def _is_read_once(value: ir.Value | None) -> bool:
-    return value is not None and len(value.uses()) == 1 and not value.is_graph_output()
 
 
 def is_dense(program: Program, node: ir.Node) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -22,54 +23,72 @@ DEAR = 16
 """What it costs to copy an element, in products."""
 
 
-class Plan(NamedTuple):
-    """Sources by their places: the numbers of the channels that each makes beside each other, -1 for what fills them
-    up; and for those that are written anew which of these pieces each reads, by source and piece.
-    """
+Read: TypeAlias = list[tuple[int, int]]
+"""Pieces that lie one behind the other, each by its source and which of its pieces it is."""
 
-    pieces: dict[int, list[Numbers]]
-    reads: dict[int, list[tuple[int, int]]]
-    outside: dict[str, list[tuple[int, int]]]
-    """The same of values that are made as they were, by their names."""
 
-    def channels(self, read: list[tuple[int, int]]) -> Numbers:
-        """The numbers of the channels of pieces that lie one behind the other."""
+class Plan:
+    """Which channels sources make beside each other, and what reads which of these pieces."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.of = np.repeat(np.arange(len(sources.each)), [source.many for source in sources.each])
+        """Which source makes a channel, by its number."""
+        self.pieces = dict[int, list[Numbers]]()
+        """The numbers of the channels of each piece of a source, -1 for what fills it up."""
+        self.reads, self.outside = dict[int, Read](), dict[str, Read]()
+        """What sources read that are written anew, and what is to be put together for values that others read."""
+        self._changed = set[int]()
+
+    def makes(self, i: int, pieces: list[Numbers], channels: Numbers) -> None:
+        """Let a source make pieces, which has made these channels."""
+        self.pieces[i] = pieces
+        if not np.array_equal(pieces[0], channels):
+            self._changed.add(i)
+
+    def is_changed(self, channels: Numbers) -> bool:
+        """Whether some channels are made otherwise than they were."""
+        return not self._changed.isdisjoint(np.unique(self.of[channels]).tolist())
+
+    def needed(self, channels: Numbers) -> Read:
+        """The pieces that have channels, in the order in which these are made."""
+        found = Read()
+        for i in np.unique(self.of[channels]).tolist():
+            found.extend((i, k) for k, piece in enumerate(self.pieces[i]) if np.isin(piece, channels).any())
+        return found
+
+    def channels(self, read: Read) -> Numbers:
+        """The numbers of the channels of pieces."""
         return np.concatenate([self.pieces[source][piece] for source, piece in read])
 
 
 def plan_of(program: Program, sources: Sources) -> Plan | None:
     """How channels are made such that nothing shuffles them; None where nothing does, or it would not pay."""
-    each, outside = sources.each, _outside(program, sources)
-    mixed = [s.reads for s in each if s.reads is not None and (np.diff(s.reads) != 1).sum() >= MIXED]
+    each, outside, plan = sources.each, _outside(program, sources), Plan(sources)
+    mixed = [i for i, s in enumerate(each) if s.reads is not None and (np.diff(s.reads) != 1).sum() >= MIXED]
     if not mixed:
         return None
-    of = np.repeat(np.arange(len(each)), [source.many for source in each])
-    cut = {int(i) for i in np.unique(of[np.concatenate(mixed)]) if each[i].is_dense}
     read: dict[int, Numbers] = {i: source.reads for i, source in enumerate(each) if source.reads is not None}
+    cut = _below(_below(set(mixed), plan.of, read), plan.of, read)
     read |= {-1 - i: lies.channels.reshape(-1) for i, lies in enumerate(outside.values())}
     reading = {i: each[i].reading if i >= 0 else 2.0 * DEAR for i in read}
-    for i in reversed(range(len(each))):  # what is no multiple of 4 and is read by these would be laid out for it
-        reads = read.get(i)
-        cut |= (
-            set() if i not in cut or reads is None else {k for k in np.unique(of[reads]).tolist() if each[k].is_dense}
-        )
-    plan, changed = Plan({}, {}, {}), set[int]()
     for i, source in enumerate(each):
-        reads = read.get(i)
-        if reads is not None and changed.intersection(np.unique(of[reads]).tolist()):
-            plan.reads[i] = _needed(plan, of, reads)
-        plan.pieces[i] = [source.channels]
+        channels, reads = source.channels, read.get(i)
+        if reads is not None and plan.is_changed(reads):
+            plan.reads[i] = plan.needed(reads)
         if source.is_dense and (i in cut or i in plan.reads):
-            plan.pieces[i] = filled(pieces_of(source, read_alike(source.channels, read), reading), read)
-            changed.update([] if np.array_equal(plan.pieces[i][0], source.channels) else [i])
-        elif i in plan.reads and not source.is_dense and reads is not None:
-            plan.pieces[i] = [_places(reads, plan.channels(plan.reads[i]), source.first)]
-            changed.add(i)
-    for name, lies in outside.items():
-        numbers = lies.channels.reshape(-1)
-        if changed.intersection(np.unique(of[numbers]).tolist()):
-            plan.outside[name] = _needed(plan, of, numbers)
-    return plan if _pays(program, sources, plan, outside, of, changed) else None
+            plan.makes(i, filled(pieces_of(source, read_alike(channels, read), reading), read), channels)
+        elif i in plan.reads and reads is not None:
+            plan.makes(i, [_made_of(reads, plan.channels(plan.reads[i]), source.first)], channels)
+        else:
+            plan.makes(i, [channels], channels)
+    read_outside = {name: lies.channels.reshape(-1) for name, lies in outside.items()}
+    plan.outside = {name: plan.needed(numbers) for name, numbers in read_outside.items() if plan.is_changed(numbers)}
+    return plan if _cost(program, sources, plan) < 0 else None
+
+
+def _below(sources: set[int], of: Numbers, read: Mapping[int, Numbers]) -> set[int]:
+    """These sources, and those that make what they read."""
+    return sources.union(*(np.unique(of[read[i]]).tolist() for i in sources if i in read))
 
 
 def _outside(program: Program, sources: Sources) -> dict[str, Laid]:
@@ -84,25 +103,15 @@ def _outside(program: Program, sources: Sources) -> dict[str, Laid]:
     return {name: sources.known[name] for name in found if name in sources.known}
 
 
-def _needed(plan: Plan, of: Numbers, channels: Numbers) -> list[tuple[int, int]]:
-    """The pieces that have channels, in the order in which these are made."""
-    found = list[tuple[int, int]]()
-    for i in np.unique(of[channels]).tolist():
-        found.extend((i, k) for k, piece in enumerate(plan.pieces[i]) if np.isin(piece, channels).any())
-    return found
-
-
-def _places(reads: Numbers, there: Numbers, first: int) -> Numbers:
+def _made_of(reads: Numbers, there: Numbers, first: int) -> Numbers:
     """The numbers of channels that are computed of those that are there, each of one, by what each reads."""
     made = {int(channel): first + place for place, channel in enumerate(reads)}
     return np.array([made.get(int(channel), -1) for channel in there])
 
 
-def _pays(
-    program: Program, sources: Sources, plan: Plan, outside: dict[str, Laid], of: Numbers, changed: set[int]
-) -> bool:
-    """Whether less is copied than is computed more for it. What is moved is copied for each move, and laid out anew by
-    what makes it and by what reads it.
+def _cost(program: Program, sources: Sources, plan: Plan) -> float:
+    """How many products more are computed than are spared for what is copied less. What is moved is copied for each
+    move, and laid out anew by what makes it and by what reads it.
     """
     cost, joined, nodes = LEAST, set[tuple[tuple[int, int], ...]](), list(program.model.graph)
     for i, source in enumerate(sources.each):
@@ -118,14 +127,11 @@ def _pays(
                 cost -= source.reads.size * size
                 cost += 0 if tuple(plan.reads[i]) in joined else there * size
                 joined.add(tuple(plan.reads[i]))
-    for name in plan.outside:
-        cost += 2 * DEAR * elements(outside[name].shape, TYPICAL)
+    cost += sum(2 * DEAR * elements(sources.known[name].shape, TYPICAL) for name in plan.outside)
     for place, results in sources.moving.items():
-        told = is_a(nodes[place], *COPIES) and any(
-            changed.intersection(of[r.channels.reshape(-1)].tolist()) for r in results
-        )
-        cost -= DEAR * sum(elements(result.shape, TYPICAL) for result in results) if told else 0
-    return cost < 0
+        if is_a(nodes[place], *COPIES) and any(plan.is_changed(result.channels.reshape(-1)) for result in results):
+            cost -= DEAR * sum(elements(result.shape, TYPICAL) for result in results)
+    return cost
 
 
 def _places_of(program: Program, value: ir.Value | None) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.otherwise.shuffled.moves import Laid, Numbers, laid, moved
+from superopt.onnx_io.otherwise.unread.sizes import asks_sizes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.said import input_of, is_a, number
@@ -53,6 +54,8 @@ class Sources(NamedTuple):
     """How the results of nodes lie that only move channels, by the places of these."""
     outside: list[str]
     """Values that what is none of these reads, or whoever runs the model."""
+    asked: dict[int, str]
+    """Values of which a node asks the sizes alone, by its place."""
 
 
 def sources_of(program: Program) -> Sources:
@@ -67,7 +70,7 @@ class _Reader:
     """Reads nodes one after the other."""
 
     def __init__(self, program: Program) -> None:
-        self._program, self.found = program, Sources([], {}, {}, [])
+        self._program, self.found = program, Sources([], {}, {}, [], {})
         self._behind, self._many = dict[str, Source](), 0
 
     def read(self, place: int, node: ir.Node) -> None:
@@ -80,6 +83,8 @@ class _Reader:
             name = node.outputs[0].name or ""
             known[name] = laid(source.channels, shape_of(self._program, node.outputs[0]) or ())
             self._behind[name] = source
+        elif asks_sizes(node) and (lies := known.get(_name(node.inputs[0]))) is not None and lies.row is not None:
+            self.found.asked[place] = _name(node.inputs[0])
         else:
             names = [v.name or "" for v in node.inputs if v is not None]
             self.found.outside.extend(name for name in names if name in known)

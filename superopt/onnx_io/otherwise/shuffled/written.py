@@ -10,6 +10,7 @@ from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.shuffled.moves import Numbers
 from superopt.onnx_io.otherwise.shuffled.plan import Plan
 from superopt.onnx_io.otherwise.shuffled.sources import WEIGHTS, Source, Sources
+from superopt.onnx_io.otherwise.unread.sizes import sizes_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft
 from superopt.onnx_io.said import input_of, is_a
@@ -38,6 +39,8 @@ class Writer:
             for value in outputs:
                 if (value.name or "") in self._plan.outside:
                     self._write_outside(value, node)
+            if place in self._sources.asked:
+                self._write_sizes(self._sources.asked[place], node)
             old.extend(outputs if i is not None or place in self._sources.moving else [])
         bury(self._draft.model, dict.fromkeys(old))
 
@@ -84,6 +87,14 @@ class Writer:
         if key not in self._joined:
             self._joined[key] = made.joined([self._pieces[one] for one in key], 1)
         return self._joined[key]
+
+    def _write_sizes(self, name: str, node: ir.Node) -> None:
+        """The sizes of a value that is not made any more, by those of an image that has some of its channels."""
+        lies = self._sources.known[name]
+        if self._plan.is_changed(lies.channels.reshape(-1)):
+            made, (piece, *_) = self._draft.nodes("sizes"), self._plan.needed(lies.channels.reshape(-1))
+            sizes = sizes_before(made, self._pieces[piece], 1, (lies.images, lies.channels.size, *lies.around))
+            self._draft.replace(node, made, [sizes])
 
     def _write_outside(self, value: ir.Value, node: ir.Node) -> None:
         """What others read, in its order."""

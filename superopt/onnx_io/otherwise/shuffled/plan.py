@@ -75,9 +75,9 @@ def plan_of(program: Program, sources: Sources) -> Plan | None:
         channels, reads = source.channels, read.get(i)
         if reads is not None and plan.is_changed(reads):
             plan.reads[i] = plan.needed(reads)
-        if source.is_dense and (i in cut or i in plan.reads):
-            plan.makes(i, filled(pieces_of(source, read_alike(channels, read), reading), read), channels)
-        elif i in plan.reads and reads is not None:
+        if source.is_dense and (i in cut or i in plan.reads) and (groups := read_alike(channels, read)):
+            plan.makes(i, filled(pieces_of(source, groups, reading), read), channels)
+        elif i in plan.reads and reads is not None and not source.is_dense:
             plan.makes(i, [_made_of(reads, plan.channels(plan.reads[i]), source.first)], channels)
         else:
             plan.makes(i, [channels], channels)

@@ -71,7 +71,7 @@ class _Reader:
 
     def __init__(self, program: Program) -> None:
         self._program, self.found = program, Sources([], {}, {}, [], {})
-        self._behind, self._many = dict[str, Source](), 0
+        self._behind, self._gates, self._many = dict[str, Source](), set[ir.Value](), 0
 
     def read(self, place: int, node: ir.Node) -> None:
         """Read a node: it moves channels, makes some, or reads those of others, which have to be as they were then."""
@@ -94,11 +94,13 @@ class _Reader:
         """The source of which a node computes each channel, which is another where others read these, too."""
         x = input_of(node, 0)
         lies = None if x is None else self.found.known.get(x.name or "")
-        if x is None or lies is None or not is_of_each(self._program, node):
+        is_gated = any(v in self._gates for v in node.inputs)
+        if x is None or lies is None or not (is_gated or is_of_each(self._program, node)):
             return None
         source, reads = self._behind.get(x.name or ""), lies.row
-        if source is not None and len(x.uses()) == 1 and not x.is_graph_output():
+        if source is not None and (is_gated or is_gate(x, node) or _is_read_once(x)):
             source.places.append(place)
+            self._gates.update(node.outputs if is_gate(x, node) else [])
         elif reads is not None and np.unique(reads).size == reads.size:
             source = self._made(place, reads.size, reads)
         else:
@@ -129,6 +131,19 @@ def _name(value: ir.Value | None) -> str:
     return "" if value is None else value.name or ""
 
 
+def _is_read_once(value: ir.Value) -> bool:
+    return len(value.uses()) == 1 and not value.is_graph_output()
+
+
+def is_gate(x: ir.Value, node: ir.Node) -> bool:
+    """Whether a function of a value is multiplied by that value, and nothing else reads either: as SiLU is written."""
+    gate, nodes = node.outputs[0], [use.node for use in x.uses()]
+    others = [other for other in nodes if other is not node]
+    if len(nodes) != 2 or len(others) != 1 or x.is_graph_output() or not _is_read_once(gate):
+        return False
+    return len(node.inputs) == 1 and is_a(others[0], "Mul") and set(others[0].inputs) == {x, gate}
+
+
 def _is_read_elsewhere(node: ir.Node, value: ir.Value) -> bool:
     """Whether whoever runs the model reads a value, or what is in a subgraph."""
     return value.is_graph_output() or any(use.node.graph is not node.graph for use in value.uses())
@@ -142,7 +157,7 @@ def is_dense(program: Program, node: ir.Node) -> bool:
 
 def is_of_each(program: Program, node: ir.Node) -> bool:
     """Whether a node computes each channel of its own: pools, functions, norms that are constant, convolutions too."""
-    if not _is_float(program, node) or any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+    if not _is_float(program, node) or len(node.outputs) != 1:
         return False
     shape, given = shape_of(program, node.inputs[0]), shape_of(program, node.outputs[0])
     if shape is None or given is None or len(shape) < 3 or not isinstance(shape[1], int):

@@ -63,10 +63,12 @@ class Writer:
     def _piece(self, i: int, source: Source, piece: Numbers, x: ir.Value, made: NewNodes) -> ir.Value:
         """Channels of a source, by the nodes that make them and compute each of them."""
         as_it_was = np.array_equal(piece, source.channels)
+        values = {self._before[source.places[0]].inputs[0]: x}
         for place in source.places:
             node, is_dense = self._after[place], source.is_dense and place == source.places[0]
             there = self._plan.channels(self._plan.reads[i]) if is_dense and i in self._plan.reads else None
-            inputs, said = [x, *node.inputs[1:]], list(node.attributes.values())
+            read = zip(self._before[place].inputs, node.inputs, strict=True)
+            inputs, said = [values.get(before, after) for before, after in read], list(node.attributes.values())
             for k in WEIGHTS.get(node.op_type, ()):
                 weights = self._weights(input_of(self._before[place], k))
                 if k == 1 and there is not None and source.reads is not None:
@@ -77,6 +79,7 @@ class Writer:
             if is_a(node, "Conv") and not is_dense:
                 said = [*(a for a in said if a.name != "group"), ir.AttrInt64("group", piece.size)]
             x = made.several(node.op_type, inputs, said)[0]
+            values[self._before[place].outputs[0]] = x
         return x
 
     def _weights(self, value: ir.Value | None) -> Array:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.asked_sizes import asks_sizes
 from superopt.onnx_io.otherwise.shuffled.moves import Laid, Numbers, laid, moved
-from superopt.onnx_io.otherwise.unread.sizes import asks_sizes
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.said import input_of, is_a, number

@@ -6,11 +6,11 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
+from superopt.onnx_io.asked_sizes import sizes_before
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.shuffled.moves import Numbers
 from superopt.onnx_io.otherwise.shuffled.plan import Plan
 from superopt.onnx_io.otherwise.shuffled.sources import WEIGHTS, Source, Sources
-from superopt.onnx_io.otherwise.unread.sizes import sizes_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.replacing import Draft
 from superopt.onnx_io.said import input_of, is_a

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.onnx_io.asked_sizes import asks_sizes, sizes_before
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.unread.cuts import Known, Need, size_of
 from superopt.onnx_io.otherwise.unread.evenly import pooled, taken, whole
 from superopt.onnx_io.otherwise.unread.kinds import least_needs, needs, written
-from superopt.onnx_io.otherwise.unread.sizes import asks_sizes, sizes_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put

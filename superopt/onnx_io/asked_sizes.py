@@ -1,4 +1,4 @@
-"""The sizes of a value of which fewer places are left, as they were: exporters ask them for a batch of any size."""
+"""The sizes of a value that is left otherwise, as they were: exporters ask them for a batch of any size."""
 
 from __future__ import annotations
 

@@ -15,11 +15,14 @@ from superopt.onnx_io.said import input_of, is_a, number, permuted, text
 from superopt.onnx_io.skeleton import opset_of
 
 _OTHERS = (
-    "BatchNormalization", "Cast", "Clip", "Concat", "Dropout", "Identity", "PRelu", "Split", "Squeeze", "Sum", "Tan",
-    "ThresholdedRelu", "Transpose", "Unsqueeze",
+    "BatchNormalization", "Cast", "Clip", "Concat", "Dropout", "Greater", "GreaterOrEqual", "Identity", "PRelu",
+    "Split", "Squeeze", "Sum", "Tan", "ThresholdedRelu", "Transpose", "Unsqueeze",
 )  # fmt: skip
 EACH = ELEMENTWISE.union(_OTHERS)
 """What gives each place along most axes of the same place of what it reads, and is written alike for any number."""
+
+PRODUCTS = ("Einsum", "Gemm", "MatMul")
+"""What gives each row of the same row of a first factor."""
 
 BYTES = ("DequantizeLinear", "QuantizeLinear")
 ROWS = (*REDUCES, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
@@ -97,6 +100,10 @@ def of_products(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | 
         if min(ranks) < 2 or back == -1:
             return None
         axes = [back + rank if -back <= rank and (place == 0 or back < -2) else -1 for place, rank in enumerate(ranks)]
+    elif is_a(node, "Gemm"):
+        if of.axis:
+            return None
+        axes = [number(node, "transA", 0), -1, len(shapes[2] or ()) - 2 if len(shapes) > 2 else -1][: len(shapes)]
     else:
         read, _, result = text(node, "equation").replace(" ", "").partition("->")
         if "." in read or len(result) != len(given) or len(set(result)) < len(result):

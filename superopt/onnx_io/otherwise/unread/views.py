@@ -39,9 +39,10 @@ def view(program: Program, node: ir.Node, of: Need, x: ir.Value, made: NewNodes)
 
 
 def _is_written(shape: Shape, axis: int) -> bool:
-    """Whether a shape can be written once it has fewer places along an axis: but for one size it is known."""
-    known = [d for d in shape if isinstance(d, int)]
-    return isinstance(shape[axis], int) and len(known) + 1 >= len(shape) and 0 not in known
+    """Whether a shape can be written once it has fewer places along an axis: but for one more size it is known."""
+    others = (*shape[:axis], *shape[axis + 1 :])
+    known = [d for d in others if isinstance(d, int)]
+    return len(known) + 1 >= len(others) and 0 not in known
 
 
 def places_alike(x: Shape, y: Shape, of: Need) -> Iterator[Need]:

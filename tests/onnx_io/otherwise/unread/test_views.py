@@ -42,9 +42,11 @@ def test_what_is_read_of_a_view_are_the_elements_that_are_read_of_it(shape: tupl
     assert seen > 20
 
 
-def transformer(read: str, batch: str = str(BATCH), merged: bool = True, first: bool = False) -> onnx.ModelProto:
+def transformer(
+    read: str, batch: str = str(BATCH), merged: bool = True, first: bool = False, tokens: str = str(TOKENS)
+) -> onnx.ModelProto:
     """A layer of one head of attention and one more, over rows of a matrix or over sequences, of which some is read."""
-    sizes = f"{TOKENS}, {batch}" if first else f"{batch}, {TOKENS}"
+    sizes = f"{tokens}, {batch}" if first else f"{batch}, {tokens}"
     order, turned = ("1, 0, 2", "1, 2, 0") if first else ("0, 1, 2", "0, 2, 1")
     flat = "Reshape({}, rows)" if merged else "Identity({})"
     last = "Gemm(g, w, b)" if merged else "MatMul(g, w)"
@@ -65,21 +67,28 @@ CASES = {
     "of a single sequence": transformer("Gather<axis = 1>(r, one)", "1"),
     "of sequences": transformer("Gather<axis = 1>(r, one)", merged=False),
     "of as many sequences as a symbol stands for": transformer("Gather<axis = 1>(r, one)", "N", merged=False),
+    "of as many tokens as a symbol stands for": transformer("Gather<axis = 1>(r, one)", "1", merged=False, tokens="N"),
+    "of any number of sequences and tokens": transformer("Gather<axis = 1>(r, one)", "M", merged=False, tokens="N"),
     "with steps first": transformer("Gather<axis = 0>(r, one)", first=True),
 }
 
 
 def given(source: onnx.ModelProto) -> dict[str, Array]:
     rng = np.random.default_rng(0)
-    shapes = {v.name: [d.dim_value or 3 for d in v.type.tensor_type.shape.dim] for v in source.graph.input}
+    shapes = {v.name: [d.dim_value or 8 for d in v.type.tensor_type.shape.dim] for v in source.graph.input}
     return {name: (rng.standard_normal(shape) / 4).astype(np.float32) for name, shape in shapes.items()}
 
 
 def products(source: onnx.ModelProto) -> int:
-    """How often layers multiply."""
-    inferred = onnx.shape_inference.infer_shapes(source, data_prop=True).graph
+    """How often layers multiply, where a symbol stands for eight."""
+    known = onnx.ModelProto()
+    known.CopyFrom(source)
+    for dim in (d for v in known.graph.input for d in v.type.tensor_type.shape.dim):
+        dim.dim_value = dim.dim_value or 8
+    del known.graph.value_info[:]
+    inferred = onnx.shape_inference.infer_shapes(known, data_prop=True).graph
     values = (*inferred.value_info, *inferred.output, *inferred.input)
-    shapes = {v.name: [d.dim_value or 3 for d in v.type.tensor_type.shape.dim] for v in values}
+    shapes = {v.name: [d.dim_value or 8 for d in v.type.tensor_type.shape.dim] for v in values}
     of = [node for node in source.graph.node if node.op_type in ("Gemm", "MatMul")]
     return sum(prod(shapes[node.output[0]]) * shapes[node.input[0]][-1] for node in of)
 
@@ -100,6 +109,21 @@ def test_rows_of_a_layer_have_their_biases(turned: int, bias: str) -> None:
         z = Gemm<transA = {turned}, alpha = 0.5, beta = 2.0>(x, w, b) r = Relu(z) y = Gather(r, at) }}""")
     operators_of(source, given(source))
     assert products(ir.to_proto(understand(load(source)).model)) < 0.2 * products(source)
+
+
+def test_the_last_of_as_many_tokens_as_a_symbol_stands_for_is_left() -> None:
+    source = transformer("Gather<axis = 1>(r, last)", "1", merged=False, tokens="N")
+    assert not understand(load(source), only={"unread"}).otherwise
+
+
+def test_sizes_of_as_many_tokens_as_a_symbol_stands_for_are_as_they_were() -> None:
+    source = transformer("Gather<axis = 1>(u, one)", "1", merged=False, tokens="N")
+    body = "h0 = Shape(r) h1 = Cast<to = 1>(h0) h2 = ReduceSum(h1) u = Mul(r, h2)"
+    nodes = [*source.graph.node, *model(f"g (float[1, N, 96] r) => (float[k, l, m] u) {{ {body} }}").graph.node]
+    nodes.append(nodes.pop(-5))
+    del source.graph.node[:]
+    source.graph.node.extend(nodes)
+    operators_of(source, given(source))
 
 
 def test_rows_of_which_an_output_gives_all_are_computed() -> None:

@@ -56,9 +56,9 @@ def cut_of(known: Known, node: ir.Node) -> Cut | None:
             return None
         axis = number(node, "axis", 0) % len(shape)
         size = size_of(program, node.inputs[0], axis)
-        if size is None:
-            return None
         numbers = [int(i) for i in data.reshape(-1)]
+        if size is None:  # the first place is there, or nothing could be taken
+            return Cut(axis, evenly(0, 0, 1), not data.ndim) if numbers == [0] else None
         if not all(-size <= i < size for i in numbers):
             return None
         places = _even([i % size for i in numbers])

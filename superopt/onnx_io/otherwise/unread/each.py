@@ -13,13 +13,17 @@ from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import LAST_BY_ITSELF, data_of, integers_of, reduction, shape_of
 from superopt.onnx_io.said import input_of, is_a, number, permuted, text
 from superopt.onnx_io.skeleton import opset_of
+from superopt.relations import are_equal, is_one
 
 _OTHERS = (
-    "BatchNormalization", "Cast", "Clip", "Concat", "Dropout", "Identity", "PRelu", "Split", "Squeeze", "Sum", "Tan",
-    "ThresholdedRelu", "Transpose", "Unsqueeze",
+    "BatchNormalization", "Cast", "Clip", "Concat", "Dropout", "Greater", "GreaterOrEqual", "Identity", "PRelu",
+    "Split", "Squeeze", "Sum", "Tan", "ThresholdedRelu", "Transpose", "Unsqueeze",
 )  # fmt: skip
 EACH = ELEMENTWISE.union(_OTHERS)
 """What gives each place along most axes of the same place of what it reads, and is written alike for any number."""
+
+PRODUCTS = ("Einsum", "Gemm", "MatMul")
+"""What gives each row of the same row of a first factor."""
 
 BYTES = ("DequantizeLinear", "QuantizeLinear")
 ROWS = (*REDUCES, *BYTES, "LayerNormalization", "LogSoftmax", "Softmax")
@@ -51,9 +55,9 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
         if shape is None:
             return None
         axis = of.axis - len(given) + len(shape)
-        if axis >= 0 and shape[axis] == given[of.axis]:
+        if axis >= 0 and are_equal(shape[axis], given[of.axis]):
             found[place] = Need(axis, of.places)
-        elif axis >= 0 and shape[axis] != 1:
+        elif axis >= 0 and not is_one(shape[axis]):
             return None
     return found
 
@@ -97,6 +101,10 @@ def of_products(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | 
         if min(ranks) < 2 or back == -1:
             return None
         axes = [back + rank if -back <= rank and (place == 0 or back < -2) else -1 for place, rank in enumerate(ranks)]
+    elif is_a(node, "Gemm"):
+        if of.axis:
+            return None
+        axes = [number(node, "transA", 0), -1, len(shapes[2] or ()) - 2 if len(shapes) > 2 else -1][: len(shapes)]
     else:
         read, _, result = text(node, "equation").replace(" ", "").partition("->")
         if "." in read or len(result) != len(given) or len(set(result)) < len(result):
@@ -107,6 +115,7 @@ def of_products(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | 
         axes = [word.find(result[of.axis]) for word in words]
     found = {place: Need(axis, of.places) for place, axis in enumerate(axes) if axis >= 0}
     sizes = {place: (shapes[place] or ())[need.axis] for place, need in found.items()}
-    if any(size not in (1, given[of.axis]) for size in sizes.values()):
+    as_many = {place for place, size in sizes.items() if are_equal(size, given[of.axis])}
+    if any(place not in as_many and not is_one(size) for place, size in sizes.items()):
         return None
-    return {place: need for place, need in found.items() if sizes[place] == given[of.axis]}
+    return {place: need for place, need in found.items() if place in as_many}

@@ -8,8 +8,9 @@ import onnx_ir as ir
 
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.unread.cuts import CUTS, Known, Need, cut_of, size_of
-from superopt.onnx_io.otherwise.unread.each import EACH, ROWS, of_each, of_products, of_rows
+from superopt.onnx_io.otherwise.unread.each import EACH, PRODUCTS, ROWS, of_each, of_products, of_rows
 from superopt.onnx_io.otherwise.unread.evenly import Places, evenly, whole
+from superopt.onnx_io.otherwise.unread.views import VIEWS, of_view, view
 from superopt.onnx_io.otherwise.unread.windows import attributes, axes_of, read_by
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import integers_of, shape_of
@@ -27,7 +28,9 @@ def needs(known: Known, node: ir.Node, of: Need) -> dict[int, Need] | None:
         return _of_windows(known.program, node, of)
     if is_a(node, "Pad"):
         return _of_padded(known.program, node, of)
-    if is_a(node, "Einsum", "MatMul"):
+    if is_a(node, *VIEWS):
+        return of_view(known.program, node, of)
+    if is_a(node, *PRODUCTS):
         return of_products(known.program, node, of)
     if is_a(node, *ROWS):
         return of_rows(known.program, node, of)
@@ -117,6 +120,8 @@ def written(
         if "pads" in node.attributes:
             return made.several("Pad", [x], [*said, ir.AttrInt64s("pads", pads)])
         return made.several("Pad", [x, made.integers(pads), *others[1:]], said)
+    if is_a(node, *VIEWS) and of is not None:
+        return [view(program, node, of, x, made)]
     cut = cut_of(known, node) if is_a(node, *CUTS) else None
     if cut is not None and need is not None and need.axis == cut.axis:
         return [made.over(x, "Squeeze", [cut.axis]) if cut.gone else made.node("Identity", [x])]

@@ -3,10 +3,12 @@
 A temporal convolutional network (Bai et al. 2018; WaveNet, van den Oord et al. 2016) looks back by convolutions whose
 dilation doubles from layer to layer, and what forecasts or classifies reads its last step. For that the last layer
 reads a handful of steps that are its dilation apart, the one before it steps half as far apart, and so on: half of what
-a layer computes is read by none. Residual networks whose first convolution of a stage strides (ResNet, He et al. 2015,
-as Keras and Gluon have it) compute four times what that reads in the layers before it. And scripts pad on both sides
-and cut the one off. Windows stand many layers away from what reads few of them, so this is told by the whole program:
-from each reader down to what it needs, and of several readers the fewest places that are evenly apart.
+a layer computes is read by none. A classifier of text, pictures or tables reads the first token that the last layer of
+a transformer gives (BERT, Devlin et al. 2019; ViT; FT-Transformer), a recommender the last: that layer needs the keys
+and values of all, and nothing else. Residual networks whose first convolution of a stage strides (ResNet, He et al.
+2015, as Keras and Gluon have it) compute four times what that reads in the layers before it. And scripts pad on both
+sides and cut the one off. Windows stand many layers away from what reads few of them, so this is told by the whole
+program: from each reader down to what it needs, and of several readers the fewest places that are evenly apart.
 """
 
 from __future__ import annotations
@@ -16,22 +18,30 @@ from typing import NamedTuple
 
 import onnx_ir as ir
 
+from superopt.dim import Shape
 from superopt.onnx_io.asked_sizes import asks_sizes, sizes_before
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.unread.cuts import Known, Need, size_of
+from superopt.onnx_io.otherwise.unread.each import PRODUCTS
 from superopt.onnx_io.otherwise.unread.evenly import pooled, taken, whole
 from superopt.onnx_io.otherwise.unread.kinds import least_needs, needs, written
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a
+from superopt.onnx_io.said import is_a, number
 from superopt.onnx_io.skeleton import opset_of
-from superopt.substitution import elements
+from superopt.substitution import TYPICAL, elements
 
 LEAST, DEAR = 2**16, 16
 """So many products have to be spared, as many for each node that takes something out, and so many for each element that
 it copies.
 """
+
+DEAREST = ("Conv", *PRODUCTS)
+"""What multiplies so often that it is worth it."""
+
+OPEN = 2**31
+"""As many places as there are at most along an axis whose size is not known."""
 
 STEPPED = 10
 """The opset from which on slices have steps."""
@@ -53,7 +63,7 @@ class Plan(NamedTuple):
 
 def unread(program: Program) -> dict[int, Put]:
     """How to compute what is read alone, by the place of the first node of which that is less."""
-    if opset_of(program.model) < STEPPED or not any(is_a(node, "Conv") for node in program.model.graph):
+    if opset_of(program.model) < STEPPED or not any(is_a(node, *DEAREST) for node in program.model.graph):
         return {}
     plan = _plan(Known(program, program.made))
     return {min(plan.nodes): partial(_put, program, plan)} if _pays(program, plan) else {}
@@ -62,6 +72,7 @@ def unread(program: Program) -> dict[int, Put]:
 def _plan(known: Known) -> Plan:
     """From the last node to the first, what each is to give for those behind it."""
     graph, wanted, nodes = list(known.program.model.graph), dict[str, Need | None](), dict[int, Made]()
+    asked = {_name(node.inputs[0]) for node in graph if asks_sizes(node)}
     for i, node in reversed([*enumerate(graph)]):
         of = _wanted(node, wanted)
         of = None if of is None or of.places == whole(size_of(known.program, node.outputs[0], of.axis) or 0) else of
@@ -74,7 +85,9 @@ def _plan(known: Known) -> Plan:
             continue
         for place, value in enumerate(node.inputs):
             if value is not None:
-                _want(wanted, value, read.get(place))
+                need = read.get(place)
+                is_told = need is None or _name(value) not in asked or size_of(known.program, value, need.axis)
+                _want(wanted, value, need if is_told else None)
     made = {value.name or "" for node in graph for value in node.outputs}
     has = {name: need for name, need in wanted.items() if need is not None and name in made}
     reads = {i: [0] if asks_sizes(graph[i]) else one.read for i, one in nodes.items()}
@@ -116,27 +129,36 @@ def _pays(program: Program, plan: Plan) -> bool:
     for i, (of, read) in plan.nodes.items():
         node = each[i]
         given = shape_of(program, node.outputs[0])
-        if of is not None and given is not None and is_a(node, "Conv"):
-            kernel = shape_of(program, node.inputs[1]) or ()
-            spared += (1 - _share(given, of)) * elements(given) * elements(kernel[1:])
+        if of is not None and given is not None and is_a(node, *DEAREST):
+            spared += (_at(given, of, every=True) - _at(given, of)) * _each(program, node)
         for place, need in read.items():
             shape = shape_of(program, node.inputs[place])
             if shape is not None and _there(program, plan, node.inputs[place], need.axis) != need:
-                cost += LEAST + DEAR * elements(shape) * _share(shape, need)
+                cost += LEAST + DEAR * _at(shape, need)
     return spared >= cost
 
 
-def _share(shape: tuple[object, ...], need: Need) -> float:
-    """Which share of a value its places are."""
-    size = shape[need.axis]
-    return need.places.many / size if isinstance(size, int) else 1.0
+def _each(program: Program, node: ir.Node) -> int:
+    """How often a node multiplies for an element of what it gives."""
+    if is_a(node, "Einsum"):
+        return 1  # at least
+    first, second = (shape_of(program, value) or () for value in node.inputs[:2])
+    columns = first[:1] if is_a(node, "Gemm") and number(node, "transA", 0) else first[-1:]
+    return elements(second[1:] if is_a(node, "Conv") else columns)
+
+
+def _at(shape: Shape, need: Need, every: bool = False) -> int:
+    """How many elements a value has at some places, or at `every` one."""
+    size, others = shape[need.axis], (*shape[: need.axis], *shape[need.axis + 1 :])
+    known = size if isinstance(size, int) else TYPICAL
+    return elements(others) * (known if every else need.places.many)
 
 
 def _there(program: Program, plan: Plan, value: ir.Value | None, axis: int) -> Need | None:
-    """The places that a value has along an axis once it is made as planned; None where nobody knows how many."""
-    shape = shape_of(program, value)
+    """The places that a value has along an axis once it is made as planned; None where nothing is known of it."""
+    made, shape = plan.has.get(_name(value)), shape_of(program, value)
     size = None if shape is None else shape[axis]
-    return plan.has.get(_name(value)) or (Need(axis, whole(size)) if isinstance(size, int) else None)
+    return made if made or size is None else Need(axis, whole(size if isinstance(size, int) else OPEN))
 
 
 def _put(program: Program, plan: Plan, draft: Draft, _: ir.Node) -> bool:

@@ -52,6 +52,7 @@ NOT_FOLDED = {
     "conv in fewer groups": "attributes are tuples of sizes",
     "conv by phases": "attributes are tuples of sizes",
     "conv dilated, by tiles": "attributes are tuples of sizes",
+    "conv of taps that meet": "attributes are tuples of sizes",
     "conv of repeated places": "attributes are tuples of sizes",
     "add of repeated places": "attributes are tuples of sizes",
     "matmul of one column and one row": "a size of one is a number, which no template has",

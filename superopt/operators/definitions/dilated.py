@@ -43,7 +43,7 @@ def by_tiles_of_phases(conv: Conv, x: Term, k: Term, side: int) -> Term:
     result = make(conv, (x, k)).shape
     n, o = result[:2]
     steps, phases = _steps(conv), math.prod(_steps(conv))
-    parts, before = _apart(conv, x, result, steps)
+    parts, before = apart(x, conv.pads, steps)
     rows, columns = (-(-size // step) for size, step in zip(concrete(result[2:], "tiles"), steps, strict=True))
     after = tuple(
         size + TAPS - 1 - given - first
@@ -59,9 +59,9 @@ def _steps(conv: Conv) -> Steps:
     return rows, columns
 
 
-def _apart(conv: Conv, x: Term, result: Shape, steps: Steps) -> tuple[Term, Steps]:
+def apart(x: Term, around: Shape, steps: Steps) -> tuple[Term, Steps]:
     """The picture by phases, `n (c row column) h w`, and by how many places of zeros each begins further on."""
-    pads = concrete(conv.pads, "tiles")
+    pads = concrete(around, "tiles")
     for axis, (step, pad) in enumerate(zip(steps, pads, strict=False), start=2):
         (size,) = concrete((x.shape[axis],), "tiles")
         first = pad % step

@@ -16,6 +16,7 @@ from superopt.onnx_io.otherwise.attention.hidden_keys import hidden_keys
 from superopt.onnx_io.otherwise.bases import bases
 from superopt.onnx_io.otherwise.cast_once import cast_once
 from superopt.onnx_io.otherwise.cells import cells
+from superopt.onnx_io.otherwise.channel_sums import channel_sums
 from superopt.onnx_io.otherwise.forests import forests
 from superopt.onnx_io.otherwise.full_rank import full_rank
 from superopt.onnx_io.otherwise.guarded import guarded
@@ -130,6 +131,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     unrolled,
     guarded,
     transformed,
+    channel_sums,
 )
 """Each tells places of nodes in the main graph and how to put another there; of a place of two of them the latter."""
 

@@ -34,14 +34,14 @@ class Filtering:
 
 
 @cache
-def minimal_filtering(outputs: int) -> Filtering:
-    """For 2 to 4 results of a filter of `TAPS` taps."""
-    points = _POINTS[: outputs + TAPS - 2]
+def minimal_filtering(outputs: int, filter_taps: int = TAPS) -> Filtering:
+    """For 2 to 4 results of a filter of so many taps, up to `TAPS`."""
+    points = _POINTS[: outputs + filter_taps - 2]
     data = [_coefficients([p for p in points if p != point]) for point in points]
     data = [[*row, Fraction(0)] for row in data] + [_coefficients(points)]
     scale = [math.prod((point - p for p in points if p != point), start=Fraction(1)) for point in points]
-    taps = [[point**i / s for i in range(TAPS)] for point, s in zip(points, scale, strict=True)]
-    taps.append([Fraction(int(i == TAPS - 1)) for i in range(TAPS)])
+    taps = [[point**i / s for i in range(filter_taps)] for point, s in zip(points, scale, strict=True)]
+    taps.append([Fraction(int(i == filter_taps - 1)) for i in range(filter_taps)])
     products = [[point**i for i in range(outputs)] for point in points]
     products.append([Fraction(int(i == outputs - 1)) for i in range(outputs)])
     # Each product may be scaled in one matrix and scaled back in another, so only that of the filter needs fractions.

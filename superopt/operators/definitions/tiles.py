@@ -49,7 +49,12 @@ def worthwhile_matrices(conv: Conv, x: Term, k: Term) -> Term | None:
 def _sharing(conv: Conv, x: Term, k: Term) -> float:
     """How many products a number that is moved is part of, for each place of a tile; 0 where there is no such form."""
     plain = k.shape[2:] == (TAPS, TAPS) and (*conv.strides, *conv.dilations) == (1, 1, 1, 1)
-    if not plain or not k.constant or not all(isinstance(d, int) for d in (x.shape[1], *k.shape, *conv.sizes())):
+    return sharing_of(conv, k) if plain and isinstance(x.shape[1], int) else 0.0
+
+
+def sharing_of(conv: Conv, k: Term) -> float:
+    """The same, whatever the window: 0 where sizes are left open or the kernel is computed."""
+    if not k.constant or not all(isinstance(d, int) for d in (*k.shape, *conv.sizes())):
         return 0.0
     o, c = concrete((k.shape[0] // conv.group, k.shape[1]), "tiles")
     return o * c / (o + c)
@@ -59,17 +64,24 @@ def _side(conv: Conv, x: Term, k: Term, sharing: float) -> int:
     """Of the two sizes of tiles, the cheaper."""
     n, _, *sizes = make(conv, (x, k)).shape
     results = (n if isinstance(n, int) else 1, *(d if isinstance(d, int) else OPEN for d in sizes))
-    return min((4, 2), key=lambda side: _cost(results, sharing, side))
+    return side_for(results, sharing)[0]
 
 
-def _cost(results: tuple[int, ...], sharing: float, side: int) -> float:
+def side_for(results: tuple[int, ...], sharing: float, taps: int = TAPS) -> tuple[int, float]:
+    """The cheaper of the two sizes of tiles for these results, and what it costs: of products, each costs one."""
+    costs = {side: _cost(results, sharing, side, taps) for side in (4, 2)}
+    side = min(costs, key=costs.__getitem__)
+    return side, costs[side]
+
+
+def _cost(results: tuple[int, ...], sharing: float, side: int, taps: int) -> float:
     """What tiles of that side cost, in multiplications for each pair of channels: few large ones need more weights.
 
     The results are those of a channel: images, rows, columns.
     """
     n, *sizes = results
     tiles = n * math.prod(-(-size // side) for size in sizes)
-    return (side + TAPS - 1) ** 2 * (tiles + READING + MOVING * tiles / sharing)
+    return (side + taps - 1) ** 2 * (tiles + READING + MOVING * tiles / sharing)
 
 
 def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False) -> Term:
@@ -77,11 +89,24 @@ def by_tiles(conv: Conv, x: Term, k: Term, side: int, of_matrices: bool = False)
     9·side² for each pair of channels. That is 16 for 36 and 36 for 144. They are those of a 1×1 convolution of as many
     groups, or of matrices.
     """
-    result = make(conv, (x, k)).shape
-    groups = conv.group * (side + TAPS - 1) ** 2
-    data, kernels = _data(conv, x, result, side), _kernels(k, side)
+    return products_of_tiles(conv, x, k, make(conv, (x, k)).shape, side, of_matrices=of_matrices)
+
+
+def products_of_tiles(
+    conv: Conv, x: Term, k: Term, result: Shape, side: int, parts: int = 1, of_matrices: bool = False
+) -> Term:
+    """The same of several parts of a picture that is `n (c part) row column`, each convolved by itself: their tiles
+    stand below each other. So does the result: its shape is that of `n (o part) row column`.
+    """
+    (taps,) = concrete(k.shape[2:3], "tiles")
+    groups = conv.group * (side + taps - 1) ** 2
+    data, kernels = _data(conv, x, result, side, taps), _kernels(k, side)
+    n, channels, rows, columns = data.shape
+    data = reshaped(data, (n, channels // parts, parts * rows, columns))
     products = _matrices(groups, data, kernels) if of_matrices else Conv(group=groups)(data, kernels)
-    return _results(products, result, side, data.shape[2:])
+    whole = (n, k.shape[0], parts * rows, columns)
+    tiles = reshaped(_side_by_side(products, whole, side, taps), (n, k.shape[0] * parts, rows * side, columns * side))
+    return within(tiles, result)
 
 
 def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
@@ -92,12 +117,12 @@ def _matrices(groups: Dim, data: Term, kernels: Term) -> Term:
     return MatMul()(weights, reshaped(data, (n, g, c // g, product(counts))))
 
 
-def _data(conv: Conv, x: Term, result: Shape, side: int) -> Term:
+def _data(conv: Conv, x: Term, result: Shape, side: int, taps: int) -> Term:
     """Tiles that overlap, a side apart, each transformed: an array n (place c) row column."""
-    reach = side + TAPS - 1
+    reach = side + taps - 1
     n, c, *sizes = x.shape
     pads = of_whole_steps(conv.pads, result, (side, side))
-    kernel = reshaped(_kronecker(matrix(minimal_filtering(side).of_data)), (reach**2, 1, reach, reach))
+    kernel = reshaped(_kronecker(matrix(minimal_filtering(side, taps).of_data)), (reach**2, 1, reach, reach))
     tiles = Conv((side, side), pads)(reshaped(x, (n * c, 1, *sizes)), kernel)
     counts = tiles.shape[2:]
     by_place = Transpose((0, 2, 1, 3, 4))(reshaped(tiles, (n, c, reach**2, *counts)))
@@ -106,26 +131,25 @@ def _data(conv: Conv, x: Term, result: Shape, side: int) -> Term:
 
 def _kernels(k: Term, side: int) -> Term:
     """All kernels transformed: 1×1 kernels, those of a place together."""
-    reach = side + TAPS - 1
-    o, c = concrete(k.shape[:2], "tiles")
-    by = minimal_filtering(side)
-    transform = _kronecker(Div()(matrix(by.of_filter), filled(by.denominator, (reach, TAPS))))
-    flat = Transpose((1, 0))(reshaped(k, (o * c, TAPS**2)))
+    o, c, taps, _ = concrete(k.shape, "tiles")
+    reach = side + taps - 1
+    by = minimal_filtering(side, taps)
+    transform = _kronecker(Div()(matrix(by.of_filter), filled(by.denominator, (reach, taps))))
+    flat = Transpose((1, 0))(reshaped(k, (o * c, taps**2)))
     return reshaped(MatMul()(transform, flat), (reach**2 * o, c, 1, 1))
 
 
-def _results(products: Term, result: Shape, side: int, counts: Shape) -> Term:
-    """Products n (place o) row column, transformed to tiles, side by side, cut where the last reach too far."""
-    places = (side + TAPS - 1) ** 2
-    n, o, *_ = result
-    transform = Expand((1, 2), (n, side**2, places))(_kronecker(matrix(minimal_filtering(side).of_products)))
-    rows, columns = counts
+def _side_by_side(products: Term, shape: Shape, side: int, taps: int) -> Term:
+    """Products n (place o) row column, transformed to tiles, side by side; the shape is that of so many tiles."""
+    places = (side + taps - 1) ** 2
+    n, o, rows, columns = shape
+    transform = Expand((1, 2), (n, side**2, places))(_kronecker(matrix(minimal_filtering(side, taps).of_products)))
     # A convolution would do as well, if its layout were not another one than that of what follows.
     tiles = MatMul()(transform, reshaped(products, (n, places, o * rows * columns)))
     # One move after the other, by rows of numbers that stay together: all at once take a runtime five times longer.
     by_row = Transpose((0, 2, 1))(reshaped(tiles, (n * side, side, o * rows * columns)))
     in_place = Transpose((0, 2, 1, 3))(reshaped(by_row, (n, side, o * rows, columns * side)))
-    return within(reshaped(in_place, (n, o, rows * side, columns * side)), result)
+    return reshaped(in_place, (n, o, rows * side, columns * side))
 
 
 def _kronecker(a: Term) -> Term:

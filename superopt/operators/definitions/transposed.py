@@ -74,16 +74,16 @@ def by_phases(op: ConvTranspose, x: Term, k: Term) -> Term | None:
 @defines("add", "phase by phase")
 def sum_phase_by_phase(op: Add, x: Term, y: Term) -> Term | None:
     """With a bias, which each phase has."""
-    return _with_bias(x, y, _phase_by_phase)
+    return with_bias(x, y, _phase_by_phase)
 
 
 @defines("add", "by phases")
 def sum_by_phases(op: Add, x: Term, y: Term) -> Term | None:
     """Likewise, in one convolution."""
-    return _with_bias(x, y, _by_phases)
+    return with_bias(x, y, _by_phases)
 
 
-def _with_bias(x: Term, y: Term, meaning: Meaning) -> Term | None:
+def with_bias(x: Term, y: Term, meaning: Meaning) -> Term | None:
     """A meaning of a transposed convolution with a constant for each channel; None of any other sum."""
     y, x = (x, y) if isinstance(y.operator, ConvTranspose) else (y, x)
     op, repeat = x.operator, y.operator
@@ -111,6 +111,13 @@ def _phase_by_phase(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> T
 
 
 def _by_phases(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> Term | None:
+    return in_one_convolution(op, x, k, bias, lambda conv, image, kernel: make(conv, (image, kernel)))
+
+
+def in_one_convolution(
+    op: ConvTranspose, x: Term, k: Term, bias: Term | None, convolved: Callable[[Conv, Term, Term], Term | None]
+) -> Term | None:
+    """All phases at once, by what convolves a picture; None where that, or where these, cannot be."""
     axes = _axes(op, x, k) if op.group == 1 else None
     if axes is None:
         return None
@@ -122,7 +129,9 @@ def _by_phases(op: ConvTranspose, x: Term, k: Term, bias: Term | None) -> Term |
     phases = itertools.product(range(steps[0]), range(steps[1]))
     kernel = reduce(lambda p, q: Concat(0)(p, q), [_of_full_reach(_kernel(k, axes, p, op), axes) for p in phases])
     biases = bias and reduce(lambda p, q: Concat(0)(p, q), [bias] * math.prod(steps))
-    y = side_by_side(_plus(make(Conv((1, 1), pads), (x, kernel)), biases), steps)
+    if (phases_of := convolved(Conv((1, 1), pads), x, kernel)) is None:
+        return None
+    y = side_by_side(_plus(phases_of, biases), steps)
     return within(y, op.shape(x.shape, k.shape), (rows.before % rows.stride, columns.before % columns.stride))
 
 

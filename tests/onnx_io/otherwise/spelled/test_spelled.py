@@ -69,8 +69,9 @@ def test_bounds_by_a_min_and_a_max_are_a_clip(nodes: str) -> None:
     assert operators_of(_source(nodes), _feeds(), rounds=False) == ["Clip"]
 
 
-def test_a_max_behind_a_convolution_is_the_relu_that_runtimes_compute_with_it() -> None:
-    source = _source("a = Conv<kernel_shape = [1, 1]>(x, w) y = Max(a, n0)")
+@pytest.mark.parametrize("step", ["y = Max(a, n0)", "c = GreaterOrEqual(n0, a) y = Where(c, n0, a)"])
+def test_what_is_positive_of_a_convolution_is_the_relu_that_runtimes_compute_with_it(step: str) -> None:
+    source = _source(f"a = Conv<kernel_shape = [1, 1]>(x, w) {step}")
     source.graph.initializer.append(numpy_helper.from_array(np.ones((4, 4, 1, 1), np.float32), "w"))
     assert operators_of(source, _feeds()) == ["Conv", "Relu"]
 
@@ -91,6 +92,9 @@ def test_hard_swishes_multiply_by_hard_sigmoids(nodes: str) -> None:
         ("a = Mul(x, tenth) y = Max(a, x)", "LeakyRelu"),
         ("a = Mul(tenth, x) y = Max(x, a)", "LeakyRelu"),
         ("y = PRelu(x, sixth)", "LeakyRelu"),
+        ("c = Greater(x, n0) a = Mul(x, tenth) y = Where(c, x, a)", "LeakyRelu"),
+        ("c = LessOrEqual(x, n0) a = Mul(n3, x) y = Where(c, a, x)", "LeakyRelu"),
+        ("c = Less(n0, x) a = Mul(n3, x) y = Where(c, x, a)", "LeakyRelu"),
         ("a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(c, n3) y = Add(a, d)", "LeakyRelu"),
         ("a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(c, n3) y = Sub(a, d)", "LeakyRelu"),
     ],
@@ -111,6 +115,11 @@ def test_what_spells_no_activation_stays(nodes: str) -> None:
     [
         "a = Mul(x, n3) y = Max(a, x)",
         "a = Mul(x, tenth) b = Neg(x) y = Max(a, b)",
+        "c = Greater(x, n1) a = Mul(x, tenth) y = Where(c, x, a)",
+        "c = Less(x, n0) a = Mul(x, tenth) y = Where(c, x, a)",
+        "b = Neg(x) c = Greater(b, n0) a = Mul(x, tenth) y = Where(c, x, a)",
+        "c = Greater(x, n0) y = Where(c, x, n1)",
+        "a = Sqrt(x) c = Greater(a, n0) y = Where(c, a, n0)",
         "a = Relu(x) b = Neg(x) d = Mul(b, n3) y = Add(a, d)",
         "a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(c, n3) y = Sub(d, a)",
     ],
@@ -137,6 +146,7 @@ def test_two_spellings_that_end_in_a_row_are_both_told_apart() -> None:
     [
         ("y = PRelu(x, flat)", ["Mul", "Max"]),
         ("y = PRelu(x, each)", ["Mul", "Min"]),
+        ("c = Less(x, n0) a = Mul(x, flat) y = Where(c, a, x)", ["Mul", "Max"]),
         ("y = PRelu(x, steep)", ["Min", "Relu", "Mul", "Add"]),
         ("a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(each, c) y = Sub(a, d)", ["Mul", "Min"]),
         ("a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(flat, c) y = Sub(a, d)", ["Mul", "Max"]),

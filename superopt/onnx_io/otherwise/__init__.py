@@ -62,6 +62,7 @@ from superopt.onnx_io.otherwise.series.unrolled import unrolled
 from superopt.onnx_io.otherwise.spelled.clips import clips
 from superopt.onnx_io.otherwise.spelled.hard_sigmoids import hard_sigmoids
 from superopt.onnx_io.otherwise.spelled.leaks import leaks
+from superopt.onnx_io.otherwise.spelled.shrinks import shrinks
 from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.transformed import transformed
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
@@ -86,6 +87,7 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     clips,
     hard_sigmoids,
     leaks,
+    shrinks,
     dequantized,
     padded,
     bounded,

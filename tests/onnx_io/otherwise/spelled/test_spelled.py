@@ -45,9 +45,10 @@ STAYS = {
     "a number of higher rank": "b = Max(x, n0) y = Min(b, deep)",
 }
 NUMBERS: Mapping[str, object] = {
-    "n0": 0.0, "n1": 1.0, "n3": 3.0, "n6": 6.0, "n0e": [0.0], "n6e": [[[6.0]]], "sixth": 1 / 6, "fifth": 0.2,
-    "half": 0.5, "steep": [[[-2.0]], [[3.0]], [[1.0]], [[0.5]]], "flat": [[[-2.0]], [[0.3]], [[1.0]], [[0.5]]],
-    "tenth": 0.1, "large": 2.0**23, "each": [[[2.0]], [[3.0]], [[4.0]], [[5.0]]], "deep": [[[[[6.0]]]]],
+    "n0": 0.0, "n1": 1.0, "n3": 3.0, "m3": -3.0, "n6": 6.0, "n0e": [0.0], "n6e": [[[6.0]]], "sixth": 1 / 6,
+    "fifth": 0.2, "half": 0.5, "steep": [[[-2.0]], [[3.0]], [[1.0]], [[0.5]]],
+    "flat": [[[-2.0]], [[0.3]], [[1.0]], [[0.5]]], "tenth": 0.1, "large": 2.0**23,
+    "each": [[[2.0]], [[3.0]], [[4.0]], [[5.0]]], "deep": [[[[[6.0]]]]],
 }  # fmt: skip
 
 
@@ -161,3 +162,38 @@ def test_slopes_of_channels_gain() -> None:
     source.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 96, 96]))
     x = np.random.default_rng(0).standard_normal((1, 4, 96, 96)).astype(np.float32)
     assert gain(source, {"x": x}) > 2
+
+
+SHRINKS = {
+    "an operator": "y = Shrink<lambd = 1.0, bias = 1.0>(x)",
+    "of a sign": "s = Sign(x) a = Abs(x) b = Sub(a, n1) c = Relu(b) y = Mul(c, s)",
+    "of two parts": "a = Sub(x, n1) b = Relu(a) c = Neg(x) d = Sub(c, n1) e = Relu(d) y = Sub(b, e)",
+    "a choice": "a = Abs(x) c = Greater(a, n1) s = Sign(x) t = Mul(s, n1) m = Sub(x, t) z = Mul(x, n0) "
+    "y = Where(c, m, z)",
+    "two choices": "c = Greater(x, n3) a = Sub(x, n3) d = Where(c, a, n0) l = Less(x, m3) b = Add(x, n3) "
+    "e = Where(l, b, n0) y = Add(e, d)",
+}
+OTHER_SHRINKS = {
+    "an operator without a shift": "y = Shrink<lambd = 1.0, bias = 0.0>(x)",
+    "a sign of something else": "n = Neg(x) s = Sign(n) a = Abs(x) b = Sub(a, n1) c = Relu(b) y = Mul(c, s)",
+    "a threshold below 0": "s = Sign(x) a = Abs(x) b = Sub(a, m3) c = Relu(b) y = Mul(c, s)",
+    "parts by two thresholds": "a = Sub(x, n1) b = Relu(a) c = Neg(x) d = Sub(c, n3) e = Relu(d) y = Sub(b, e)",
+    "another limit": "a = Abs(x) c = Greater(a, n3) s = Sign(x) t = Mul(s, n1) m = Sub(x, t) z = Mul(x, n0) "
+    "y = Where(c, m, z)",
+}
+
+
+@pytest.mark.parametrize("nodes", SHRINKS.values(), ids=SHRINKS)
+def test_soft_thresholds_are_what_lies_beyond_two_bounds(nodes: str) -> None:
+    assert operators_of(_source(nodes), _feeds(), rounds=False) == ["Clip", "Sub"]
+
+
+def test_soft_thresholds_of_channels_are_too() -> None:
+    source = _source("s = Sign(x) a = Abs(x) b = Sub(a, each) c = Relu(b) y = Mul(s, c)")
+    assert operators_of(source, _feeds(), rounds=False) == ["Max", "Min", "Sub"]
+
+
+@pytest.mark.parametrize("nodes", OTHER_SHRINKS.values(), ids=OTHER_SHRINKS)
+def test_other_thresholds_stay(nodes: str) -> None:
+    source = _source(nodes)
+    assert operators_of(source, _feeds(), rounds=False) == [node.op_type for node in source.graph.node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from onnx.shape_inference import InferenceError
 
 from superopt.dim import Dim, Shape, symbol
 from superopt.errors import ShapeError
+from superopt.onnx_io.last_windows import nodes_of, say_last_windows
 from superopt.onnx_io.skeleton import ONNX_DOMAIN, skeleton
 from superopt.term import Type
 
@@ -52,6 +53,7 @@ def tensors(model: ir.Model) -> dict[str, Tensor]:
     bare = skeleton(model)
     _say_sides(bare)
     _open_slices(bare)
+    say_last_windows(bare)
     # Where inference fails, what the model declares itself remains, and the shape rules of the catalogue.
     with suppress(InferenceError, RuntimeError, ValueError):
         bare = onnx.shape_inference.infer_shapes(bare, check_type=False, strict_mode=False)
@@ -84,7 +86,7 @@ def _open_slices(proto: onnx.ModelProto) -> None:
     if not any(i.domain in ONNX_DOMAIN and i.version == 10 for i in proto.opset_import):
         return
     counts = set[int]()
-    for node in _nodes(proto.graph):
+    for node in nodes_of(proto.graph):
         if node.op_type == "Slice" and node.domain in ONNX_DOMAIN:
             counts.add(len(node.input))
             node.domain, node.op_type = _LATER, f"Slice{len(node.input)}"
@@ -94,15 +96,6 @@ def _open_slices(proto: onnx.ModelProto) -> None:
         opset = [onnx.helper.make_opsetid("", 13)]
         proto.functions.append(onnx.helper.make_function(_LATER, f"Slice{count}", names, ["y"], slices, opset))
     proto.opset_import.append(onnx.helper.make_opsetid(_LATER, 1))
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph, and of those within it."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
 
 
 def _length_of_vectors(proto: onnx.ModelProto) -> int:

@@ -61,6 +61,10 @@ from superopt.onnx_io.otherwise.series.stacked_steps import stacked_steps
 from superopt.onnx_io.otherwise.series.steps import steps
 from superopt.onnx_io.otherwise.series.unrolled import unrolled
 from superopt.onnx_io.otherwise.shuffled.shuffled import shuffled
+from superopt.onnx_io.otherwise.spelled.clips import clips
+from superopt.onnx_io.otherwise.spelled.hard_sigmoids import hard_sigmoids
+from superopt.onnx_io.otherwise.spelled.leaks import leaks
+from superopt.onnx_io.otherwise.spelled.shrinks import shrinks
 from superopt.onnx_io.otherwise.told_once import told_once
 from superopt.onnx_io.otherwise.transformed import transformed
 from superopt.onnx_io.otherwise.transposed_views import transposed_views
@@ -82,6 +86,10 @@ OTHERWISE: tuple[Callable[[Program], Mapping[int, Put]], ...] = (
     unchanged,
     told_once,
     full_rank,
+    clips,
+    hard_sigmoids,
+    leaks,
+    shrinks,
     dequantized,
     padded,
     bounded,

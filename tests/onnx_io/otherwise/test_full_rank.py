@@ -53,7 +53,6 @@ OTHERS = {
     "a mask": ("bool c = {1}", "m = Greater(x, k) y = And(m, c)", "bool", 2),
     "a choice": ("float c = {0.5}", "m = Greater(x, k) y = Where(m, x, c)", "float", 2),
     "a choice of two numbers": ("float c = {0.5}", "m = Greater(x, k) y = Where(m, k, c)", "float", 3),
-    "a slope": ("float[1] c = {0.5}", "a = Abs(x) y = PRelu(x, c)", "float", 1),
     "a remainder": ("float c = {0.5}", "y = Mod<fmod = 1>(x, c)", "float", 1),
     "a sum of several": ("float c = {0.5}", "y = Sum(x, c, k)", "float", 2),
     "the largest of several": ("float c = {0.5}", "y = Max(c, x, k)", "float", 2),

@@ -31,8 +31,10 @@ NAME = "written anew"
 _TO_BE_MEASURED = math.nextafter(1.0, 2.0)
 """The gain of what is to be placed though nobody knows yet what it gains."""
 
-MEASURED_S, MEASURED_SHARE = 2.0, 0.25
-"""What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left."""
+MEASURED_S, MEASURED_SHARE, AS_READ_SHARE = 2.0, 0.25, 0.15
+"""What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left, and
+that of leaving a model as it is read, which comes before.
+"""
 
 MUCH = 1.1
 """What pieces are to gain by themselves that gain something in the whole model, too, whatever stands around them."""
@@ -84,14 +86,15 @@ def as_read_if_faster(cover: list[Solved], trial: Trial, memory: Memory | None) 
     if not trial.program.otherwise or trial.objective.better != "faster" or not 1.0 < gain < MUCH:
         return cover
     as_read = [as_it_stands(s) for s in cover]
-    measured = _measured(as_read, cover, trial, memory) if _is_in_time(all_s, trial) else None
+    in_time = _is_in_time(all_s, trial, AS_READ_SHARE)
+    measured = _measured(as_read, cover, trial, memory, AS_READ_SHARE) if in_time else None
     return as_read if measured is not None and measured.ratio < 1.0 else cover
 
 
-def _is_in_time(inference_s: float, trial: Trial) -> bool:
+def _is_in_time(inference_s: float, trial: Trial, share: float = MEASURED_SHARE) -> bool:
     """Whether two models can be written and measured in the share of the time that is left for that."""
     takes_s = 2 * trial.writing_s + measuring_s(inference_s, trial.once.loading_s, at_least=True)
-    return takes_s <= MEASURED_SHARE * trial.left
+    return takes_s <= share * trial.left
 
 
 def _gains_nothing_here(program: Program, solved: Solved) -> bool:
@@ -112,7 +115,9 @@ def _anew(solved: Solved) -> Solved:
     return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=_TO_BE_MEASURED)
 
 
-def _measured(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None) -> Paired | None:
+def _measured(
+    cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None, share: float = MEASURED_SHARE
+) -> Paired | None:
     """What the model with one cover takes beside that with another; None where that is not to be known.
 
     What was measured is remembered, whatever it says: the winner is measured again, and a loser is none later.
@@ -131,7 +136,7 @@ def _measured(cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, mem
             asked = question(memory, (base, model), NAME, trial.settings[0], trial.sample) if memory else None
             known = asked.recall() if asked else None
             trial.progress("measure what is written anew", 0.0)
-            found = known.pairs[0] if known else measured_briefly(base, model, trial, MEASURED_SHARE * trial.left)
+            found = known.pairs[0] if known else measured_briefly(base, model, trial, share * trial.left)
             if asked and not known:
                 asked.keep(Judgement(0, (found,), now()), open_too=True)
     except (OutOfTime, RuntimeFailed, SuperoptError):

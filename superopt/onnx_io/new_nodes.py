@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import rename
-from superopt.onnx_io.opsets import takes_axes, takes_parts
+from superopt.onnx_io.opsets import takes_axes, takes_bounds, takes_parts
 
 
 class NewNodes:
@@ -66,8 +66,11 @@ class NewNodes:
         return self.node("Cast", [x], [ir.AttrInt64("to", int(to))])
 
     def sliced(self, x: ir.Value, start: int, end: int, axis: int) -> ir.Value:
-        """Places of a value along an axis, one after the other; since opset 10."""
-        return self.node("Slice", [x, *(self.integers([n]) for n in (start, end, axis))])
+        """Places of a value along an axis, one after the other."""
+        said = {"starts": [start], "ends": [end], "axes": [axis]}
+        if not takes_bounds(self.opset):
+            return self.node("Slice", [x], [ir.AttrInt64s(name, numbers) for name, numbers in said.items()])
+        return self.node("Slice", [x, *map(self.integers, said.values())])
 
     def joined(self, values: Sequence[ir.Value], axis: int) -> ir.Value:
         """Values one behind the other along an axis; one alone as it is."""

@@ -42,6 +42,9 @@ _AS_BEFORE = {
 _AXES_GIVEN, _TAKING_AXES = 13, ("ReduceSum", "Squeeze", "Unsqueeze")
 """From it on these take their axes as an input, and a split its parts."""
 
+_BOUNDS_GIVEN = 10
+"""From it on a slice takes its bounds so."""
+
 _ALL_AXES_GIVEN = 18
 """From it on all that reduces takes its axes so."""
 
@@ -73,6 +76,11 @@ def takes_axes(op_type: str, opset: int) -> bool:
 def takes_parts(opset: int) -> bool:
     """The same of a split and the sizes of its parts."""
     return opset >= _AXES_GIVEN
+
+
+def takes_bounds(opset: int) -> bool:
+    """The same of a slice and where it starts and ends."""
+    return opset >= _BOUNDS_GIVEN
 
 
 def needed_opset(roots: Iterable[Term], given: Container[Term], opset: int) -> int:

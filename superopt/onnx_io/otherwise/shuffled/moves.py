@@ -30,6 +30,8 @@ class Laid(NamedTuple):
     channels: Numbers
     images: Dim
     around: Shape
+    made: Shape
+    """The places in an image as what makes the channels has them; a view may join those around, or leave ones out."""
 
     @property
     def shape(self) -> Shape:
@@ -43,14 +45,15 @@ class Laid(NamedTuple):
 
     @property
     def row(self) -> Numbers | None:
-        """The channels of a value as convolutions read it; None where its axes are others."""
+        """The channels of a value that is as what makes them could give it; None where its axes are others."""
         row = self.channels.reshape(-1)
-        return row if self.channels.shape == ((1, row.size) if is_one(self.images) else (row.size,)) else None
+        is_so = self.channels.shape == ((1, row.size) if is_one(self.images) else (row.size,))
+        return row if is_so and equal_shapes(self.around, self.made) else None
 
 
 def laid(channels: Numbers, shape: Shape) -> Laid:
     """A value of a shape whose channels have these numbers."""
-    return Laid(channels[None] if is_one(shape[0]) else channels, shape[0], shape[2:])
+    return Laid(channels[None] if is_one(shape[0]) else channels, shape[0], shape[2:], shape[2:])
 
 
 def moved(program: Program, node: ir.Node, known: Mapping[str, Laid]) -> list[Laid] | None:
@@ -80,9 +83,7 @@ def _moved(program: Program, node: ir.Node, x: Laid, read: list[Laid | None], sh
     if is_a(node, "Slice"):
         return _sliced(program, node, x)
     if is_a(node, "Concat"):
-        alike = [
-            r for r in read if r is not None and are_equal(r.images, x.images) and equal_shapes(r.around, x.around)
-        ]
+        alike = [r for r in read if r is not None and _is_alike(r, x)]
         axis = concat_axis(node) % rank - x.first
         if len(alike) < len(node.inputs) or not 0 <= axis < x.channels.ndim:
             return None
@@ -98,13 +99,18 @@ def _viewed(x: Laid, shape: Shape) -> Laid | None:
     front = [] if is_one(x.images) else [x.images]
     if len(shape) < len(front) or not all(map(are_equal, shape, front)):
         return None
-    for k in (len(x.around), *range(len(shape) + 1)):
+    for k in (len(x.made), len(x.around), *range(len(shape) + 1)):
         sizes, around = shape[len(front) : len(shape) - k], shape[len(shape) - k :]
         numbers = [d for d in sizes if isinstance(d, int)]
         is_so = len(front) + k <= len(shape) and len(numbers) == len(sizes)
         if is_so and product(numbers) == x.channels.size and are_equal(product(around), product(x.around)):
-            return Laid(x.channels.reshape(numbers), x.images, around)
+            return x._replace(channels=x.channels.reshape(numbers), around=around)
     return None
+
+
+def _is_alike(a: Laid, b: Laid) -> bool:
+    """Whether two values differ in their channels alone."""
+    return are_equal(a.images, b.images) and equal_shapes(a.around, b.around) and equal_shapes(a.made, b.made)
 
 
 def _sliced(program: Program, node: ir.Node, x: Laid) -> list[Laid] | None:

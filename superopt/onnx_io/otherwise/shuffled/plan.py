@@ -71,11 +71,12 @@ def plan_of(program: Program, sources: Sources) -> Plan | None:
     cut = _below(_below(set(mixed), plan.of, read), plan.of, read)
     read |= {-1 - i: lies.channels.reshape(-1) for i, lies in enumerate(outside.values())}
     reading = {i: each[i].reading if i >= 0 else 2.0 * DEAR for i in read}
+    readers = _readers(plan.of, read)
     for i, source in enumerate(each):
         channels, reads = source.channels, read.get(i)
         if reads is not None and plan.is_changed(reads):
             plan.reads[i] = plan.needed(reads)
-        if source.is_dense and (i in cut or i in plan.reads) and (groups := read_alike(channels, read)):
+        if source.is_dense and (i in cut or i in plan.reads) and (groups := read_alike(channels, readers.get(i, {}))):
             plan.makes(i, filled(pieces_of(source, groups, reading), read), channels)
         elif i in plan.reads and reads is not None and not source.is_dense:
             plan.makes(i, [_made_of(reads, plan.channels(plan.reads[i]), source.first)], channels)
@@ -89,6 +90,15 @@ def plan_of(program: Program, sources: Sources) -> Plan | None:
 def _below(sources: set[int], of: Numbers, read: Mapping[int, Numbers]) -> set[int]:
     """These sources, and those that make what they read."""
     return sources.union(*(np.unique(of[read[i]]).tolist() for i in sources if i in read))
+
+
+def _readers(of: Numbers, read: Mapping[int, Numbers]) -> dict[int, dict[int, Numbers]]:
+    """What reads channels of a source, and which it reads, by the source: all of a program are too many to ask each."""
+    found = dict[int, dict[int, Numbers]]()
+    for reader, numbers in read.items():
+        for i in np.unique(of[numbers]).tolist():
+            found.setdefault(i, {})[reader] = numbers
+    return found
 
 
 def _outside(program: Program, sources: Sources) -> dict[str, Laid]:

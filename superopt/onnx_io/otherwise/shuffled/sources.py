@@ -139,7 +139,7 @@ def is_gate(x: ir.Value, node: ir.Node) -> bool:
     """Whether a function of a value is multiplied by that value, and nothing else reads either: as SiLU is written."""
     gate, nodes = node.outputs[0], [use.node for use in x.uses()]
     others = [other for other in nodes if other is not node]
-    if len(nodes) != 2 or len(others) != 1 or x.is_graph_output() or not _is_read_once(gate):
+    if len(nodes) != 2 or len(others) != 1 or _is_read_elsewhere(node, x) or not _is_read_once(gate):
         return False
     return len(node.inputs) == 1 and is_a(others[0], "Mul") and set(others[0].inputs) == {x, gate}
 

@@ -92,11 +92,11 @@ class Writer:
         return self._joined[key]
 
     def _write_sizes(self, name: str, node: ir.Node) -> None:
-        """The sizes of a value that is not made any more, by those of an image that has some of its channels."""
+        """The sizes of a value that is not made any more, by those of what its first channel is made with."""
         lies = self._sources.known[name]
-        if self._plan.is_changed(lies.channels.reshape(-1)):
-            made, (piece, *_) = self._draft.nodes("sizes"), self._plan.needed(lies.channels.reshape(-1))
-            sizes = sizes_before(made, self._pieces[piece], 1, (lies.images, lies.channels.size, *lies.around))
+        if self._plan.is_changed(channels := lies.channels.reshape(-1)):
+            made, piece = self._draft.nodes("sizes"), self._pieces[int(self._plan.of[channels[0]]), 0]
+            sizes = sizes_before(made, piece, 1, (lies.images, channels.size, *lies.around))
             self._draft.replace(node, made, [sizes])
 
     def _write_outside(self, value: ir.Value, node: ir.Node) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import onnx
 import pytest
@@ -14,24 +12,7 @@ from superopt.onnx_io import load, understand
 from superopt.onnx_io.otherwise.shuffled import pieces, plan
 from tests.onnx_io.otherwise.reading import gain, operators_of
 from tests.onnx_io.otherwise.shuffled.networks import Network, halves, shuffle, unit, units
-
-MOVES = {"Concat", "Gather", "Reshape", "Slice", "Split", "Transpose"}
-
-
-def feeds(source: onnx.ModelProto, batch: int = 2) -> dict[str, np.ndarray]:
-    sizes = [d.dim_value or batch for d in source.graph.input[0].type.tensor_type.shape.dim]
-    return {"x": np.random.default_rng(0).standard_normal(sizes).astype(np.float32)}
-
-
-def moves(source: onnx.ModelProto) -> Counter[str]:
-    """Which nodes that move are left of a model that computes the same."""
-    return Counter(op for op in operators_of(source, feeds(source)) if op in MOVES)
-
-
-@pytest.fixture(params=[8, 16])
-def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(pieces, "block", lambda: request.param)
-    return int(request.param)
+from tests.onnx_io.otherwise.shuffled.reading import feeds, moves
 
 
 @pytest.mark.parametrize("act", ["Relu", "LeakyRelu", "SiLU", "HardSwish"])

@@ -17,7 +17,7 @@ from superopt.onnx_io.said import is_a
 from superopt.substitution import TYPICAL, elements
 
 MIXED = 8
-"""Where what is read changes so often from channels behind each other to others, it is shuffled."""
+"""So often at least are channels that are read together not the next ones of a source where they are shuffled."""
 
 DEAR = 16
 """What it costs to copy an element, in products."""
@@ -33,6 +33,7 @@ class Plan:
     def __init__(self, sources: Sources) -> None:
         self.of = np.repeat(np.arange(len(sources.each)), [source.many for source in sources.each])
         """Which source makes a channel, by its number."""
+        self._ends = np.cumsum([0, *(source.many for source in sources.each)])
         self.pieces = dict[int, list[Numbers]]()
         """The numbers of the channels of each piece of a source, -1 for what fills it up."""
         self.reads, self.outside = dict[int, Read](), dict[str, Read]()
@@ -49,6 +50,14 @@ class Plan:
         """Whether some channels are made otherwise than they were."""
         return not self._changed.isdisjoint(np.unique(self.of[channels]).tolist())
 
+    def is_mixed(self, channels: Numbers) -> bool:
+        """Whether channels change between sources, or places in them, so often that somebody shuffled them: all of one
+        source behind all of another are joined.
+        """
+        before, after = channels[:-1], channels[1:]
+        joined = np.isin(after, self._ends) & np.isin(before + 1, self._ends)
+        return int(np.sum((after != before + 1) & ~joined)) >= MIXED
+
     def needed(self, channels: Numbers) -> Read:
         """The pieces that have channels, in the order in which these are made."""
         found = Read()
@@ -64,17 +73,17 @@ class Plan:
 def plan_of(program: Program, sources: Sources) -> Plan | None:
     """How channels are made such that nothing shuffles them; None where nothing does, or it would not pay."""
     each, outside, plan = sources.each, _outside(program, sources), Plan(sources)
-    mixed = [i for i, s in enumerate(each) if s.reads is not None and (np.diff(s.reads) != 1).sum() >= MIXED]
+    mixed = {i for i, source in enumerate(each) if source.reads is not None and plan.is_mixed(source.reads)}
     if not mixed:
         return None
     read: dict[int, Numbers] = {i: source.reads for i, source in enumerate(each) if source.reads is not None}
-    cut = _below(_below(set(mixed), plan.of, read), plan.of, read)
+    cut = _below(_below(mixed, plan.of, read), plan.of, read)
     read |= {-1 - i: lies.channels.reshape(-1) for i, lies in enumerate(outside.values())}
     reading = {i: each[i].reading if i >= 0 else 2.0 * DEAR for i in read}
     readers = _readers(plan.of, read)
     for i, source in enumerate(each):
         channels, reads = source.channels, read.get(i)
-        if reads is not None and plan.is_changed(reads):
+        if reads is not None and (i in mixed or plan.is_changed(reads)):
             plan.reads[i] = plan.needed(reads)
         if source.is_dense and (i in cut or i in plan.reads) and (groups := read_alike(channels, readers.get(i, {}))):
             plan.makes(i, filled(pieces_of(source, groups, reading), read), channels)
@@ -84,7 +93,7 @@ def plan_of(program: Program, sources: Sources) -> Plan | None:
             plan.makes(i, [channels], channels)
     read_outside = {name: lies.channels.reshape(-1) for name, lies in outside.items()}
     plan.outside = {name: plan.needed(numbers) for name, numbers in read_outside.items() if plan.is_changed(numbers)}
-    return plan if _cost(program, sources, plan) < 0 else None
+    return plan if plan.reads and _cost(program, sources, plan) < 0 else None
 
 
 def _below(sources: set[int], of: Numbers, read: Mapping[int, Numbers]) -> set[int]:
@@ -138,10 +147,26 @@ def _cost(program: Program, sources: Sources, plan: Plan) -> float:
                 cost += 0 if tuple(plan.reads[i]) in joined else there * size
                 joined.add(tuple(plan.reads[i]))
     cost += sum(2 * DEAR * elements(sources.known[name].shape, TYPICAL) for name in plan.outside)
-    for place, results in sources.moving.items():
-        if is_a(nodes[place], *COPIES) and any(plan.is_changed(result.channels.reshape(-1)) for result in results):
-            cost -= DEAR * sum(elements(result.shape, TYPICAL) for result in results)
-    return cost
+    spared = _spared(program, sources, plan)
+    return cost - DEAR * sum(elements(r.shape, TYPICAL) for place in spared for r in sources.moving[place])
+
+
+def _spared(program: Program, sources: Sources, plan: Plan) -> list[int]:
+    """The places of nodes that copy channels for nothing then."""
+    nodes, found = list(program.model.graph), list[int]()
+    read = {_name(nodes[source.places[0]].inputs[0]) for i, source in enumerate(sources.each) if i not in plan.reads}
+    asked = {name for name in sources.asked.values() if not plan.is_changed(sources.known[name].channels.reshape(-1))}
+    read |= asked.union(sources.outside).difference(plan.outside)
+    for place in reversed(sources.moving):
+        if read.intersection(map(_name, nodes[place].outputs)):
+            read.update({_name(value) for value in nodes[place].inputs}.difference(plan.outside))
+        elif is_a(nodes[place], *COPIES):
+            found.append(place)
+    return found
+
+
+def _name(value: ir.Value | None) -> str:
+    return "" if value is None else value.name or ""
 
 
 def _places_of(program: Program, value: ir.Value | None) -> int:

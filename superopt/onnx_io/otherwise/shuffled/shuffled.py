@@ -33,7 +33,7 @@ def shuffled(program: Program) -> dict[int, Put]:
         return {}
     sources = sources_of(program)
     plan = plan_of(program, sources)
-    if plan is None or not plan.reads:
+    if plan is None:
         return {}
     return {min(sources.each[i].places[0] for i in plan.reads): partial(_put, program, sources, plan)}
 

@@ -77,3 +77,17 @@ def test_a_source_is_asked_for_those_that_read_it_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(plan, "read_alike", read_alike)
     understand(load(units(12, 36).model(["y"], 24)))
     assert max(asked) < 15  # of all sources, all are read by 25
+
+
+def test_whole_values_that_are_shuffled_are_read_as_they_are(block: int) -> None:
+    net = Network()
+    (both,) = net.node("Concat", [net.node("Relu", [net.conv("x", 24, 64)])[0] for _ in range(2)], axis=1)
+    y = net.conv(shuffle(net, both, 128, 28, "split"), 128, 64)
+    assert moves(net.model([y], 24)) == {"Concat": 1}
+
+
+def test_many_values_that_are_joined_are_not_shuffled() -> None:
+    net = Network()
+    (all_of_them,) = net.node("Concat", [net.conv("x", 24, 16) for _ in range(12)], axis=1)
+    source = net.model([net.conv(all_of_them, 192, 64)], 24)
+    assert "shuffled" not in understand(load(source)).ways

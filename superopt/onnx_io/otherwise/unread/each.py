@@ -38,7 +38,9 @@ def of_each(program: Program, node: ir.Node, of: Need) -> dict[int, Need] | None
         return None
     if is_a(node, "Concat", "Split") and number(node, "axis", int(is_a(node, "Concat"))) % len(given) == of.axis:
         return None
-    if is_a(node, "BatchNormalization", "Dropout") and (of.axis < 2 or _trains(program, node)):
+    if is_a(node, "BatchNormalization", "Dropout") and _trains(program, node):
+        return None
+    if is_a(node, "BatchNormalization") and of.axis < 2:
         return None
     if is_a(node, "Transpose"):
         return {0: of._replace(axis=permuted(node, len(given))[of.axis])}

@@ -138,3 +138,12 @@ def test_rows_of_which_an_output_gives_all_are_computed() -> None:
 def test_a_transformer_is_faster_for_its_first_token() -> None:
     source = CASES["rows of a matrix"]
     assert gain(source, given(source)) > 1.2
+
+
+def test_what_drops_nothing_any_more_is_read_alone_as_well() -> None:
+    source = model(f"""g (float[1, {TOKENS}, {WIDTH}] x, float[{WIDTH}, {WIDTH}] w) => (float[1, {WIDTH}] y)
+        <float share = {{0.5}}, bool trains = {{0}}, int64 one = {{1}}> {{
+        a = MatMul(x, w) b = Dropout(a, share, trains) c = MatMul(b, w) d = Relu(c) y = Gather<axis = 1>(d, one) }}""")
+    operators_of(source, given(source))
+    made = ir.to_proto(understand(load(source)).model)
+    assert products(made) < products(source) / 8

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.spelled.steps import Led, beside, is_wide, step_before
+from superopt.onnx_io.otherwise.spelled.steps import PRODUCTS, Led, beside, is_of_numbers, is_wide, step_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put, of_nodes
@@ -33,8 +33,8 @@ _MORE, _LESS = ("Greater", "GreaterOrEqual"), ("Less", "LessOrEqual")
 """What asks whether one value is above, and below, another: at 0 all slopes give the same."""
 
 
-_NUMBERS = ("Add", "BatchNormalization", "Conv", "Gemm", "MatMul")
-"""What gives numbers: of what may be none, a choice also takes out what is none."""
+_SUMS = ("Add", "BatchNormalization", *PRODUCTS)
+"""What is rectified: of an input that may be no number, a choice also takes out what is none."""
 
 
 class Leak(NamedTuple):
@@ -55,8 +55,10 @@ def _leak(program: Program, node: ir.Node) -> Leak | None:
     if opset_of(program.model) < WIDENED or not is_wide(program, node.outputs[0], "float32"):
         return None
     if is_a(node, "PRelu"):
-        slopes = data_of(program, node.inputs[1])
-        return None if slopes is None or not slopes.size else _leak_of(slopes, node.inputs[0], 0)
+        slopes, shape = data_of(program, node.inputs[1]), shape_of(program, node.outputs[0])
+        # onnxruntime's gives what slopes of more axes have, and ONNX's what it reads.
+        is_told = slopes is not None and shape is not None and slopes.size > 0 and slopes.ndim <= len(shape)
+        return _leak_of(slopes, node.inputs[0], 0) if is_told and slopes is not None else None
     if is_a(node, "Where"):
         return _of_choice(program, node)
     return _of_larger(program, node) if is_a(node, "Max") else _of_parts(program, node)
@@ -99,7 +101,7 @@ def _of_choice(program: Program, node: ir.Node) -> Leak | None:
         return None
     slopes, product = data_of(program, other), other.producer()
     if slopes is not None:
-        is_nothing = not slopes.any() and is_a(value.producer(), *_NUMBERS)
+        is_nothing = not slopes.any() and is_a(value.producer(), *_SUMS) and is_of_numbers(program, value)
         return _leak_of(np.zeros(1, np.float32), value, place) if is_nothing else None
     if not is_a(product, "Mul"):
         return None
@@ -111,7 +113,9 @@ def _of_choice(program: Program, node: ir.Node) -> Leak | None:
 
 
 def _leak_of(slopes: Array, value: ir.Value | None, *path: int) -> Leak | None:
-    return None if value is None else Leak(slopes, Led(value.name or "", path))
+    """Times slopes that are numbers: what is positive is not multiplied by what is none."""
+    is_told = value is not None and bool(np.isfinite(slopes).all())
+    return Leak(slopes, Led(value.name or "", path)) if is_told and value is not None else None
 
 
 def _step(node: ir.Node | None, place: int) -> ir.Node | None:

@@ -49,6 +49,7 @@ NUMBERS: Mapping[str, object] = {
     "fifth": 0.2, "half": 0.5, "steep": [[[-2.0]], [[3.0]], [[1.0]], [[0.5]]],
     "flat": [[[-2.0]], [[0.3]], [[1.0]], [[0.5]]], "tenth": 0.1, "large": 2.0**23,
     "each": [[[2.0]], [[3.0]], [[4.0]], [[5.0]]], "deep": [[[[[6.0]]]]],
+    "none": [[[np.nan]], [[2.0]], [[1.0]], [[2.0]]], "endless": [[[-np.inf]], [[2.0]], [[1.0]], [[3.0]]],
 }  # fmt: skip
 
 
@@ -121,6 +122,12 @@ def test_what_spells_no_activation_stays(nodes: str) -> None:
         "b = Neg(x) c = Greater(b, n0) a = Mul(x, tenth) y = Where(c, x, a)",
         "c = Greater(x, n0) y = Where(c, x, n1)",
         "a = Sqrt(x) c = Greater(a, n0) y = Where(c, a, n0)",
+        "a = Sqrt(x) b = Add(a, n1) c = Greater(b, n0) y = Where(c, b, n0)",
+        "a = Sqrt(x) y = Shrink<lambd = 1.0, bias = 1.0>(a)",
+        "b = Sqrt(x) c = Greater(b, n3) a = Sub(b, n3) d = Where(c, a, n0) l = Less(b, m3) e = Add(b, n3) "
+        "f = Where(l, e, n0) y = Add(d, f)",
+        "y = PRelu(x, none)",
+        "y = PRelu(x, endless)",
         "a = Relu(x) b = Neg(x) d = Mul(b, n3) y = Add(a, d)",
         "a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(c, n3) y = Sub(d, a)",
     ],
@@ -128,6 +135,26 @@ def test_what_spells_no_activation_stays(nodes: str) -> None:
 def test_others_that_look_so_stay(nodes: str) -> None:
     source = _source(nodes)
     assert operators_of(source, _feeds()) == [node.op_type for node in source.graph.node]
+
+
+def test_slopes_that_are_no_numbers_stay_with_what_is_negative() -> None:
+    source = _source("y = PRelu(x, none)")
+    assert np.isfinite(run(source, {"x": np.abs(_feeds()["x"])})[0]).all()
+
+
+def test_slopes_of_more_axes_stay_as_runtimes_read_them() -> None:
+    source = _source("y = PRelu(x, deep)")
+    assert operators_of(source, _feeds()) == ["PRelu"]
+
+
+@pytest.mark.parametrize("before", ["a = Reshape(x, rows)", "b = Sub(x, n3) a = Transpose(b)", "a = MatMul(x, w)"])
+def test_thresholds_of_what_is_made_of_inputs_and_products_are_what_lies_beyond_bounds(before: str) -> None:
+    source = _source(f"{before} y = Shrink<lambd = 1.0, bias = 1.0>(a)", rank=2 if "rows" in before else 4)
+    rows, w = np.array([24, 6]), np.random.default_rng(1).standard_normal((6, 6)).astype(np.float32)
+    for name, held in (("rows", rows), ("w", w)):
+        if f", {name})" in before:
+            source.graph.initializer.append(numpy_helper.from_array(held, name))
+    assert operators_of(source, _feeds())[-2:] == ["Clip", "Sub"]
 
 
 def test_a_step_that_others_read_is_computed_still() -> None:

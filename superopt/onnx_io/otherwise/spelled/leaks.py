@@ -24,9 +24,14 @@ from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
+from superopt.substitution import elements
 
 WIDENED = 8
 """The opset from which on slopes go to the last axes of what they are for, and a Min takes a number beside a value."""
+
+
+FEW_SLOPED, FEW_OF_BOTH = 2**12, 2**13
+"""Of fewer elements a PRelu takes as long as a product and the larger, and any choice as four steps."""
 
 
 _MORE, _LESS = ("Greater", "GreaterOrEqual"), ("Less", "LessOrEqual")
@@ -46,7 +51,16 @@ class Leak(NamedTuple):
 
 def leaks(program: Program) -> dict[int, Put]:
     """How to write rectifiers that leak, by the places of their last steps."""
-    return {place: partial(_put, leak) for place, leak in of_nodes(program, partial(_leak, program)).items()}
+    return {place: partial(_put, leak) for place, leak in of_nodes(program, partial(_paying, program)).items()}
+
+
+def _paying(program: Program, node: ir.Node) -> Leak | None:
+    """The rectifier that ends here, where it is computed faster as this writes it."""
+    leak = _leak(program, node)
+    if leak is None or _are_alike(leak.slopes) or is_a(node, "Add", "Sub"):
+        return leak
+    few = FEW_OF_BOTH if not _are_on_one_side(leak.slopes) else FEW_SLOPED if is_a(node, "PRelu") else 0
+    return leak if (shape := shape_of(program, node.outputs[0])) is not None and elements(shape) >= few else None
 
 
 def _leak(program: Program, node: ir.Node) -> Leak | None:
@@ -132,10 +146,19 @@ def _leaking(made: NewNodes, x: ir.Value, slopes: Array) -> ir.Value:
     """What is negative of a value times slopes: the larger of both where no slope is steeper than what is positive."""
     if not slopes.any():
         return made.node("Relu", [x])
-    if bool((slopes == slopes.reshape(-1)[0]).all()):
+    if _are_alike(slopes):
         return made.node("LeakyRelu", [x], [ir.AttrFloat32("alpha", float(slopes.reshape(-1)[0]))])
-    if bool((slopes <= 1).all()) or bool((slopes >= 1).all()):
+    if _are_on_one_side(slopes):
         sloped = made.node("Mul", [x, made.held(slopes)])
         return made.node("Max" if bool((slopes <= 1).all()) else "Min", [x, sloped])
     negative = made.node("Min", [x, made.held(np.array(0, np.float32))])
     return made.node("Add", [made.node("Relu", [x]), made.node("Mul", [negative, made.held(slopes)])])
+
+
+def _are_alike(slopes: Array) -> bool:
+    return bool((slopes == slopes.reshape(-1)[0]).all())
+
+
+def _are_on_one_side(slopes: Array) -> bool:
+    """Whether none is steeper, or none less steep, than what is positive."""
+    return bool((slopes <= 1).all()) or bool((slopes >= 1).all())

@@ -22,6 +22,10 @@ from superopt.onnx_io.reading import BOUNDS_GIVEN, data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import input_of, is_a, real
 from superopt.onnx_io.skeleton import opset_of
+from superopt.substitution import elements
+
+FEW = 2**10
+"""Of fewer elements a Shrink takes as long as two operators."""
 
 
 class Shrunk(NamedTuple):
@@ -50,9 +54,11 @@ def _shrunk(program: Program, node: ir.Node) -> Shrunk | None:
     return found if not is_a(node, *_CHOOSES) or is_of_numbers(program, x) else None
 
 
-def _of_operator(_: Program, node: ir.Node) -> Shrunk | None:
-    limit = real(node, "lambd", 0.5)
-    return _found(np.array(limit, np.float32), node.inputs[0], 0) if real(node, "bias", 0.0) == limit else None
+def _of_operator(program: Program, node: ir.Node) -> Shrunk | None:
+    limit, shape = real(node, "lambd", 0.5), shape_of(program, node.outputs[0])
+    if real(node, "bias", 0.0) != limit or shape is None or elements(shape) < FEW:
+        return None
+    return _found(np.array(limit, np.float32), node.inputs[0], 0)
 
 
 def _of_sign(program: Program, node: ir.Node) -> Shrunk | None:

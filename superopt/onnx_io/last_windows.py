@@ -19,7 +19,7 @@ LEFT_OUT = 22
 _DOMAIN = "superopt.pools"
 """A domain of functions that no model has."""
 
-_POOLS = ("AveragePool", "MaxPool")
+_POOLS = ("AveragePool", "LpPool", "MaxPool")
 
 
 def _has_rounded_up(proto: onnx.ModelProto) -> bool:

@@ -22,6 +22,11 @@ def values(graph: ir.Graph) -> Iterator[ir.Value]:
         yield from node.outputs
 
 
+def name_of(value: ir.Value | None) -> str:
+    """What a value is called; nothing where there is none, as where an input is left out."""
+    return "" if value is None else value.name or ""
+
+
 def by_name(graph: ir.Graph) -> dict[str, ir.Value]:
     """What a graph is given, holds and computes, by name; others within it may have the same names."""
     return {value.name or "": value for value in values(graph)}

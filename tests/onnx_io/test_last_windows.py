@@ -26,7 +26,7 @@ def _pool(op: str, opset: int, said: tuple[int, ...], declared: int | str = "n")
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-@pytest.mark.parametrize(("op", "opset"), [("MaxPool", 10), ("AveragePool", 19), ("MaxPool", 22)])
+@pytest.mark.parametrize(("op", "opset"), [("MaxPool", 10), ("AveragePool", 19), ("LpPool", 18), ("MaxPool", 22)])
 def test_no_window_is_counted_that_starts_behind_the_image(op: str, opset: int) -> None:
     for said in SAYS:
         source = _pool(op, opset, said)

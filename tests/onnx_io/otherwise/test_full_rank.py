@@ -70,6 +70,14 @@ def test_whatever_broadcasts_reads_numbers_of_all_axes(constant: str, nodes: str
     np.testing.assert_array_equal(run(made, x)[0], run(source, x)[0])
 
 
+def test_slopes_have_all_axes_where_an_opset_leaves_them_slopes() -> None:
+    nodes = "a = Abs(x) y = PRelu(x, c)"
+    source, made = as_read(f"g (float[{LEAST}, 1] x) => (float[{LEAST}, 1] y) <float[1] c = {{0.5}}> {{ {nodes} }}", 7)
+    assert ranks(made) == [2]
+    x = {"x": np.linspace(-1.0, 1.0, LEAST, dtype=np.float32).reshape(LEAST, 1)}
+    np.testing.assert_array_equal(run(made, x)[0], run(source, x)[0])
+
+
 def test_how_many_rows_there_are_may_be_open() -> None:
     source, made = as_read(beside("Mul", f"n, {LEAST}, 1"))
     assert ranks(made) == [3]

@@ -9,6 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from superopt.onnx_io.asked_sizes import asks_sizes
+from superopt.onnx_io.naming import name_of
+from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.otherwise.shuffled.moves import Laid, Numbers, laid, moved
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
@@ -83,8 +85,8 @@ class _Reader:
             name = node.outputs[0].name or ""
             known[name] = laid(source.channels, shape_of(self._program, node.outputs[0]) or ())
             self._behind[name] = source
-        elif asks_sizes(node) and (lies := known.get(_name(node.inputs[0]))) is not None and lies.row is not None:
-            self.found.asked[place] = _name(node.inputs[0])
+        elif asks_sizes(node) and (lies := known.get(name_of(node.inputs[0]))) is not None and lies.row is not None:
+            self.found.asked[place] = name_of(node.inputs[0])
         else:
             names = [v.name or "" for v in node.inputs if v is not None]
             self.found.outside.extend(name for name in names if name in known)
@@ -98,7 +100,7 @@ class _Reader:
         if x is None or lies is None or not (is_gated or is_of_each(self._program, node)):
             return None
         source, reads = self._behind.get(x.name or ""), lies.row
-        if source is not None and (is_gated or is_gate(x, node) or _is_read_once(x)):
+        if source is not None and (is_gated or is_gate(x, node) or is_read_once(x)):
             source.places.append(place)
             self._gates.update(node.outputs if is_gate(x, node) else [])
         elif reads is not None and np.unique(reads).size == reads.size:
@@ -111,7 +113,7 @@ class _Reader:
 
     def _of_all(self, place: int, node: ir.Node) -> Source | None:
         """The source that a convolution of all channels is; None where it is another, or reads them otherwise."""
-        lies = self.found.known.get(_name(input_of(node, 0)))
+        lies = self.found.known.get(name_of(input_of(node, 0)))
         if not is_dense(self._program, node) or (lies is not None and lies.row is None):
             return None
         kernel = shape_of(self._program, node.inputs[1]) or ()
@@ -127,19 +129,11 @@ class _Reader:
         return source
 
 
-def _name(value: ir.Value | None) -> str:
-    return "" if value is None else value.name or ""
-
-
-def _is_read_once(value: ir.Value) -> bool:
-    return len(value.uses()) == 1 and not value.is_graph_output()
-
-
 def is_gate(x: ir.Value, node: ir.Node) -> bool:
     """Whether a function of a value is multiplied by that value, and nothing else reads either: as SiLU is written."""
     gate, nodes = node.outputs[0], [use.node for use in x.uses()]
     others = [other for other in nodes if other is not node]
-    if len(nodes) != 2 or len(others) != 1 or _is_read_elsewhere(node, x) or not _is_read_once(gate):
+    if len(nodes) != 2 or len(others) != 1 or _is_read_elsewhere(node, x) or not is_read_once(gate):
         return False
     return len(node.inputs) == 1 and is_a(others[0], "Mul") and set(others[0].inputs) == {x, gate}
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.naming import name_of
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.spelled.steps import Led, beside, is_wide, step_before
 from superopt.onnx_io.program import Program
@@ -68,16 +69,12 @@ def _goes_on(program: Program, node: ir.Node) -> bool:
 def _bound(program: Program, node: ir.Node) -> Bounds | None:
     """Between which numbers a node takes one that it reads."""
     if (told := bounds_of(program, node)) is not None:
-        return Bounds(*told, Led(_name(node.inputs[0]), (0,)))
+        return Bounds(*told, Led(name_of(node.inputs[0]), (0,)))
     found = beside(program, node, "Max", "Min")
     if found is None or np.isnan(found.number):
         return None
-    of = Led(_name(found.value), (found.place,))
+    of = Led(name_of(found.value), (found.place,))
     return Bounds(found.number, _EVER, of) if is_a(node, "Max") else Bounds(-_EVER, found.number, of)
-
-
-def _name(value: ir.Value | None) -> str:
-    return "" if value is None else value.name or ""
 
 
 def _put(bounds: Bounds, draft: Draft, node: ir.Node) -> bool:

@@ -18,23 +18,28 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.spelled.steps import Led, beside, is_wide, step_before
+from superopt.onnx_io.otherwise.spelled.steps import PRODUCTS, Led, beside, is_of_numbers, is_wide, step_before
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
+from superopt.substitution import elements
 
 WIDENED = 8
 """The opset from which on slopes go to the last axes of what they are for, and a Min takes a number beside a value."""
+
+
+FEW_SLOPED, FEW_OF_BOTH = 2**12, 2**13
+"""Of fewer elements a PRelu takes as long as a product and the larger, and any choice as four steps."""
 
 
 _MORE, _LESS = ("Greater", "GreaterOrEqual"), ("Less", "LessOrEqual")
 """What asks whether one value is above, and below, another: at 0 all slopes give the same."""
 
 
-_NUMBERS = ("Add", "BatchNormalization", "Conv", "Gemm", "MatMul")
-"""What gives numbers: of what may be none, a choice also takes out what is none."""
+_SUMS = ("Add", "BatchNormalization", *PRODUCTS)
+"""What is rectified: of an input that may be no number, a choice also takes out what is none."""
 
 
 class Leak(NamedTuple):
@@ -46,7 +51,16 @@ class Leak(NamedTuple):
 
 def leaks(program: Program) -> dict[int, Put]:
     """How to write rectifiers that leak, by the places of their last steps."""
-    return {place: partial(_put, leak) for place, leak in of_nodes(program, partial(_leak, program)).items()}
+    return {place: partial(_put, leak) for place, leak in of_nodes(program, partial(_paying, program)).items()}
+
+
+def _paying(program: Program, node: ir.Node) -> Leak | None:
+    """The rectifier that ends here, where it is computed faster as this writes it."""
+    leak = _leak(program, node)
+    if leak is None or _are_alike(leak.slopes) or is_a(node, "Add", "Sub"):
+        return leak
+    few = FEW_OF_BOTH if not _are_on_one_side(leak.slopes) else FEW_SLOPED if is_a(node, "PRelu") else 0
+    return leak if (shape := shape_of(program, node.outputs[0])) is not None and elements(shape) >= few else None
 
 
 def _leak(program: Program, node: ir.Node) -> Leak | None:
@@ -55,8 +69,10 @@ def _leak(program: Program, node: ir.Node) -> Leak | None:
     if opset_of(program.model) < WIDENED or not is_wide(program, node.outputs[0], "float32"):
         return None
     if is_a(node, "PRelu"):
-        slopes = data_of(program, node.inputs[1])
-        return None if slopes is None or not slopes.size else _leak_of(slopes, node.inputs[0], 0)
+        slopes, shape = data_of(program, node.inputs[1]), shape_of(program, node.outputs[0])
+        # onnxruntime's gives what slopes of more axes have, and ONNX's what it reads.
+        is_told = slopes is not None and shape is not None and slopes.size > 0 and slopes.ndim <= len(shape)
+        return _leak_of(slopes, node.inputs[0], 0) if is_told and slopes is not None else None
     if is_a(node, "Where"):
         return _of_choice(program, node)
     return _of_larger(program, node) if is_a(node, "Max") else _of_parts(program, node)
@@ -99,7 +115,7 @@ def _of_choice(program: Program, node: ir.Node) -> Leak | None:
         return None
     slopes, product = data_of(program, other), other.producer()
     if slopes is not None:
-        is_nothing = not slopes.any() and is_a(value.producer(), *_NUMBERS)
+        is_nothing = not slopes.any() and is_a(value.producer(), *_SUMS) and is_of_numbers(program, value)
         return _leak_of(np.zeros(1, np.float32), value, place) if is_nothing else None
     if not is_a(product, "Mul"):
         return None
@@ -111,7 +127,9 @@ def _of_choice(program: Program, node: ir.Node) -> Leak | None:
 
 
 def _leak_of(slopes: Array, value: ir.Value | None, *path: int) -> Leak | None:
-    return None if value is None else Leak(slopes, Led(value.name or "", path))
+    """Times slopes that are numbers: what is positive is not multiplied by what is none."""
+    is_told = value is not None and bool(np.isfinite(slopes).all())
+    return Leak(slopes, Led(value.name or "", path)) if is_told and value is not None else None
 
 
 def _step(node: ir.Node | None, place: int) -> ir.Node | None:
@@ -128,10 +146,19 @@ def _leaking(made: NewNodes, x: ir.Value, slopes: Array) -> ir.Value:
     """What is negative of a value times slopes: the larger of both where no slope is steeper than what is positive."""
     if not slopes.any():
         return made.node("Relu", [x])
-    if bool((slopes == slopes.reshape(-1)[0]).all()):
+    if _are_alike(slopes):
         return made.node("LeakyRelu", [x], [ir.AttrFloat32("alpha", float(slopes.reshape(-1)[0]))])
-    if bool((slopes <= 1).all()) or bool((slopes >= 1).all()):
+    if _are_on_one_side(slopes):
         sloped = made.node("Mul", [x, made.held(slopes)])
         return made.node("Max" if bool((slopes <= 1).all()) else "Min", [x, sloped])
     negative = made.node("Min", [x, made.held(np.array(0, np.float32))])
     return made.node("Add", [made.node("Relu", [x]), made.node("Mul", [negative, made.held(slopes)])])
+
+
+def _are_alike(slopes: Array) -> bool:
+    return bool((slopes == slopes.reshape(-1)[0]).all())
+
+
+def _are_on_one_side(slopes: Array) -> bool:
+    """Whether none is steeper, or none less steep, than what is positive."""
+    return bool((slopes <= 1).all()) or bool((slopes >= 1).all())

@@ -16,12 +16,16 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.new_nodes import NewNodes
-from superopt.onnx_io.otherwise.spelled.steps import Led, beside, is_wide
+from superopt.onnx_io.otherwise.spelled.steps import Led, beside, is_of_numbers, is_wide
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import BOUNDS_GIVEN, data_of, shape_of
 from superopt.onnx_io.replacing import Draft, Put, of_nodes
 from superopt.onnx_io.said import input_of, is_a, real
 from superopt.onnx_io.skeleton import opset_of
+from superopt.substitution import elements
+
+FEW = 2**10
+"""Of fewer elements a Shrink takes as long as two operators."""
 
 
 class Shrunk(NamedTuple):
@@ -45,12 +49,16 @@ def _shrunk(program: Program, node: ir.Node) -> Shrunk | None:
     if found is None or not found.by.size or not bool((found.by >= 0).all()) or not np.isfinite(found.by).all():
         return None
     x = found.of.of(node)
-    return found if x is not None and shape_of(program, x) == shape_of(program, node.outputs[0]) else None
+    if x is None or shape_of(program, x) != shape_of(program, node.outputs[0]):
+        return None
+    return found if not is_a(node, *_CHOOSES) or is_of_numbers(program, x) else None
 
 
-def _of_operator(_: Program, node: ir.Node) -> Shrunk | None:
-    limit = real(node, "lambd", 0.5)
-    return _found(np.array(limit, np.float32), node.inputs[0], 0) if real(node, "bias", 0.0) == limit else None
+def _of_operator(program: Program, node: ir.Node) -> Shrunk | None:
+    limit, shape = real(node, "lambd", 0.5), shape_of(program, node.outputs[0])
+    if real(node, "bias", 0.0) != limit or shape is None or elements(shape) < FEW:
+        return None
+    return _found(np.array(limit, np.float32), node.inputs[0], 0)
 
 
 def _of_sign(program: Program, node: ir.Node) -> Shrunk | None:
@@ -107,6 +115,9 @@ def _of_choices(program: Program, node: ir.Node) -> Shrunk | None:
 def _is_there(rest: Array | None) -> bool:
     return rest is None or bool(rest.any())
 
+
+_CHOOSES = ("Add", "Shrink")
+"""What makes 0 of what is no number."""
 
 _READ = {"Shrink": _of_operator, "Mul": _of_sign, "Sub": _of_parts, "Where": _of_choice, "Add": _of_choices}
 

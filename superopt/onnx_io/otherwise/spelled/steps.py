@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import onnx_ir as ir
 
+from superopt.onnx_io.operator_kinds import MOVES
 from superopt.onnx_io.order import is_read_once
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, shape_of
@@ -16,6 +18,21 @@ LEAST = 2**6
 """So many elements are computed at least: fewer are sizes, or take as long in any way."""
 
 _NUMBERS = ("float16", "float32", "float64")
+
+PRODUCTS = ("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul")
+"""What values are made of: what is none among what these read is not to be had back behind them."""
+
+_RECTIFIERS = "Clip Elu HardSigmoid HardSwish LeakyRelu PRelu Relu Sigmoid Softplus Tanh"
+_POOLS, _NORMALIZATIONS = "AveragePool GlobalAveragePool MaxPool", "BatchNormalization LayerNormalization"
+_OTHERS = "Abs Add Concat Dropout Erf Max Min Mul Neg Split Sub Sum"
+_KEEPS = (*MOVES, *f"{_RECTIFIERS} {_POOLS} {_NORMALIZATIONS} {_OTHERS}".split())
+"""What gives numbers for numbers, short of an overflow."""
+
+_TOLD = ("Clip", "Dropout", "Split")
+"""What reads its elements first, and then, as what moves them does, only what is done with them."""
+
+_FARTHEST = 16
+"""Behind more steps than these nothing is looked for."""
 
 
 class Beside(NamedTuple):
@@ -49,6 +66,30 @@ def step_before(value: ir.Value) -> ir.Node | None:
     """What computes a value that one node of the same graph reads, and nothing else."""
     node = value.producer()
     return node if node is not None and is_read_once(value) and len(node.outputs) == 1 else None
+
+
+def is_of_numbers(program: Program, value: ir.Value | None) -> bool:
+    """Whether a value is made of inputs and products by steps that give numbers for numbers.
+
+    Choices give a number for what is none, as behind a quotient by 0, and operators of one kernel do not.
+    """
+    seen, stack = set[ir.Value | None](), [value]
+    while stack:
+        value = stack.pop()
+        if value is None or value in seen or value.is_graph_input():
+            continue
+        seen.add(value)
+        step = value.producer()
+        if (data := data_of(program, value)) is not None:
+            is_kept = bool(np.isfinite(data).all())
+        elif is_a(step, *PRODUCTS):
+            is_kept = True
+        else:
+            is_kept = is_a(step, *_KEEPS) and len(seen) <= _FARTHEST
+            stack += [] if step is None else step.inputs[: 1 if is_a(step, *MOVES, *_TOLD) else None]
+        if not is_kept:
+            return False
+    return True
 
 
 class Led(NamedTuple):

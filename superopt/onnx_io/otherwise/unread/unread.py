@@ -20,6 +20,7 @@ import onnx_ir as ir
 
 from superopt.dim import Shape
 from superopt.onnx_io.asked_sizes import asks_sizes, sizes_before
+from superopt.onnx_io.naming import name_of
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.unread.cuts import Known, Need, size_of
 from superopt.onnx_io.otherwise.unread.each import PRODUCTS
@@ -72,7 +73,7 @@ def unread(program: Program) -> dict[int, Put]:
 def _plan(known: Known) -> Plan:
     """From the last node to the first, what each is to give for those behind it."""
     graph, wanted, nodes = list(known.program.model.graph), dict[str, Need | None](), dict[int, Made]()
-    asked = {_name(node.inputs[0]) for node in graph if asks_sizes(node)}
+    asked = {name_of(node.inputs[0]) for node in graph if asks_sizes(node)}
     for i, node in reversed([*enumerate(graph)]):
         of = _wanted(node, wanted)
         of = None if of is None or of.places == whole(size_of(known.program, node.outputs[0], of.axis) or 0) else of
@@ -86,17 +87,13 @@ def _plan(known: Known) -> Plan:
         for place, value in enumerate(node.inputs):
             if value is not None:
                 need = read.get(place)
-                is_told = need is None or _name(value) not in asked or size_of(known.program, value, need.axis)
+                is_told = need is None or name_of(value) not in asked or size_of(known.program, value, need.axis)
                 _want(wanted, value, need if is_told else None)
     made = {value.name or "" for node in graph for value in node.outputs}
     has = {name: need for name, need in wanted.items() if need is not None and name in made}
     reads = {i: [0] if asks_sizes(graph[i]) else one.read for i, one in nodes.items()}
-    kept = {i: one for i, one in nodes.items() if one.of or any(_name(graph[i].inputs[p]) in has for p in reads[i])}
+    kept = {i: one for i, one in nodes.items() if one.of or any(name_of(graph[i].inputs[p]) in has for p in reads[i])}
     return Plan(dict(sorted(kept.items())), has)
-
-
-def _name(value: ir.Value | None) -> str:
-    return "" if value is None else value.name or ""
 
 
 def _wanted(node: ir.Node, wanted: dict[str, Need | None]) -> Need | None:
@@ -156,7 +153,7 @@ def _at(shape: Shape, need: Need, every: bool = False) -> int:
 
 def _there(program: Program, plan: Plan, value: ir.Value | None, axis: int) -> Need | None:
     """The places that a value has along an axis once it is made as planned; None where nothing is known of it."""
-    made, shape = plan.has.get(_name(value)), shape_of(program, value)
+    made, shape = plan.has.get(name_of(value)), shape_of(program, value)
     size = None if shape is None else shape[axis]
     return made if made or size is None else Need(axis, whole(size if isinstance(size, int) else OPEN))
 
@@ -167,7 +164,7 @@ def _put(program: Program, plan: Plan, draft: Draft, _: ir.Node) -> bool:
     for i, one in plan.nodes.items():
         node, made = after[i], draft.nodes("read")
         if asks_sizes(node) and (value := node.inputs[0]) is not None:
-            sizes = sizes_before(made, value, plan.has[_name(value)].axis, shape_of(program, value) or ())
+            sizes = sizes_before(made, value, plan.has[name_of(value)].axis, shape_of(program, value) or ())
             draft.replace(node, made, [sizes])
             continue
         inputs = [_read(program, plan, one, made, place, value) for place, value in enumerate(node.inputs)]

@@ -14,6 +14,7 @@ from tests.onnx_io.networks import Array, run
 from tests.onnx_io.otherwise.reading import gain, operators_of
 
 SIZES = (1, 4, 6, 6)
+LARGE = (1, 4, 48, 48)
 CLIPS = {
     "a Min of a Max": "a = Max(x, n0) y = Min(a, n6)",
     "a Max of a Min, numbers first": "a = Min(n6, x) y = Max(n0, a)",
@@ -49,20 +50,20 @@ NUMBERS: Mapping[str, object] = {
     "fifth": 0.2, "half": 0.5, "steep": [[[-2.0]], [[3.0]], [[1.0]], [[0.5]]],
     "flat": [[[-2.0]], [[0.3]], [[1.0]], [[0.5]]], "tenth": 0.1, "large": 2.0**23,
     "each": [[[2.0]], [[3.0]], [[4.0]], [[5.0]]], "deep": [[[[[6.0]]]]],
+    "none": [[[np.nan]], [[2.0]], [[1.0]], [[2.0]]], "endless": [[[-np.inf]], [[2.0]], [[1.0]], [[3.0]]],
 }  # fmt: skip
 
 
-def _source(nodes: str, rank: int = 4, more: str = "") -> onnx.ModelProto:
-    given = model(
-        f"g (float[1, 4, 6, 6] x) => (float[{', '.join(f's{i}' for i in range(rank))}] y{more}) {{ {nodes} }}"
-    )
+def _source(nodes: str, rank: int = 4, more: str = "", sizes: tuple[int, ...] = SIZES) -> onnx.ModelProto:
+    given_sizes, made_sizes = ", ".join(map(str, sizes)), ", ".join(f"s{i}" for i in range(rank))
+    given = model(f"g (float[{given_sizes}] x) => (float[{made_sizes}] y{more}) {{ {nodes} }}")
     held = [numpy_helper.from_array(np.array(n, np.float32), name) for name, n in NUMBERS.items()]
     given.graph.initializer.extend(i for i in held if f"{i.name}," in nodes or f"{i.name})" in nodes)
     return given
 
 
-def _feeds() -> dict[str, Array]:
-    return {"x": np.random.default_rng(0).uniform(-9, 9, SIZES).astype(np.float32)}
+def _feeds(sizes: tuple[int, ...] = SIZES) -> dict[str, Array]:
+    return {"x": np.random.default_rng(0).uniform(-9, 9, sizes).astype(np.float32)}
 
 
 @pytest.mark.parametrize("nodes", CLIPS.values(), ids=CLIPS)
@@ -121,13 +122,39 @@ def test_what_spells_no_activation_stays(nodes: str) -> None:
         "b = Neg(x) c = Greater(b, n0) a = Mul(x, tenth) y = Where(c, x, a)",
         "c = Greater(x, n0) y = Where(c, x, n1)",
         "a = Sqrt(x) c = Greater(a, n0) y = Where(c, a, n0)",
+        "a = Sqrt(x) b = Add(a, n1) c = Greater(b, n0) y = Where(c, b, n0)",
+        "a = Sqrt(x) y = Shrink<lambd = 1.0, bias = 1.0>(a)",
+        "b = Sqrt(x) c = Greater(b, n3) a = Sub(b, n3) d = Where(c, a, n0) l = Less(b, m3) e = Add(b, n3) "
+        "f = Where(l, e, n0) y = Add(d, f)",
+        "y = PRelu(x, none)",
+        "y = PRelu(x, endless)",
         "a = Relu(x) b = Neg(x) d = Mul(b, n3) y = Add(a, d)",
         "a = Relu(x) b = Neg(x) c = Relu(b) d = Mul(c, n3) y = Sub(d, a)",
     ],
 )
 def test_others_that_look_so_stay(nodes: str) -> None:
-    source = _source(nodes)
-    assert operators_of(source, _feeds()) == [node.op_type for node in source.graph.node]
+    source = _source(nodes, sizes=LARGE)
+    assert operators_of(source, _feeds(LARGE)) == [node.op_type for node in source.graph.node]
+
+
+def test_slopes_that_are_no_numbers_stay_with_what_is_negative() -> None:
+    source = _source("y = PRelu(x, none)")
+    assert np.isfinite(run(source, {"x": np.abs(_feeds()["x"])})[0]).all()
+
+
+def test_slopes_of_more_axes_stay_as_runtimes_read_them() -> None:
+    source = _source("y = PRelu(x, deep)", sizes=LARGE)
+    assert operators_of(source, _feeds(LARGE)) == ["PRelu"]
+
+
+@pytest.mark.parametrize("before", ["a = Reshape(x, rows)", "b = Sub(x, n3) a = Transpose(b)", "a = MatMul(x, w)"])
+def test_thresholds_of_what_is_made_of_inputs_and_products_are_what_lies_beyond_bounds(before: str) -> None:
+    source = _source(f"{before} y = Shrink<lambd = 1.0, bias = 1.0>(a)", rank=2 if "rows" in before else 4, sizes=LARGE)
+    rows, w = np.array([192, 48]), np.random.default_rng(1).standard_normal((48, 48)).astype(np.float32)
+    for name, held in (("rows", rows), ("w", w)):
+        if f", {name})" in before:
+            source.graph.initializer.append(numpy_helper.from_array(held, name))
+    assert operators_of(source, _feeds(LARGE))[-2:] == ["Clip", "Sub"]
 
 
 def test_a_step_that_others_read_is_computed_still() -> None:
@@ -154,7 +181,21 @@ def test_two_spellings_that_end_in_a_row_are_both_told_apart() -> None:
     ],
 )
 def test_slopes_of_channels_are_products_and_the_larger_or_smaller_of_both(nodes: str, made: list[str]) -> None:
-    assert operators_of(_source(nodes), _feeds(), rounds=False) == made
+    assert operators_of(_source(nodes, sizes=LARGE), _feeds(LARGE), rounds=False) == made
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "y = PRelu(x, flat)",
+        "y = PRelu(x, steep)",
+        "c = Less(x, n0) a = Mul(x, steep) y = Where(c, a, x)",
+        "y = Shrink<lambd = 1.0, bias = 1.0>(x)",
+    ],
+)
+def test_of_few_elements_fewer_operators_stay(nodes: str) -> None:
+    source = _source(nodes)
+    assert operators_of(source, _feeds()) == [node.op_type for node in source.graph.node]
 
 
 def test_slopes_of_channels_gain() -> None:
@@ -185,7 +226,7 @@ OTHER_SHRINKS = {
 
 @pytest.mark.parametrize("nodes", SHRINKS.values(), ids=SHRINKS)
 def test_soft_thresholds_are_what_lies_beyond_two_bounds(nodes: str) -> None:
-    assert operators_of(_source(nodes), _feeds(), rounds=False) == ["Clip", "Sub"]
+    assert operators_of(_source(nodes, sizes=LARGE), _feeds(LARGE), rounds=False) == ["Clip", "Sub"]
 
 
 def test_soft_thresholds_of_channels_are_too() -> None:
@@ -195,5 +236,5 @@ def test_soft_thresholds_of_channels_are_too() -> None:
 
 @pytest.mark.parametrize("nodes", OTHER_SHRINKS.values(), ids=OTHER_SHRINKS)
 def test_other_thresholds_stay(nodes: str) -> None:
-    source = _source(nodes)
-    assert operators_of(source, _feeds(), rounds=False) == [node.op_type for node in source.graph.node]
+    source = _source(nodes, sizes=LARGE)
+    assert operators_of(source, _feeds(LARGE), rounds=False) == [node.op_type for node in source.graph.node]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from superopt.dim import Shape
 from superopt.operators.conv import Conv
 from superopt.operators.definitions.dilated import apart
 from superopt.operators.definitions.tiles import products_of_tiles, sharing_of, side_for
@@ -33,7 +34,8 @@ def halving_by_tiles(conv: Conv, x: Term, k: Term) -> Term | None:
     plain = x.type.rank == 4 and (conv.strides, conv.dilations, conv.group) == (STEPS, (1, 1), 1)
     if not plain or k.shape[2:] != (4, 4) or not k.constant or not all(isinstance(d, int) and d >= 0 for d in sizes):
         return None
-    return halved(conv, x, k)
+    sharing, results = sharing_of(Conv(), _kernel(k)), make(conv, (x, k)).shape
+    return halved(conv, x, k) if _side(results, sharing) is not None else None
 
 
 def halved(conv: Conv, x: Term, k: Term, side: int | None = None) -> Term | None:
@@ -46,10 +48,14 @@ def halved(conv: Conv, x: Term, k: Term, side: int | None = None) -> Term | None
     after = tuple(size + TAPS - 1 - given - first for size, given, first in places)
     if min(after) < 0:
         return None
+    return in_tiles(Conv(pads=(*before, *after)), parts, _kernel(k), side)
+
+
+def _kernel(k: Term) -> Term:
+    """Kernels of 4 by 4 by phases, as those of four times as many channels by 2 by 2."""
     o, c, *_ = k.shape
     kernel = Transpose((0, 1, 3, 5, 2, 4))(reshaped(k, (o, c, TAPS, 2, TAPS, 2)))
-    kernel = reshaped(kernel, (o, c * math.prod(STEPS), TAPS, TAPS))
-    return in_tiles(Conv(pads=(*before, *after)), parts, kernel, side)
+    return reshaped(kernel, (o, c * math.prod(STEPS), TAPS, TAPS))
 
 
 @defines("conv_transpose", "by phases in tiles", rounds=True)
@@ -72,12 +78,17 @@ def doubled(op: ConvTranspose, x: Term, k: Term, bias: Term | None, side: int | 
 
 def in_tiles(conv: Conv, x: Term, k: Term, side: int | None = None) -> Term | None:
     """A convolution by 2×2 kernels in tiles of a side; of none told, in those that take less than all products do."""
-    n, _, *sizes = result = make(conv, (x, k)).shape
-    if side is None:
-        if (sharing := sharing_of(conv, k)) <= 0 or not all(isinstance(d, int) for d in (x.shape[1], *sizes)):
-            return None
-        results = (n if isinstance(n, int) else 1, *concrete(tuple(sizes), "tiles"))
-        side, cost = side_for(results, sharing, TAPS)
-        if cost >= TAPS**2 * math.prod(results):
-            return None
+    result = make(conv, (x, k)).shape
+    if side is None and (not isinstance(x.shape[1], int) or (side := _side(result, sharing_of(conv, k))) is None):
+        return None
     return products_of_tiles(conv, x, k, result, side)
+
+
+def _side(result: Shape, sharing: float) -> int | None:
+    """The cheaper of the sides of tiles for a result; None where all products take less."""
+    n, _, *sizes = result
+    if sharing <= 0 or not all(isinstance(d, int) for d in sizes):
+        return None
+    results = (n if isinstance(n, int) else 1, *concrete(tuple(sizes), "tiles"))
+    side, cost = side_for(results, sharing, TAPS)
+    return side if cost < TAPS**2 * math.prod(results) else None

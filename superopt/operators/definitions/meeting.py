@@ -44,7 +44,11 @@ class _Axis(NamedTuple):
 @defines("conv", "of taps that meet")
 def of_taps_that_meet(conv: Conv, x: Term, k: Term) -> Term | None:
     """By a kernel without the first and last taps that see nothing but the zeros around, whatever the place."""
-    if not k.constant or not all(isinstance(d, int) for d in (*x.shape[2:], *k.shape[2:], *conv.sizes())):
+    is_padded = any(not isinstance(pad, int) or pad != 0 for pad in conv.pads)  # what is not has taps that all meet
+    sizes = (*x.shape[2:], *k.shape[2:], *conv.sizes())
+    if not is_padded or not k.constant or not all(isinstance(d, int) for d in sizes):
+        return None
+    if all(map(_all_meet, *(concrete(c, "taps") for c in (x.shape[2:], k.shape[2:], conv.strides, conv.dilations)))):
         return None
     axes = _axes(conv, x, k)
     if any(axis.before < 0 or axis.after < 0 or not axis.results for axis in axes):
@@ -58,6 +62,11 @@ def of_taps_that_meet(conv: Conv, x: Term, k: Term) -> Term | None:
     after = tuple(axis.after - (axis.taps - taps.stop) * axis.gap for taps, axis in zip(met, axes, strict=True))
     gaps = tuple(axis.gap if len(taps) > 1 else 1 for taps, axis in zip(met, axes, strict=True))
     return make(Conv(conv.strides, (*before, *after), gaps, conv.group), (x, k))
+
+
+def _all_meet(size: int, taps: int, step: int, gap: int) -> bool:
+    """Whether a map is so long that each tap meets it somewhere, however it is padded: that is told in no time."""
+    return size > (taps - 1) * gap + step
 
 
 def _axes(conv: Conv, x: Term, k: Term) -> list[_Axis]:

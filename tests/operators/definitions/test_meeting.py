@@ -10,6 +10,7 @@ from superopt.arithmetic.field import FIELD
 from superopt.errors import ShapeError
 from superopt.evaluate import evaluate, sample
 from superopt.operators.conv import Conv
+from superopt.operators.definitions import meeting
 from superopt.operators.definitions.meeting import of_taps_that_meet
 from superopt.term import Term, variable
 
@@ -53,3 +54,15 @@ def test_where_every_tap_meets_something_nothing_is_offered() -> None:
         pair = _pair(conv, (6, 6), (3, 3))
         assert pair is not None
         assert pair[1] is None
+
+
+def test_each_tap_meets_a_map_that_is_long_enough() -> None:
+    examined = 0
+    for size, taps, step, gap, before, after in itertools.product(
+        range(1, 12), range(1, 5), range(1, 4), range(1, 4), range(5), range(5)
+    ):
+        results = (size + before + after - (taps - 1) * gap - 1) // step + 1
+        if results > 0 and meeting._all_meet(size, taps, step, gap):
+            assert meeting._Axis(size, results, taps, step, gap, before, after).meeting() == range(taps)
+            examined += 1
+    assert examined

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import statistics
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+
+from superopt.processor import facts
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,11 @@ def summary(times: list[float]) -> Timing:
     return Timing(middle, high - low, len(times))
 
 
-@cache
 def device() -> str:
     """The processor: its marketing name, and family and model, which virtual machines leave more precise."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-    except OSError:
+    told = facts()
+    if not told:
         return platform.processor() or platform.machine()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    if "model name" not in facts:
+    if "model name" not in told:
         return platform.machine()
-    return f"{facts['model name']} ({facts.get('cpu family', '?')}/{facts.get('model', '?')})"
+    return f"{told['model name']} ({told.get('cpu family', '?')}/{told.get('model', '?')})"

@@ -11,9 +11,9 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.naming import values
-from superopt.onnx_io.processor import flags, is_x86
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.said import held, input_of, is_a
+from superopt.processor import flags, is_x86
 
 SMALL = 64
 """Two products of a byte without a sign and one that is no larger have room in 16 bits."""
@@ -84,4 +84,4 @@ def _gives_unsigned(node: ir.Node) -> bool:
 
 def adds_up_products() -> bool:
     """Whether this processor has room for sums of products of any bytes; false where that is not known."""
-    return not is_x86() or not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags() or ())
+    return not is_x86() or not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags())

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from superopt.dim import Dim, Shape, product
+from superopt.onnx_io.naming import name_of
 from superopt.onnx_io.operator_kinds import VIEWS
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import data_of, integers_of, shape_of
@@ -58,7 +59,7 @@ def laid(channels: Numbers, shape: Shape) -> Laid:
 
 def moved(program: Program, node: ir.Node, known: Mapping[str, Laid]) -> list[Laid] | None:
     """How the results of a node lie that only moves whole channels of what it reads; None of others."""
-    read = [known.get(v.name or "") for v in node.inputs if v is not None]
+    read = [known.get(name_of(v)) for v in node.inputs if v is not None]
     x = read[0] if read else None
     shapes = [shape_of(program, value) for value in node.outputs]
     if x is None or any(shape is None for shape in shapes):

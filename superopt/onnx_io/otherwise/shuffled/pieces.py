@@ -9,7 +9,7 @@ import numpy as np
 
 from superopt.onnx_io.otherwise.shuffled.moves import Numbers
 from superopt.onnx_io.otherwise.shuffled.sources import Source
-from superopt.onnx_io.processor import flags, is_x86
+from superopt.processor import flags, is_x86
 
 BLOCK, ALONE = 16, 4
 """Processors lay channels out in blocks of 8 or 16: what is of whole blocks of this is so on all."""
@@ -19,6 +19,9 @@ LAUNCH, LEAST = 12, 2.0**16
 AVX2 a convolution of 58 channels of 28 x 28 to 8, 16, 32 and 64 took 24, 28, 43 and 80 us.
 """
 
+DEAR = 16
+"""What it costs to copy an element, in products."""
+
 MOST = 32
 """Of more kinds of channels none are told apart."""
 
@@ -27,8 +30,7 @@ def block() -> int:
     """Of how many channels the blocks are in which this processor lays them out, by its vectors: 8 or 16; the latter
     where nobody knows, as that is whole on both.
     """
-    told = flags()
-    return 8 if told is not None and is_x86() and "avx512f" not in told else 16
+    return 8 if is_x86() and flags() and "avx512f" not in flags() else 16
 
 
 class Group(NamedTuple):

@@ -6,21 +6,15 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-import onnx_ir as ir
 
-from superopt.onnx_io.otherwise.shuffled.moves import COPIES, Laid, Numbers
-from superopt.onnx_io.otherwise.shuffled.pieces import LAUNCH, LEAST, filled, pieces_of, read_alike
+from superopt.onnx_io.naming import name_of
+from superopt.onnx_io.otherwise.shuffled.moves import Laid, Numbers
+from superopt.onnx_io.otherwise.shuffled.pieces import DEAR, filled, pieces_of, read_alike
 from superopt.onnx_io.otherwise.shuffled.sources import Sources
 from superopt.onnx_io.program import Program
-from superopt.onnx_io.reading import shape_of
-from superopt.onnx_io.said import is_a
-from superopt.substitution import TYPICAL, elements
 
 MIXED = 8
 """So often at least are channels that are read together not the next ones of a source where they are shuffled."""
-
-DEAR = 16
-"""What it costs to copy an element, in products."""
 
 
 Read: TypeAlias = list[tuple[int, int]]
@@ -71,7 +65,7 @@ class Plan:
 
 
 def plan_of(program: Program, sources: Sources) -> Plan | None:
-    """How channels are made such that nothing shuffles them; None where nothing does, or it would not pay."""
+    """How channels are made such that nothing shuffles them; None where nothing does."""
     each, outside, plan = sources.each, _outside(program, sources), Plan(sources)
     mixed = {i for i, source in enumerate(each) if source.reads is not None and plan.is_mixed(source.reads)}
     if not mixed:
@@ -93,7 +87,7 @@ def plan_of(program: Program, sources: Sources) -> Plan | None:
             plan.makes(i, [channels], channels)
     read_outside = {name: lies.channels.reshape(-1) for name, lies in outside.items()}
     plan.outside = {name: plan.needed(numbers) for name, numbers in read_outside.items() if plan.is_changed(numbers)}
-    return plan if plan.reads and _cost(program, sources, plan) < 0 else None
+    return plan if plan.reads else None
 
 
 def _below(sources: set[int], of: Numbers, read: Mapping[int, Numbers]) -> set[int]:
@@ -114,11 +108,11 @@ def _outside(program: Program, sources: Sources) -> dict[str, Laid]:
     """What others read, as convolutions read it: what only looks at channels otherwise stays, and reads these."""
     found, nodes = dict.fromkeys(sources.outside), list(program.model.graph)
     for place in reversed(sources.moving):
-        names = [value.name or "" for value in nodes[place].outputs]
+        names = [name_of(value) for value in nodes[place].outputs]
         if any(name in found and sources.known[name].row is None for name in names):
             for name in names:
                 found.pop(name, None)
-            found |= {v.name or "": None for v in nodes[place].inputs if v is not None and v.name in sources.known}
+            found |= {name_of(v): None for v in nodes[place].inputs if v is not None and v.name in sources.known}
     return {name: sources.known[name] for name in found if name in sources.known}
 
 
@@ -126,50 +120,3 @@ def _made_of(reads: Numbers, there: Numbers, first: int) -> Numbers:
     """The numbers of channels that are computed of those that are there, each of one, by what each reads."""
     made = {int(channel): first + place for place, channel in enumerate(reads)}
     return np.array([made.get(int(channel), -1) for channel in there])
-
-
-def _cost(program: Program, sources: Sources, plan: Plan) -> float:
-    """How many products more are computed than are spared for what is copied less. What is moved is copied for each
-    move, and laid out anew by what makes it and by what reads it.
-    """
-    cost, joined, nodes = LEAST, set[tuple[tuple[int, int], ...]](), list(program.model.graph)
-    for i, source in enumerate(sources.each):
-        size, pieces = DEAR * _places_of(program, nodes[source.places[-1]].outputs[0]), plan.pieces[i]
-        cost += (sum(piece.size for piece in pieces) - source.many) * source.work
-        cost += (len(pieces) - 1) * (LAUNCH * source.work + LEAST)
-        cost -= source.many * size if len(pieces) > 1 else 0.0
-        if i in plan.reads and source.reads is not None:
-            size = DEAR * _places_of(program, nodes[source.places[0]].inputs[0])
-            there = plan.channels(plan.reads[i]).size
-            cost += (there - source.reads.size) * source.reading if source.is_dense else 0.0
-            if len(plan.reads[i]) > 1:
-                cost -= source.reads.size * size
-                cost += 0 if tuple(plan.reads[i]) in joined else there * size
-                joined.add(tuple(plan.reads[i]))
-    cost += sum(2 * DEAR * elements(sources.known[name].shape, TYPICAL) for name in plan.outside)
-    spared = _spared(program, sources, plan)
-    return cost - DEAR * sum(elements(r.shape, TYPICAL) for place in spared for r in sources.moving[place])
-
-
-def _spared(program: Program, sources: Sources, plan: Plan) -> list[int]:
-    """The places of nodes that copy channels for nothing then."""
-    nodes, found = list(program.model.graph), list[int]()
-    read = {_name(nodes[source.places[0]].inputs[0]) for i, source in enumerate(sources.each) if i not in plan.reads}
-    asked = {name for name in sources.asked.values() if not plan.is_changed(sources.known[name].channels.reshape(-1))}
-    read |= asked.union(sources.outside).difference(plan.outside)
-    for place in reversed(sources.moving):
-        if read.intersection(map(_name, nodes[place].outputs)):
-            read.update({_name(value) for value in nodes[place].inputs}.difference(plan.outside))
-        elif is_a(nodes[place], *COPIES):
-            found.append(place)
-    return found
-
-
-def _name(value: ir.Value | None) -> str:
-    return "" if value is None else value.name or ""
-
-
-def _places_of(program: Program, value: ir.Value | None) -> int:
-    """How many elements an image has for each channel."""
-    shape = shape_of(program, value) or ()
-    return elements((*shape[:1], *shape[2:]), TYPICAL)

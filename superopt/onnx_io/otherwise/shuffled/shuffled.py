@@ -15,6 +15,7 @@ from functools import partial
 
 import onnx_ir as ir
 
+from superopt.onnx_io.otherwise.shuffled.paying import cost_of
 from superopt.onnx_io.otherwise.shuffled.plan import Plan, plan_of
 from superopt.onnx_io.otherwise.shuffled.sources import Sources, sources_of
 from superopt.onnx_io.otherwise.shuffled.written import Writer
@@ -23,17 +24,17 @@ from superopt.onnx_io.replacing import Draft, Put
 from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
 
-PADDED = 7
+NORMED = 7
 """The opset from which on norms and slopes are what they are now."""
 
 
 def shuffled(program: Program) -> dict[int, Put]:
     """How to let convolutions make and read channels such that nothing shuffles them, by the place of the first."""
-    if opset_of(program.model) < PADDED or not any(is_a(node, "Transpose", "Gather") for node in program.model.graph):
+    if opset_of(program.model) < NORMED or not any(is_a(node, "Transpose", "Gather") for node in program.model.graph):
         return {}
     sources = sources_of(program)
     plan = plan_of(program, sources)
-    if plan is None:
+    if plan is None or cost_of(program, sources, plan) >= 0:
         return {}
     return {min(sources.each[i].places[0] for i in plan.reads): partial(_put, program, sources, plan)}
 

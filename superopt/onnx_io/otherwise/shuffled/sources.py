@@ -80,26 +80,26 @@ class _Reader:
         known = self.found.known
         if (results := moved(self._program, node, known)) is not None:
             self.found.moving[place] = results
-            known.update({value.name or "": r for value, r in zip(node.outputs, results, strict=True)})
+            known.update({name_of(value): r for value, r in zip(node.outputs, results, strict=True)})
         elif (source := self._of_each(place, node) or self._of_all(place, node)) is not None:
-            name = node.outputs[0].name or ""
+            name = name_of(node.outputs[0])
             known[name] = laid(source.channels, shape_of(self._program, node.outputs[0]) or ())
             self._behind[name] = source
         elif asks_sizes(node) and (lies := known.get(name_of(node.inputs[0]))) is not None and lies.row is not None:
             self.found.asked[place] = name_of(node.inputs[0])
         else:
-            names = [v.name or "" for v in node.inputs if v is not None]
+            names = [name_of(v) for v in node.inputs if v is not None]
             self.found.outside.extend(name for name in names if name in known)
-        self.found.outside.extend(value.name or "" for value in node.outputs if _is_read_elsewhere(node, value))
+        self.found.outside.extend(name_of(value) for value in node.outputs if _is_read_elsewhere(node, value))
 
     def _of_each(self, place: int, node: ir.Node) -> Source | None:
         """The source of which a node computes each channel, which is another where others read these, too."""
         x = input_of(node, 0)
-        lies = None if x is None else self.found.known.get(x.name or "")
+        lies = None if x is None else self.found.known.get(name_of(x))
         is_gated = any(v in self._gates for v in node.inputs)
         if x is None or lies is None or not (is_gated or is_of_each(self._program, node)):
             return None
-        source, reads = self._behind.get(x.name or ""), lies.row
+        source, reads = self._behind.get(name_of(x)), lies.row
         if source is not None and (is_gated or is_gate(x, node) or is_read_once(x)):
             source.places.append(place)
             self._gates.update(node.outputs if is_gate(x, node) else [])

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from superopt.arithmetic.carrier import Array
 from superopt.onnx_io.asked_sizes import sizes_before
+from superopt.onnx_io.naming import name_of
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.shuffled.moves import Numbers
 from superopt.onnx_io.otherwise.shuffled.plan import Plan
@@ -37,7 +38,7 @@ class Writer:
             if i is not None:
                 self._write_source(i, self._sources.each[i], node)
             for value in outputs:
-                if (value.name or "") in self._plan.outside:
+                if name_of(value) in self._plan.outside:
                     self._write_outside(value, node)
             if place in self._sources.asked:
                 self._write_sizes(self._sources.asked[place], node)
@@ -83,7 +84,7 @@ class Writer:
         return x
 
     def _weights(self, value: ir.Value | None) -> Array:
-        return np.zeros(0) if value is None else self._program.data(value.name or "")
+        return np.zeros(0) if value is None else self._program.data(name_of(value))
 
     def _joined_pieces(self, read: list[tuple[int, int]], made: NewNodes) -> ir.Value:
         key = tuple(read)
@@ -101,7 +102,7 @@ class Writer:
 
     def _write_outside(self, value: ir.Value, node: ir.Node) -> None:
         """What others read, in its order."""
-        made, read, name = self._draft.nodes("channels"), self._plan.outside[value.name or ""], value.name or ""
+        made, read, name = self._draft.nodes("channels"), self._plan.outside[name_of(value)], name_of(value)
         there = {int(channel): place for place, channel in enumerate(self._plan.channels(read))}
         places = [there[int(channel)] for channel in self._sources.known[name].channels.reshape(-1)]
         new = self._joined_pieces(read, made)

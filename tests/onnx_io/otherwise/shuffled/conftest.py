@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superopt.onnx_io.otherwise.shuffled import pieces, plan
+from superopt.onnx_io.otherwise.shuffled import pieces, shuffled
 
 
 @pytest.fixture(params=[8, 16])
@@ -16,4 +16,4 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is shuffled is worth it."""
-    monkeypatch.setattr(plan, "_cost", lambda *_: -1.0)
+    monkeypatch.setattr(shuffled, "cost_of", lambda *_: -1.0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superopt.onnx_io import load, understand
-from superopt.onnx_io.otherwise.shuffled import pieces, plan
+from superopt.onnx_io.otherwise.shuffled import pieces, shuffled
 from tests.onnx_io.otherwise.reading import gain, operators_of
 from tests.onnx_io.otherwise.shuffled.networks import Network, halves, shuffle, unit, units
 from tests.onnx_io.otherwise.shuffled.reading import feeds, moves
@@ -133,5 +133,5 @@ def test_any_order_of_channels_is_read_as_it_was(orders: list[tuple[int, list[in
     source = net.model([net.conv(values[-1], 20, 8), values[len(values) // 2]], 24)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "block", lambda: blocks)
-        patch.setattr(plan, "_cost", lambda *_: -1.0)
+        patch.setattr(shuffled, "cost_of", lambda *_: -1.0)
         operators_of(source, feeds(source))

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from superopt.errors import NoRoom, OutOfTime, VerificationFailed
 from superopt.onnx_io import left_to_chance
-from superopt.search.accepting.anew import as_it_stands, as_read_if_faster, with_anew
+from superopt.search.accepting.anew import as_it_stands, with_anew
+from superopt.search.accepting.as_read import as_read_if_faster
 from superopt.search.accepting.judge import Unusable, judged, original
 from superopt.search.accepting.trial import Attempt, Trial
 from superopt.search.deciding import changes_more, decided, too_little

@@ -24,20 +24,15 @@ from superopt.search.replay import Placement, placement
 from superopt.search.rounds import LEAST_SESSIONS
 from superopt.search.solving.nodes import written_in_fewer, written_otherwise
 from superopt.search.solving.remembered import Memory
-from superopt.search.strategies.found import Applied, Found, Solved, expected_gain, taken_as_they_stand
+from superopt.search.strategies.found import Applied, Found, Solved, taken_as_they_stand
 
 NAME = "written anew"
 
 _TO_BE_MEASURED = math.nextafter(1.0, 2.0)
 """The gain of what is to be placed though nobody knows yet what it gains."""
 
-MEASURED_S, MEASURED_SHARE, AS_READ_SHARE = 2.0, 0.25, 0.15
-"""What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left, and
-that of leaving a model as it is read, which comes before.
-"""
-
-MUCH = 1.1
-"""What pieces are to gain by themselves that gain something in the whole model, too, whatever stands around them."""
+MEASURED_S, MEASURED_SHARE = 2.0, 0.25
+"""What measuring a choice is to take, in seconds, and what that of writing anew may take of the time that is left."""
 
 
 def placed(program: Program, cover: Sequence[Solved]) -> list[Placement]:
@@ -64,7 +59,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     all_s, own_s = taken_as_they_stand(cover), taken_as_they_stand(compress(cover, plain))
     fewer = any(written_in_fewer(trial.program, s.places) for s in compress(cover, plain))
     is_much = fewer or own_s >= (LEAST_GAIN - 1.0) * all_s  # other nodes for as many take about as long
-    measured = _measured(cover, more, trial, memory) if own_s and is_much and _is_in_time(all_s, trial) else None
+    measured = measured_beside(cover, more, trial, memory) if own_s and is_much and is_in_time(all_s, trial) else None
     if measured is None or measured.ratio < WORTH_KEEPING:
         return cover
     saved_s = measured.original_s - measured.candidate_s
@@ -76,22 +71,7 @@ def with_anew(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[
     return gaining
 
 
-def as_read_if_faster(cover: list[Solved], trial: Trial, memory: Memory | None) -> list[Solved]:
-    """The cover, or none of its pieces replaced where the model, whose nodes are written otherwise, is faster so.
-
-    That is measured where little is expected of pieces: what they gain by themselves may then be chance, or be lost
-    where their images are laid out anew for the next, and the model gains by what was written otherwise all the same.
-    """
-    gain, all_s = expected_gain(cover, trial.objective.total), taken_as_they_stand(cover)
-    if not trial.program.otherwise or trial.objective.better != "faster" or not 1.0 < gain < MUCH:
-        return cover
-    as_read = [as_it_stands(s) for s in cover]
-    in_time = _is_in_time(all_s, trial, AS_READ_SHARE)
-    measured = _measured(as_read, cover, trial, memory, AS_READ_SHARE) if in_time else None
-    return as_read if measured is not None and measured.ratio < 1.0 else cover
-
-
-def _is_in_time(inference_s: float, trial: Trial, share: float = MEASURED_SHARE) -> bool:
+def is_in_time(inference_s: float, trial: Trial, share: float = MEASURED_SHARE) -> bool:
     """Whether two models can be written and measured in the share of the time that is left for that."""
     takes_s = 2 * trial.writing_s + measuring_s(inference_s, trial.once.loading_s, at_least=True)
     return takes_s <= share * trial.left
@@ -115,7 +95,7 @@ def _anew(solved: Solved) -> Solved:
     return replace(solved, winner=Found(start.graph, start.cost, steps, measured=True), gain=_TO_BE_MEASURED)
 
 
-def _measured(
+def measured_beside(
     cover: Sequence[Solved], more: Sequence[Solved], trial: Trial, memory: Memory | None, share: float = MEASURED_SHARE
 ) -> Paired | None:
     """What the model with one cover takes beside that with another; None where that is not to be known.

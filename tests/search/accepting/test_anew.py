@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import onnx
@@ -22,7 +20,6 @@ from superopt.operators.layout import Reshape
 from superopt.operators.pointwise import Add
 from superopt.search.accepting import anew
 from superopt.search.accepting.surest import without_vain
-from superopt.search.accepting.trial import Trial
 from superopt.search.cutting.pieces import cut_into_pieces
 from superopt.search.paired import Paired, Timed
 from superopt.search.solving.nodes import written_in_fewer, written_otherwise
@@ -202,23 +199,3 @@ def test_pieces_that_gain_nothing_in_the_whole_model_are_left_out(name: str) -> 
     cover = [Solved((piece,), Outcome(start), replace(start, cost=0.9), 1.1 - i / 100) for i in range(3)]
     left = without_vain(cover, cover, gains)
     assert (left and [i for i, s in enumerate(left) if s.gain > 1.0]) == staying
-
-
-@pytest.mark.parametrize("otherwise", [True, False])
-@pytest.mark.parametrize("gain", [1.05, 1.2])
-@pytest.mark.parametrize("ratio", [0.99, 1.01, None])
-def test_a_model_written_otherwise_is_left_as_it_is_read_where_it_is_faster_so(
-    otherwise: bool, gain: float, ratio: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where pieces should gain much it is not measured, nor is it where the model as it is read is the original."""
-    (piece,) = cut_into_pieces(understand(load(written_out())))
-    start = Found(piece.canonical, 1.0, ())
-    cover = [Solved((piece,), Outcome(start), replace(start, cost=1.0 / gain), gain)]
-    alone = Timed(0.01, 0.01, 0.01, 6, 60)
-    found = None if ratio is None else Paired(alone, alone, ratio, ratio - 0.05, ratio + 0.05, 6, 60, (ratio,) * 6)
-    monkeypatch.setattr(anew, "_is_in_time", lambda *_: True)
-    monkeypatch.setattr(anew, "_measured", lambda *_: found)
-    objective = SimpleNamespace(better="faster", total=sum)
-    trial = SimpleNamespace(program=SimpleNamespace(otherwise=otherwise), objective=objective)
-    left = anew.as_read_if_faster(cover, cast(Trial, trial), None)
-    assert [s.gain for s in left] == [1.0 if (otherwise, gain, ratio) == (True, 1.05, 0.99) else gain]

@@ -14,52 +14,25 @@ program: from each reader down to what it needs, and of several readers the fewe
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import onnx_ir as ir
 
-from superopt.dim import Shape
 from superopt.onnx_io.asked_sizes import asks_sizes, sizes_before
 from superopt.onnx_io.naming import name_of
 from superopt.onnx_io.new_nodes import NewNodes
 from superopt.onnx_io.otherwise.unread.cuts import Known, Need, size_of
-from superopt.onnx_io.otherwise.unread.each import PRODUCTS
 from superopt.onnx_io.otherwise.unread.evenly import pooled, taken, whole
 from superopt.onnx_io.otherwise.unread.kinds import least_needs, needs, written
+from superopt.onnx_io.otherwise.unread.paying import DEAREST, pays
+from superopt.onnx_io.otherwise.unread.plan import Made, Plan, there
 from superopt.onnx_io.program import Program
 from superopt.onnx_io.reading import shape_of
 from superopt.onnx_io.replacing import Draft, Put
-from superopt.onnx_io.said import is_a, number
+from superopt.onnx_io.said import is_a
 from superopt.onnx_io.skeleton import opset_of
-from superopt.substitution import TYPICAL, elements
-
-LEAST, DEAR = 2**16, 16
-"""So many products have to be spared, as many for each node that takes something out, and so many for each element that
-it copies.
-"""
-
-DEAREST = ("Conv", *PRODUCTS)
-"""What multiplies so often that it is worth it."""
-
-OPEN = 2**31
-"""As many places as there are at most along an axis whose size is not known."""
 
 STEPPED = 10
 """The opset from which on slices have steps."""
-
-
-class Made(NamedTuple):
-    """A node of which some places are read, or all as None says, and what it reads for them."""
-
-    of: Need | None
-    read: dict[int, Need]
-
-
-class Plan(NamedTuple):
-    """What nodes are to give, by their places, and which places values have then, by their names."""
-
-    nodes: dict[int, Made]
-    has: dict[str, Need]
 
 
 def unread(program: Program) -> dict[int, Put]:
@@ -67,7 +40,7 @@ def unread(program: Program) -> dict[int, Put]:
     if opset_of(program.model) < STEPPED or not any(is_a(node, *DEAREST) for node in program.model.graph):
         return {}
     plan = _plan(Known(program, program.made))
-    return {min(plan.nodes): partial(_put, program, plan)} if _pays(program, plan) else {}
+    return {min(plan.nodes): partial(_put, program, plan)} if pays(program, plan) else {}
 
 
 def _plan(known: Known) -> Plan:
@@ -120,44 +93,6 @@ def _want(wanted: dict[str, Need | None], value: ir.Value, need: Need | None) ->
     wanted[name] = Need(need.axis, one.places.with_all(need.places)) if same and one and need else None
 
 
-def _pays(program: Program, plan: Plan) -> bool:
-    """Whether enough products are spared for what is copied."""
-    each, spared, cost = list(program.model.graph), 0.0, float(LEAST)
-    for i, (of, read) in plan.nodes.items():
-        node = each[i]
-        given = shape_of(program, node.outputs[0])
-        if of is not None and given is not None and is_a(node, *DEAREST):
-            spared += (_at(given, of, every=True) - _at(given, of)) * _each(program, node)
-        for place, need in read.items():
-            shape = shape_of(program, node.inputs[place])
-            if shape is not None and _there(program, plan, node.inputs[place], need.axis) != need:
-                cost += LEAST + DEAR * _at(shape, need)
-    return spared >= cost
-
-
-def _each(program: Program, node: ir.Node) -> int:
-    """How often a node multiplies for an element of what it gives."""
-    if is_a(node, "Einsum"):
-        return 1  # at least
-    first, second = (shape_of(program, value) or () for value in node.inputs[:2])
-    columns = first[:1] if is_a(node, "Gemm") and number(node, "transA", 0) else first[-1:]
-    return elements(second[1:] if is_a(node, "Conv") else columns)
-
-
-def _at(shape: Shape, need: Need, every: bool = False) -> int:
-    """How many elements a value has at some places, or at `every` one."""
-    size, others = shape[need.axis], (*shape[: need.axis], *shape[need.axis + 1 :])
-    known = size if isinstance(size, int) else TYPICAL
-    return elements(others) * (known if every else need.places.many)
-
-
-def _there(program: Program, plan: Plan, value: ir.Value | None, axis: int) -> Need | None:
-    """The places that a value has along an axis once it is made as planned; None where nothing is known of it."""
-    made, shape = plan.has.get(name_of(value)), shape_of(program, value)
-    size = None if shape is None else shape[axis]
-    return made if made or size is None else Need(axis, whole(size if isinstance(size, int) else OPEN))
-
-
 def _put(program: Program, plan: Plan, draft: Draft, _: ir.Node) -> bool:
     """Let each node give what is read of it alone, the first ones first."""
     before, after, known = list(program.model.graph), list(draft.model.graph), Known(program, program.made)
@@ -183,9 +118,9 @@ def _read(
     need = one.read.get(place)
     if need is None or value is None:
         return value
-    there = _there(program, plan, value, need.axis)
-    assert there is not None
-    assert there.axis == need.axis
+    here = there(program, plan, value, need.axis)
+    assert here is not None
+    assert here.axis == need.axis
     known = program.term(value)
     is_picture = known is not None and known.type.rank == 4 and known.type.dtype == "float32"
-    return (pooled if is_picture else taken)(made, value, need.axis, there.places, need.places)
+    return (pooled if is_picture else taken)(made, value, need.axis, here.places, need.places)

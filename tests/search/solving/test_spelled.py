@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from onnx import TensorProto, helper
 
 import superopt
 from superopt.api import Options
+from superopt.cost.kernels import Kernel
 from superopt.cost.measured import MeasuredCost
 from superopt.search.rewriting.finders.masked import Masking
 from superopt.search.rewriting.rewrites import Fold, Less, Rewrite, Unfold
 from superopt.search.solving.spelled import without_differences
+from superopt.term import Term, variables
 from tests.models import model, normalized, weight
 from tests.search.accepting.test_blank import CHOSEN, attention
 from tests.search.trying import tried
@@ -44,8 +47,11 @@ def shares(given: onnx.ModelProto | None = None) -> onnx.ModelProto:
 
 @pytest.fixture(autouse=True)
 def gains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What sums of kernels promise is gained by whole pieces: which is the fastest is not what is looked at."""
+    """What sums of kernels promise is gained by whole pieces, and by them in the whole model: which is the fastest is
+    not what is looked at.
+    """
     monkeypatch.setattr("superopt.search.objectives.latency._gain", lambda *_: 1.5)
+    monkeypatch.setattr("superopt.search.optimize.as_read_if_faster", lambda cover, *_: cover)
 
 
 def test_a_spelling_that_overflows_stays_and_what_else_was_found_is_taken(cost: MeasuredCost, tmp_path: Path) -> None:
@@ -64,7 +70,17 @@ def test_where_nothing_else_was_found_the_original_comes_back(cost: MeasuredCost
     assert found.reason.startswith(f"no rewrite makes a piece of it faster{STAY}")
 
 
-def test_a_mask_by_a_product_is_left_where_it_spreads_what_is_no_number(cost: MeasuredCost, tmp_path: Path) -> None:
+def test_a_mask_by_a_product_is_left_where_it_spreads_what_is_no_number(
+    cost: MeasuredCost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What chooses is dear here, whatever it takes on this machine, so that a product is found for it."""
+    measured = MeasuredCost._in_place
+
+    def in_place(self: MeasuredCost, kernel: Kernel, alone_s: float, blocks: Mapping[Term, bool]) -> float:
+        chooses = kernel.root.operator.name == "where" and any(not v.constant for v in variables(kernel.root.inputs[1]))
+        return measured(self, kernel, alone_s * (20.0 if chooses else 1.0), blocks)
+
+    monkeypatch.setattr(MeasuredCost, "_in_place", in_place)
     found = tried(attention(CHOSEN), [Less(Masking)], cost, tmp_path, limit=20)
     assert not any(step.name == Masking.name for s in found.cover for step in s.winner.steps)
     assert 'else output "y" is not finite where rows of the inputs are zeros' in found.reason
